@@ -8,7 +8,5 @@ fn main() -> ExitCode {
         Some(first) if stockade::confine::stage::is_ours(&first) => stockade::confine::stage::main(),
         Some(_) | None => {}
     }
-    let exit = stockade::cli::main(stockade::mcp::serve);
-    stockade::cli::tell_recovery(&stockade::confine::unheard::Unheard::take().into());
-    exit
+    stockade::cli::main(stockade::mcp::serve)
 }

@@ -36,14 +36,7 @@ pub use args::{Arguments, Subcommand};
 use complain::Complaint;
 use exit::Exit;
 
-use crate::tools::Recovery;
 use crate::tools::serving::Serve;
-
-/// Tells what was put back of protected names that no call has heard of.
-pub fn tell_recovery(recovery: &Recovery) {
-    let when = "before anything was started here, by a session that was killed or by somebody else";
-    run::tell_put_back(&recovery.changed(), recovery.unsettled.as_deref(), when);
-}
 
 /// Runs the program; never panics on closed output. `serve` serves agents.
 pub fn main(serve: Serve) -> ExitCode {

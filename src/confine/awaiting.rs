@@ -10,12 +10,11 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::channel::{next_message, registered, send};
 use super::child::Child;
-use super::dispatch::{Keeps, hear_out};
+use super::dispatch::{Keeps, LastWords, hear_out};
 use super::error::ConfineError;
 use super::group;
-use super::protocol::{Announcement, Covered, Place, ProtectSetup, Reply, StartFailure};
+use super::protocol::{Announcement, Covered, Place, ProtectSetup, PutBack, Reply};
 use super::session::{self, Named};
-use super::unheard;
 use super::vigil::Vigil;
 
 /// A stage that was started and waits for its plan; what must be computed meanwhile costs no time then.
@@ -29,6 +28,8 @@ pub struct Stage {
     pub(super) child: Child,
     pub(super) vigil: Vigil,
     pub(super) keeps: Keeps,
+    /// What it put back of what an earlier session left, once it has said so, until somebody takes it.
+    recovered: Option<PutBack>,
     /// Where the session is, or will be.
     session: PathBuf,
 }
@@ -59,6 +60,7 @@ impl Stage {
             vigil: child.watched(),
             child,
             keeps: Keeps::of(protect.as_ref()),
+            recovered: None,
             session: session.path().to_owned(),
         };
         let announcement = Announcement {
@@ -68,7 +70,8 @@ impl Stage {
         };
         match stage.tell(&announcement, &[theirs.into()]).await {
             Ok(()) => Ok(stage),
-            Err(error) => Err(stage.end().await.map_or(error, ConfineError::Step)),
+            // It has not heard which names there are to put back.
+            Err(error) => Err(stage.end().await.refusal.map_or(error, ConfineError::Step)),
         }
     }
 
@@ -77,42 +80,60 @@ impl Stage {
         send(self.writer.as_ref(), message, fds).await
     }
 
-    /// Ends it before it was given a plan, and waits until nothing of it is left. What it put back is [kept](super::unheard).
+    /// Ends it before it was given a plan, and waits until nothing of it is left.
     ///
-    /// Gives back why it ended itself, if it had before it was told to: it has removed the session then, which may be why something
-    /// else failed.
-    pub async fn end(self) -> Option<StartFailure> {
+    /// Where it had ended itself before, it has removed the session, which may be why something else failed.
+    pub async fn end(self) -> LastWords {
         let Self {
             reader,
             writer,
             mut child,
             vigil: _vigil,
-            keeps,
+            recovered,
             session,
             ..
         } = self;
         drop(writer);
-        let refusal = hear_out(&reader, keeps).await;
+        let mut last = hear_out(&reader).await;
+        last.recovered = recovered.unwrap_or(last.recovered);
         drop(reader);
         child.gone().await;
         // One that ended before the session was made could not remove it.
         session::remove(&session);
-        refusal
+        last
+    }
+
+    /// Waits until it has put back what an earlier session left, and takes what that was.
+    pub async fn recovered(&mut self) -> Result<PutBack, ConfineError> {
+        self.hear_recovered().await?;
+        Ok(self.recovered.replace(PutBack::default()).unwrap_or_default())
+    }
+
+    async fn hear_recovered(&mut self) -> Result<(), ConfineError> {
+        if self.recovered.is_none() {
+            self.recovered = match self.word().await? {
+                Reply::Recovered(put_back) => Some(put_back),
+                _ => return Err(ConfineError::Malformed),
+            };
+        }
+        Ok(())
+    }
+
+    /// What it says next, if that is not why it ends.
+    async fn word(&self) -> Result<Reply, ConfineError> {
+        match next_message(self.reader.as_ref()).await? {
+            Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
+            Some(Reply::Lost(_)) | None => Err(ConfineError::WorkerDied),
+            Some(reply) => Ok(reply),
+        }
     }
 
     /// The protected names that mounts are to cover; a stage says it once, and only where it is [behind mounts](Place::is_behind_mounts).
     pub async fn present(&mut self) -> Result<Vec<Covered>, ConfineError> {
-        match next_message(self.reader.as_ref()).await? {
-            Some(Reply::Present(paths)) => Ok(paths),
-            Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
-            Some(Reply::Ready | Reply::Leaky(_) | Reply::Ended(_) | Reply::WayOut(_) | Reply::Taken(_)) => {
-                Err(ConfineError::Malformed)
-            }
-            Some(lost @ Reply::Lost(..)) => {
-                unheard::hear(lost);
-                Err(ConfineError::WorkerDied)
-            }
-            None => Err(ConfineError::WorkerDied),
+        self.hear_recovered().await?;
+        match self.word().await? {
+            Reply::Present(paths) => Ok(paths),
+            _ => Err(ConfineError::Malformed),
         }
     }
 }

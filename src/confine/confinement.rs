@@ -14,18 +14,15 @@ use tokio::task::JoinHandle;
 use super::awaiting::Stage;
 use super::channel::{next_message, send};
 use super::child::Child;
-use super::dispatch::{Keeps, Pending, Waiter, dispatch};
+use super::dispatch::{Pending, Waiter, dispatch};
 use super::error::ConfineError;
 use super::files::FileServer;
 use super::group::Group;
 use super::io::InputKind;
-use super::protocol::{
-    Answer, CommandLimits, Counting, Inquiry, Offer, PutBack, Request, SetupMessage, Start, Work, WorkerFor,
-};
+use super::protocol::{Answer, CommandLimits, Counting, Inquiry, Offer, Request, SetupMessage, Start, Work, WorkerFor};
 use super::records::Records;
 use super::running::Running;
 use super::session::{self, Session};
-use super::unheard::{self, PROMPTLY};
 use super::vigil::Vigil;
 use super::way_out::outside::Namespace;
 use super::way_out::{self, WayOut};
@@ -33,9 +30,6 @@ use crate::backend::Plan;
 
 /// How long it is waited for that the worker says that it begins.
 const TO_BEGIN: Duration = Duration::from_secs(15);
-
-/// How long a lost file server's end is waited for.
-const SETTLED: Duration = Duration::from_secs(20);
 
 /// What a session is started with.
 #[derive(Debug)]
@@ -91,7 +85,6 @@ pub struct Confinement {
     /// Dropped with the rest, so that the stage is looked at to its end.
     _vigil: Vigil,
     calls: u64,
-    keeps: Keeps,
     session: Session,
     /// The network namespace of its ways out, once one is known.
     namespace: Option<Namespace>,
@@ -119,7 +112,7 @@ impl Confinement {
             .and_then(|records| records.mark().ok().map(|mark| (records, mark)))
             .unzip();
         if let Err(error) = stage.tell(&SetupMessage { plan, worker_for }, mark.as_slice()).await {
-            return Err(stage.end().await.map_or(error, ConfineError::Step));
+            return Err(stage.end().await.refusal.map_or(error, ConfineError::Step));
         }
         let Stage {
             reader,
@@ -142,7 +135,6 @@ impl Confinement {
             stage,
             _vigil: vigil,
             calls: 0,
-            keeps,
             session,
             namespace: None,
             records,
@@ -327,44 +319,19 @@ impl Confinement {
         next_message(&self.aside).await?.ok_or(ConfineError::WorkerDied)
     }
 
-    /// What was put back when the worker ended, if that is so and no call was told; for a file server that is lost.
-    pub(crate) async fn last_word(&mut self) -> Option<PutBack> {
-        let (_, running) = self.files.as_mut()?;
-        // Ended alone, it is told of at once; with the worker, when the keeper has had its last word.
-        let _ended = tokio::time::timeout(SETTLED, running.ended()).await.ok()?;
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .put_back
-            .take()
-    }
-
     /// Ends every command, waits until nothing of the session is left.
     pub async fn finish(self) {
         let Self {
             writer,
-            mut reader,
-            pending,
+            reader,
             mut stage,
             session,
-            keeps,
             ..
         } = self;
         drop(writer);
-        let is_told = pending.lock().unwrap_or_else(PoisonError::into_inner).told;
-        if keeps == Keeps::ProtectedNames && !is_told {
-            // What the stage found changed, no call has heard of.
-            let _ended = tokio::time::timeout(PROMPTLY, &mut reader).await;
-            let put_back = pending.lock().unwrap_or_else(PoisonError::into_inner).put_back.take();
-            if let Some(put_back) = put_back {
-                unheard::keep(put_back);
-            }
-        }
-        if !reader.is_finished() {
-            reader.abort();
-            // The reader's half of the socket is closed when its task is gone.
-            let _aborted = reader.await;
-        }
+        reader.abort();
+        // The reader's half of the socket is closed when its task is gone.
+        let _aborted = reader.await;
         stage.gone().await;
         session::remove(session.path());
     }

@@ -12,7 +12,6 @@ use super::attempted::Attempted;
 use super::channel::{next_message, next_with_descriptors};
 use super::error::ConfineError;
 use super::protocol::{End, Ended, Loopback, ProtectSetup, PutBack, Reply, StartFailure, Watch};
-use super::unheard::{self, HEARD_OUT, PROMPTLY};
 use crate::policy::path::escape;
 
 /// What is waited for, by whoever waits and whoever hears.
@@ -23,10 +22,6 @@ pub(super) type Pending = Arc<Mutex<Waiting>>;
 pub(super) struct Waiting {
     pub(super) calls: HashMap<u64, Waiter>,
     pub(super) way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
-    /// What the keeper put back last, where no call is told so.
-    pub(super) put_back: Option<PutBack>,
-    /// Whether a call was told what became of protected names: what was put back before it came with that.
-    pub(super) told: bool,
     pub(super) closed: bool,
     /// Why the worker ended itself, if it said so.
     pub(super) refusal: Option<StartFailure>,
@@ -77,24 +72,39 @@ const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the
 /// The sockets of a way out, as they came.
 pub(super) type Sockets = (Loopback, Vec<OwnedFd>);
 
-/// Hears the rest of what a stage says that no call is told, until it is gone; why it ended itself, where it says so.
-pub(super) async fn hear_out(reader: &OwnedReadHalf, keeps: Keeps) -> Option<StartFailure> {
-    let mut refusal = None;
+/// How long a stage that is ended may take to say what it put back: that may be tens of thousands of names.
+const HEARD_OUT: Duration = Duration::from_secs(30);
+
+/// What a stage says before it is gone.
+#[derive(Debug, Default)]
+pub struct LastWords {
+    /// Why it ended itself, if it did.
+    pub refusal: Option<StartFailure>,
+    /// What it put back of what an earlier session left.
+    pub recovered: PutBack,
+}
+
+/// Hears the rest of what a stage says, until it is gone. No command has run.
+pub(super) async fn hear_out(reader: &OwnedReadHalf) -> LastWords {
+    let mut last = LastWords::default();
     let to_the_end = async {
         while let Ok(Some(reply)) = next_message(reader.as_ref()).await {
-            if let Reply::Refused(failure) = reply {
-                refusal.get_or_insert(failure);
-            } else {
-                unheard::hear(reply);
+            match reply {
+                Reply::Refused(failure) => drop(last.refusal.get_or_insert(failure)),
+                Reply::Recovered(put_back) => last.recovered = put_back,
+                // These say how far it came with what nobody needs any more.
+                Reply::Present(_)
+                | Reply::Ready
+                | Reply::Leaky(_)
+                | Reply::Ended(_)
+                | Reply::WayOut(_)
+                | Reply::Taken(_)
+                | Reply::Lost(_) => {}
             }
         }
     };
-    let patience = match keeps {
-        Keeps::ProtectedNames => HEARD_OUT,
-        Keeps::Nothing => PROMPTLY,
-    };
-    let _heard = tokio::time::timeout(patience, to_the_end).await;
-    refusal
+    let _heard = tokio::time::timeout(HEARD_OUT, to_the_end).await;
+    last
 }
 
 /// Whether the worker is ready.
@@ -103,14 +113,10 @@ async fn first_word(reader: &OwnedReadHalf) -> Result<(), ConfineError> {
         Ok(Some(Reply::Ready)) => Ok(()),
         Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
         Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
-        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_) | Reply::Taken(_))) => {
+        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_) | Reply::Taken(_) | Reply::Recovered(_))) => {
             Err(ConfineError::Malformed)
         }
-        Ok(Some(lost @ Reply::Lost(..))) => {
-            unheard::hear(lost);
-            Err(ConfineError::WorkerDied)
-        }
-        Ok(None) => Err(ConfineError::WorkerDied),
+        Ok(Some(Reply::Lost(_)) | None) => Err(ConfineError::WorkerDied),
         Err(error) => Err(error),
     }
 }
@@ -128,7 +134,7 @@ pub(super) async fn dispatch(
     let _unread = ready.send(first);
     if failed {
         pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        return drop(hear_out(&reader, keeps).await);
+        return;
     }
     let mut put_back = None;
     let last = loop {
@@ -151,12 +157,11 @@ pub(super) async fn dispatch(
             (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
             (Reply::Ended(ended), _) => {
                 let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(Waiter { sender, watch, taken }) = waiting.calls.remove(&ended.call) else {
+                let Some(Waiter { sender, taken, .. }) = waiting.calls.remove(&ended.call) else {
                     break ConfineError::Malformed;
                 };
                 // It could not begin, and no other is to try.
                 let _unread = taken.map(|taken| taken.send(()));
-                waiting.told |= watch == Watch::ProtectedNames;
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
             }
@@ -171,7 +176,9 @@ pub(super) async fn dispatch(
                 put_back = Some(told);
                 break ConfineError::WorkerDied;
             }
-            (Reply::Ready | Reply::Leaky(_) | Reply::Present(_), _) => break ConfineError::Malformed,
+            (Reply::Ready | Reply::Leaky(_) | Reply::Present(_) | Reply::Recovered(_), _) => {
+                break ConfineError::Malformed;
+            }
         }
     };
     // Where nothing was to be put back, nothing is missing without the last word.
@@ -209,13 +216,7 @@ pub(super) async fn dispatch(
     // Whoever waits for it finds the sender gone.
     waiting.way_out = None;
     let mut last = Some(last);
-    let calls: Vec<_> = waiting.calls.drain().collect();
-    let is_told = |(_, waiter): &(u64, Waiter)| waiter.watch == Watch::ProtectedNames;
-    if !calls.iter().any(is_told) {
-        // Before anybody hears of the end, so that it is there for whoever asks then.
-        waiting.put_back = put_back.take();
-    }
-    for (call, Waiter { watch, sender, .. }) in calls {
+    for (call, Waiter { watch, sender, .. }) in waiting.calls.drain() {
         let end = match (watch, &put_back) {
             // It is an end like another, with what was put back after it, which is told and recorded.
             (Watch::ProtectedNames, Some(put_back)) => Ok(Ended {
@@ -239,7 +240,7 @@ mod tests {
     use super::super::wire;
     use super::*;
 
-    async fn heard(said: Vec<Reply>) -> Option<StartFailure> {
+    async fn heard(said: Vec<Reply>) -> LastWords {
         let (ours, theirs) = UnixStream::pair().unwrap();
         // More than the socket holds is sent piece by piece, as it is read.
         let saying = std::thread::spawn(move || {
@@ -248,9 +249,9 @@ mod tests {
             }
         });
         let (reader, _writer) = registered(ours).unwrap().into_split();
-        let refusal = hear_out(&reader, Keeps::Nothing).await;
+        let last = hear_out(&reader).await;
         saying.join().unwrap();
-        refusal
+        last
     }
 
     fn refused(detail: &str) -> Reply {
@@ -268,13 +269,16 @@ mod tests {
                 200
             ])
         };
-        let reason = heard(vec![long(), refused("first"), long(), refused("second")]).await;
-        assert_eq!(reason.unwrap().detail, "first");
+        let put_back = PutBack::failed("no room".to_owned());
+        let recovered = Reply::Recovered(put_back.clone());
+        let last = heard(vec![long(), recovered, refused("first"), long(), refused("second")]).await;
+        assert_eq!(last.refusal.unwrap().detail, "first");
+        assert_eq!(last.recovered, put_back);
     }
 
     #[tokio::test]
     async fn a_stage_that_gave_no_reason_had_none() {
-        assert_eq!(heard(vec![Reply::Ready]).await, None);
-        assert_eq!(heard(Vec::new()).await, None);
+        assert_eq!(heard(vec![Reply::Ready]).await.refusal, None);
+        assert_eq!(heard(Vec::new()).await.refusal, None);
     }
 }

@@ -68,9 +68,12 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Restores what others left, and records protected names for the first command, which in most sessions starts at
-    /// once. Done before or while the worker confines itself.
+    /// Restores what others left and tells the parent of it, and records protected names for the first command, which in most
+    /// sessions starts at once. Done before the worker hears of its plan, or while it confines itself.
     pub(crate) fn prepare(&mut self) {
+        let recovered = self.names.recover();
+        // A parent that is gone is noticed by whoever reads from it next.
+        let _told = send(self.control, &Reply::Recovered(recovered), &[]);
         self.names.prepare();
         self.hold_session();
         session::sweep_stale(&self.session);

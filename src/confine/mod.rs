@@ -56,7 +56,6 @@ pub(crate) mod sweep;
 pub mod sys;
 mod underway;
 mod undone;
-pub mod unheard;
 mod vigil;
 pub mod way_out;
 pub mod wire;

@@ -42,8 +42,8 @@ pub(super) struct ProtectedNames {
     prepared: Option<Instant>,
     /// What was taken away while a command ran.
     seized: Vec<Violation>,
-    /// What others had left.
-    recovered: Vec<Violation>,
+    /// What was put back when the next command had begun already; told with that.
+    late: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
 }
 
@@ -56,9 +56,8 @@ impl ProtectedNames {
         }
     }
 
-    /// Restores what others left, and records what is there for the first command, which in most sessions starts at once.
+    /// Records what is there for the first command, which in most sessions starts at once.
     pub(super) fn prepare(&mut self) {
-        self.recover();
         self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH);
     }
 
@@ -204,7 +203,7 @@ impl ProtectedNames {
         // An older guard is settled before it is replaced, so that nothing escapes between two commands.
         if self.guard.is_some() {
             let put_back = self.settle();
-            self.recovered = put_back.violations;
+            self.late = put_back.violations;
             if let Some(why) = put_back.unsettled {
                 return Err(why);
             }
@@ -220,18 +219,18 @@ impl ProtectedNames {
 
     /// What was put back, and why the rest could not be.
     fn settle(&mut self) -> PutBack {
-        // Of very many only the first are told: what this command did comes before what was left by others.
+        // Of very many only the first are told: what this command did comes before what the one before it did.
         let mut put_back = PutBack {
             violations: std::mem::take(&mut self.seized),
             ..PutBack::default()
         };
-        let mut recovered = std::mem::take(&mut self.recovered);
+        let mut late = std::mem::take(&mut self.late);
         // What happens from here on is our own doing.
         self.watch = None;
         self.growth = None;
         if self.prepared.take().is_some() {
-            // No command came for it.
-            put_back.unsettled = self.release().err();
+            // No command came for it, and nobody has claimed it: no start takes it for something to restore.
+            let _released = self.release();
         } else if let Some(guard) = self.guard.take() {
             let protect::After {
                 settled,
@@ -245,7 +244,7 @@ impl ProtectedNames {
             put_back.unsettled = summary(&settled.errors);
             put_back.appeared = appeared(new);
         }
-        put_back.violations.append(&mut recovered);
+        put_back.violations.append(&mut late);
         put_back
     }
 
@@ -257,12 +256,17 @@ impl ProtectedNames {
         }
     }
 
-    /// Restores what a session that was killed with all its processes left; told with the next command.
-    fn recover(&mut self) {
-        let Some(setup) = &self.setup else { return };
+    /// Restores what a session that was killed with all its processes left.
+    pub(super) fn recover(&mut self) -> PutBack {
+        let Some(setup) = &self.setup else {
+            return PutBack::default();
+        };
         let recovered = protect::recover(setup.store.as_ref());
-        self.recovered.extend(recovered.violations.into_iter().map(reported));
-        // Names that cannot be put back now would be taken for the state to keep.
+        // Names that cannot be put back now would be taken for the state to keep: no command starts where they are.
         self.unrecovered = recovered.failures;
+        bounded(PutBack {
+            violations: recovered.violations.into_iter().map(reported).collect(),
+            ..PutBack::default()
+        })
     }
 }

@@ -157,6 +157,8 @@ pub enum Counting {
 /// Worker → parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Reply {
+    /// What the keeper put back of what an earlier session left, and why the rest could not be. It says so first of all.
+    Recovered(PutBack),
     /// What mounts are to cover, before the plan is made; only [behind mounts](Place::is_behind_mounts).
     Present(Vec<Covered>),
     /// The worker is confined and its self-test passed.
@@ -171,8 +173,8 @@ pub enum Reply {
     Ended(Ended),
     /// The sockets of a way out ride along, or why there are none.
     WayOut(Result<Loopback, StartFailure>),
-    /// The worker is gone, and all it started; from the keeper, with what it put back of protected names and why the
-    /// rest could not be.
+    /// The worker is gone, and all it started; from the keeper, with what it put back of what a command under way changed, and
+    /// why the rest could not be.
     Lost(PutBack),
 }
 

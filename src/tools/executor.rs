@@ -19,6 +19,7 @@ use super::plan::{self, Draft, Ground, PlanError, Surroundings};
 use super::private::{leaves_no_place, may_lie, show, worker_profile};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
+use super::restored::Recovered;
 use super::watched;
 use super::workers::{Derived, Workers};
 use crate::approval::{Approver, CancelHandle, Controller};
@@ -47,6 +48,8 @@ pub struct Executor {
     /// The profile of a call that nobody was asked about, once somebody needs it.
     unasked: OnceLock<Profile>,
     pub(super) standings: Standings,
+    /// What was put back before a call that has not ended.
+    pub(super) recovered: Recovered,
     /// How often something was to be changed that cannot be told from another.
     pub(super) unknown: u64,
 }
@@ -91,6 +94,7 @@ impl Executor {
             profiles: Vec::new(),
             unasked: OnceLock::new(),
             standings: Standings::default(),
+            recovered: Recovered::default(),
             unknown: 0,
         })
     }
@@ -112,6 +116,7 @@ impl Executor {
             profiles: Vec::new(),
             unasked: OnceLock::new(),
             standings: Standings::default(),
+            recovered: self.recovered.clone(),
             unknown: 0,
         }
     }
@@ -239,7 +244,11 @@ impl Executor {
             .await
         {
             Ok(ready) => ready,
-            Err(error) => return Err(error.because(stage.end().await)),
+            Err(error) => {
+                let last = stage.end().await;
+                self.recovered.add(last.recovered);
+                return Err(error.because(last.refusal));
+            }
         };
         let setup = Setup {
             plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
@@ -320,6 +329,7 @@ impl Executor {
             }
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
+        self.recovered.add(stage.recovered().await?);
         Ok((session, drafted))
     }
 }

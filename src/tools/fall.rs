@@ -142,23 +142,19 @@ impl Executor {
             Err(error) => error,
         };
         let Some((below, why)) = self.below(profile, &error) else {
-            return Err(self.with_recovery(self.advised(error)).await);
+            return Err(self.advised(error));
         };
         self.chosen = Chosen {
             footing: Footing::Confined(below),
             fallen: Some(why.clone()),
             below: None,
         };
-        let started = match asked {
+        match asked {
             Asked::Nobody => Box::pin(self.start_covering(profile, worker_for)).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"
             ))),
-        };
-        match started {
-            Ok(worker) => Ok(worker),
-            Err(error) => Err(self.with_recovery(error).await),
         }
     }
 

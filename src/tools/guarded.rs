@@ -13,7 +13,9 @@ use serde_json::Value;
 use super::asking;
 use super::call::ToolError;
 use super::deciding::{Deciding, decide_all, lost};
+use super::on_record::with_recovery;
 use super::recorder::{self, OpenCall};
+use super::restored::Recovered;
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Question, Tool};
 use crate::approval::{ApprovalRequest, DecidedBy, Remember, Verdict};
 use crate::policy::{Demand, Requirement, ToolRule};
@@ -43,6 +45,8 @@ pub struct Guard {
     /// Who calls through it, if it is not the agent itself.
     pub(super) caller: Option<String>,
     pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
+    /// What was put back before a call, for the call to tell.
+    pub(super) recovered: Recovered,
 }
 
 impl Guard {
@@ -69,7 +73,13 @@ pub(super) struct Begun {
 }
 
 /// Puts what came of a call on record, where it is.
-pub(super) async fn ended(open: Option<OpenCall>, done: Result<Output, ToolError>) -> Result<Output, ToolError> {
+pub(super) async fn ended(
+    guard: &Guard,
+    open: Option<OpenCall>,
+    done: Result<Output, ToolError>,
+) -> Result<Output, ToolError> {
+    let call = open.as_ref().map(OpenCall::name);
+    let done = with_recovery(&guard.recovered, guard.deciding.recorder.as_ref(), call, done).await;
     match open {
         Some(open) => open.end(done).await,
         None => done,
@@ -128,7 +138,7 @@ impl Guarded {
         context.call = open.as_ref().map(|open| open.name().to_owned());
         match self.begin_named(context).await {
             Ok(begun) => Ok(Begun { open, ..begun }),
-            Err(error) => match ended(open, Err(error)).await {
+            Err(error) => match ended(&self.guard, open, Err(error)).await {
                 Err(error) => Err(error),
                 Ok(_) => Err(lost()),
             },
@@ -164,7 +174,7 @@ impl Guarded {
     pub(super) async fn end(&mut self, mut begun: Begun) -> Result<Output, ToolError> {
         let open = begun.open.take();
         let done = self.carry_out(begun).await;
-        ended(open, done).await
+        ended(&self.guard, open, done).await
     }
 
     async fn carry_out(&mut self, mut begun: Begun) -> Result<Output, ToolError> {
@@ -246,7 +256,7 @@ impl Tool for Guarded {
             let mut begun = self.begin(context).await?;
             if let Some(question) = begun.question.take() {
                 if let Err(denied) = self.ask_one(question).await {
-                    return ended(begun.open, Err(denied)).await;
+                    return ended(&self.guard, begun.open, Err(denied)).await;
                 }
                 begun.prepared = begun.prepared.approved();
             }

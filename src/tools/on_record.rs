@@ -7,12 +7,12 @@ use super::network::NetworkUse;
 use super::outcome::{Outcome, Status};
 use super::plan::{self, ProfileDigest, Walls};
 use super::recorder::{self, CommandEnd, Recorder};
-use super::restored::{Recovery, Restored};
+use super::restored::{Recovered, Recovery, Restored};
 use super::session::Session;
+use super::tool::Output;
 use crate::backend::status::ClauseStatus;
 use crate::config::NamedFile;
 use crate::confine::Confinement;
-use crate::confine::unheard::Unheard;
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
@@ -47,13 +47,13 @@ impl Executor {
             .await
     }
 
-    /// The error of a start that came to nothing, with what was put back before it.
+    /// The error of a call, with what was put back before it.
     pub(super) async fn with_recovery(&self, error: ToolError) -> ToolError {
-        let Recovery { restored, unsettled } = Unheard::take().into();
-        match self.record_restored(None, &restored).await {
-            Ok(()) => error.with_put_back(&restored, unsettled),
-            Err(unrecorded) => unrecorded,
-        }
+        let Some(Recovery { restored, unsettled }) = self.recovered.take() else {
+            return error;
+        };
+        let recorded = record_restored(self.deciding.recorder.as_ref(), None, &restored).await;
+        recorded.err().unwrap_or(error).with_put_back(&restored, unsettled)
     }
 
     /// The regime that holds commands.
@@ -137,6 +137,38 @@ impl Session {
             Some(recorder) => recorder.begin().await,
             None => Ok(()),
         }
+    }
+}
+
+/// What came of a call, with what was put back before it that the call has not told itself.
+pub(super) async fn with_recovery(
+    recovered: &Recovered,
+    recorder: Option<&Recorder>,
+    call: Option<&str>,
+    done: Result<Output, ToolError>,
+) -> Result<Output, ToolError> {
+    let Some(recovery) = recovered.take() else {
+        return done;
+    };
+    let recorded = record_restored(recorder, call, &recovery.restored).await;
+    match recorded.and(done) {
+        Ok(output) => Ok(recovery.added_to(output)),
+        Err(error) => Err(error.with_put_back(&recovery.restored, recovery.unsettled)),
+    }
+}
+
+/// Puts on record what was put back, where there is a log.
+pub(super) async fn record_restored(
+    recorder: Option<&Recorder>,
+    call: Option<&str>,
+    restored: &[Restored],
+) -> Result<(), ToolError> {
+    match recorder {
+        Some(recorder) if !restored.is_empty() => {
+            let events = recorder::violations(call.unwrap_or_default(), restored);
+            recorder.note(events).await.map_err(ToolError::after_the_call)
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::outcome::shown;
-use crate::confine::protocol::Violation;
-use crate::confine::unheard::Unheard;
+use super::tool::Output;
+use crate::confine::protocol::{PutBack, Violation};
 use crate::policy::path::escape;
 
 /// A protected name that was changed, and restored where that could be done.
@@ -101,6 +103,8 @@ impl Changed {
 
 /// When a command that is over changed them.
 pub(super) const MEANWHILE: &str = "meanwhile";
+/// When they were changed before a call.
+const EARLIER: &str = "earlier, by a session that was killed or by somebody else";
 
 impl Restored {
     /// What is to be said of it; it was changed at that time.
@@ -237,28 +241,77 @@ impl From<Violation> for Restored {
     }
 }
 
-/// What was put back of protected names that no call has heard of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a start put back of what an earlier session left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// All that was, for the log.
     pub(super) restored: Vec<Restored>,
     /// Why the rest was not.
-    pub unsettled: Option<String>,
+    pub(super) unsettled: Option<String>,
 }
 
 impl Recovery {
-    /// What is told of it.
-    pub fn changed(&self) -> Changed {
+    /// What is to be said of it, a line each.
+    pub fn told(&self) -> Vec<String> {
+        let unsettled = self.unsettled.iter();
+        let unsettled = unsettled.map(|why| format!("protected names could not be restored: {why}"));
         Changed::of(&self.restored)
+            .told(EARLIER)
+            .into_iter()
+            .chain(unsettled)
+            .collect()
+    }
+
+    /// What a call gave, with this.
+    pub(super) fn added_to(&self, mut output: Output) -> Output {
+        for line in self.told() {
+            if !output.text.is_empty() && !output.text.ends_with('\n') {
+                output.text.push('\n');
+            }
+            output.text.extend(["[", &line, "]"]);
+        }
+        let (Value::Object(members), Value::Object(changed)) = (&mut output.data, json!(Changed::of(&self.restored)))
+        else {
+            return output;
+        };
+        members.extend(changed);
+        output
     }
 }
 
-impl From<Unheard> for Recovery {
-    fn from(unheard: Unheard) -> Self {
+impl From<PutBack> for Recovery {
+    fn from(put_back: PutBack) -> Self {
         Self {
-            restored: unheard.violations.into_iter().map(Into::into).collect(),
-            unsettled: unheard.unsettled.map(|why| escape(why.as_bytes())),
+            restored: put_back.violations.into_iter().map(Into::into).collect(),
+            unsettled: put_back.unsettled.map(|why| escape(why.as_bytes())),
         }
+    }
+}
+
+/// What starts of one session put back, until a call tells it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Recovered(Arc<Mutex<Recovery>>);
+
+impl Recovered {
+    /// Adds what a start put back.
+    pub(super) fn add(&self, put_back: PutBack) {
+        let Recovery { restored, unsettled } = put_back.into();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.restored.extend(restored);
+        all.unsettled = all.unsettled.take().or(unsettled);
+    }
+
+    /// Takes what there is; whoever does tells it.
+    pub(super) fn take(&self) -> Option<Recovery> {
+        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        (all != Recovery::default()).then_some(all)
+    }
+
+    /// Adds what there is to what a command changed, which comes first.
+    pub(super) fn tell_after(&self, restored: &mut Vec<Restored>, unsettled: &mut Option<String>) {
+        let Some(recovery) = self.take() else { return };
+        restored.extend(recovery.restored);
+        *unsettled = unsettled.take().or(recovery.unsettled);
     }
 }
 

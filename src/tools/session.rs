@@ -131,6 +131,7 @@ impl Session {
             hook: None,
             caller: None,
             stops: Arc::clone(&stops),
+            recovered: executor.recovered.clone(),
         };
         Ok(Self {
             shared: Arc::new(Shared {

@@ -109,7 +109,7 @@ impl ToolSet {
                 let mut outcomes = Vec::new();
                 for one in begun {
                     outcomes.push(match one {
-                        Ok((one, _)) => ended(one.open, Err(same(&error))).await,
+                        Ok((one, _)) => ended(&self.guard, one.open, Err(same(&error))).await,
                         Err(own) => Err(own),
                     });
                 }
@@ -128,7 +128,7 @@ impl ToolSet {
                     };
                     let tool = self.tools.iter_mut().find(|tool| tool.name() == context.tool_name);
                     match (answered, tool) {
-                        (Err(denied), _) => ended(one.open, Err(denied)).await,
+                        (Err(denied), _) => ended(&self.guard, one.open, Err(denied)).await,
                         (Ok(()), Some(tool)) => {
                             if asks {
                                 one.prepared = one.prepared.approved();

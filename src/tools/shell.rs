@@ -53,14 +53,21 @@ impl Executor {
     /// Judges, asks, confines and runs one call. Where there is a log, it is on record before anything else.
     pub async fn shell(&mut self, call: ShellCall) -> Result<Outcome, ToolError> {
         let Some(recorder) = self.deciding.recorder.clone() else {
-            return self.carry_out(call, None).await;
+            return self.carried_out(call, None).await;
         };
         let name = recorder.next_call();
         let event = recorder::call_of_a_command(name.clone(), NAME, &call);
         let open = OpenCall::put(&recorder, name.clone(), event).await?;
-        let done = self.carry_out(call, Some(name)).await;
+        let done = self.carried_out(call, Some(name)).await;
         let is_done = |outcome: &Outcome| outcome.status == Status::Exited { code: 0 };
         open.end_with(done, is_done, None).await
+    }
+
+    async fn carried_out(&mut self, call: ShellCall, name: Option<CallId>) -> Result<Outcome, ToolError> {
+        match self.carry_out(call, name).await {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => Err(self.with_recovery(error).await),
+        }
     }
 
     async fn carry_out(&mut self, mut call: ShellCall, name: Option<CallId>) -> Result<Outcome, ToolError> {
@@ -206,6 +213,8 @@ impl Executor {
             // Who stopped it wants an end, and no question.
             Some(_) => Offered::Nothing,
         };
+        let mut unsettled = ended.put_back.unsettled.map(|why| escape(why.as_bytes()));
+        self.recovered.tell_after(&mut restored, &mut unsettled);
         self.keep_or_end(offered, digest, worker).await;
         let status = Status::of(ended.end, stopped);
         let output_bytes = relayed.stdout.total + relayed.stderr.total;
@@ -226,7 +235,7 @@ impl Executor {
             changed: Changed::of(&restored),
             appeared: ended.put_back.appeared.into(),
             denied: self.new_denied_names(&derived),
-            unsettled: ended.put_back.unsettled.map(|why| escape(why.as_bytes())),
+            unsettled,
             network,
             explained,
         };

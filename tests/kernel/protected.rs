@@ -841,11 +841,8 @@ mod tests {
     fn what_was_put_back_before_a_file_was_read_is_told(world: &Fixture) {
         world.write("plain", "x");
         let read = || {
-            world
-                .stockade(&["call", "read_file", r#"{"path": "plain"}"#])
-                .output()
-                .exits(0)
-                .err()
+            let call = ["call", "read_file", r#"{"path": "plain"}"#];
+            world.stockade(&call).output().exits(0).out()
         };
         tells_what_it_put_back(world, read);
     }

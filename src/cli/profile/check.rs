@@ -2,7 +2,7 @@
 
 use super::args::CheckArgs;
 use super::{aligned, inspected, print_json};
-use crate::cli::complain::{Complaint, print};
+use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::cli::start::runtime;
@@ -43,6 +43,11 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
 
 fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, Complaint> {
     let tested = runtime()?.block_on(inspection.self_test(places));
+    let tested = tested.map(|recovery| {
+        for line in recovery.told() {
+            say(&format!("stockade: {line}\n"));
+        }
+    });
     Ok(Arrow::observed(tested.map_err(|error| error.to_string())))
 }
 

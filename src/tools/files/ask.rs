@@ -18,8 +18,8 @@ use crate::profile::{Asked, Call};
 use crate::tools::call::ToolError;
 use crate::tools::executor::{Executor, MOST_PROFILES, held};
 use crate::tools::footing::Footing;
+use crate::tools::on_record::record_restored;
 use crate::tools::plan::ProfileDigest;
-use crate::tools::recorder;
 use crate::tools::restored::Restored;
 use crate::tools::workers::Derived;
 
@@ -89,48 +89,8 @@ impl Executor {
             match server {
                 // Nothing was looked at: another worker does.
                 Err(ConfineError::GoneBefore(_)) if !is_serving && tries.next().is_some() => {}
-                server => {
-                    return match converse(&server?, request, stops).await {
-                        Err(error @ ToolError::Confine(_)) => Err(self.lost(&digest, error).await),
-                        answered => answered,
-                    };
-                }
+                server => return converse(&server?, request, stops).await,
             }
-        }
-    }
-
-    /// Why nothing was answered, with what was put back if the worker ended with its server.
-    async fn lost(&mut self, digest: &ProfileDigest, error: ToolError) -> ToolError {
-        let Some(mut worker) = self.workers.take_out(digest) else {
-            return error;
-        };
-        let put_back = worker.last_word().await;
-        self.workers.keep(*digest, worker).await;
-        let Some(PutBack {
-            violations, unsettled, ..
-        }) = put_back
-        else {
-            return error;
-        };
-        let restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
-        let unsettled = unsettled.map(|why| escape(why.as_bytes()));
-        match self.record_restored(None, &restored).await {
-            Ok(()) => error.with_put_back(&restored, unsettled),
-            Err(unrecorded) => unrecorded,
-        }
-    }
-
-    pub(in crate::tools) async fn record_restored(
-        &self,
-        call: Option<&str>,
-        restored: &[Restored],
-    ) -> Result<(), ToolError> {
-        match &self.deciding.recorder {
-            Some(recorder) if !restored.is_empty() => {
-                let events = recorder::violations(call.unwrap_or_default(), restored);
-                recorder.note(events).await.map_err(ToolError::after_the_call)
-            }
-            Some(_) | None => Ok(()),
         }
     }
 
@@ -169,8 +129,9 @@ impl Executor {
         let mut restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
         self.offer(&mut worker, &mut restored, call, stops).await;
         self.workers.keep(digest, worker).await;
-        self.record_restored(call, &restored).await?;
-        let unsettled = unsettled.map(|why| escape(why.as_bytes()));
+        let mut unsettled = unsettled.map(|why| escape(why.as_bytes()));
+        self.recovered.tell_after(&mut restored, &mut unsettled);
+        record_restored(self.deciding.recorder.as_ref(), call, &restored).await?;
         match answer {
             Ok(answer) => Ok((answer.last, restored, unsettled)),
             Err(error) => Err(error.with_put_back(&restored, unsettled)),

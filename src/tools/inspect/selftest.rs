@@ -8,6 +8,7 @@ use crate::profile::{Asked, Profile};
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::places::Places;
+use crate::tools::restored::Recovery;
 
 /// Nobody is asked when nothing is run.
 struct Nobody;
@@ -19,8 +20,8 @@ impl Approver for Nobody {
 }
 
 impl Inspection {
-    /// Starts a worker under each of the profiles and waits for its self-test. Nothing is run in it.
-    pub async fn self_test(&self, places: Places) -> Result<(), ToolError> {
+    /// Starts a worker under each of the profiles and waits for its self-test. Nothing is run in it. What was put back before.
+    pub async fn self_test(&self, places: Places) -> Result<Recovery, ToolError> {
         let (mut policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
         // Nothing happens that would be worth a record.
         policy.audit = Audit::default();
@@ -32,6 +33,10 @@ impl Inspection {
         if tested.is_ok() && self.unasked != self.approved {
             tested = test(&mut executor, &self.unasked).await;
         }
+        let tested = match tested {
+            Ok(()) => Ok(executor.recovered.take().unwrap_or_default()),
+            Err(error) => Err(executor.with_recovery(error).await),
+        };
         executor.finish().await.and(tested)
     }
 }

@@ -203,6 +203,18 @@ impl Executor {
         directory: &AbsPath,
         said: mpsc::Sender<String>,
     ) -> Result<(Served, ServedStreams), ToolError> {
+        match self.try_to_serve(words, directory, said).await {
+            Ok(served) => Ok(served),
+            Err(error) => Err(self.with_recovery(error).await),
+        }
+    }
+
+    async fn try_to_serve(
+        &mut self,
+        words: Vec<OsString>,
+        directory: &AbsPath,
+        said: mpsc::Sender<String>,
+    ) -> Result<(Served, ServedStreams), ToolError> {
         if let Footing::Refused(why) = &self.chosen.footing {
             return Err(ToolError::Refused(why.clone()));
         }
@@ -225,10 +237,9 @@ impl Executor {
         let mut limits = command_limits(&profile.limits, None, self.counting(&profile));
         limits.timeout_ms = None;
         let record = Record::of(self.deciding.recorder.as_ref());
-        if let Err(error) = record
-            .start(&command, directory, &derived.digest(), self.regime_name())
-            .await
-        {
+        let digest = derived.digest();
+        let started = record.start(&command, directory, &digest, self.regime_name());
+        if let Err(error) = started.await {
             worker.finish().await;
             return Err(error);
         }
@@ -256,13 +267,21 @@ impl Executor {
                 return Err(error.into());
             }
         };
+        let recovery = self.recovered.take().unwrap_or_default();
+        record.restored(&recovery).await;
         let (stop, stopped) = oneshot::channel();
         let (tell, ended) = watch::channel(None);
         let served = Served {
             ended,
             stop: Some(stop),
             task: tokio::spawn(async move {
-                let mut passing = std::pin::pin!(said::pass_on(&stderr, &said));
+                let mut passing = std::pin::pin!(async {
+                    for line in recovery.told() {
+                        // Nobody listens any more.
+                        let _unheard = said.send(line).await;
+                    }
+                    said::pass_on(&stderr, &said).await;
+                });
                 let mut watching = std::pin::pin!(watch_over(worker, running, way, stopped, (tell, record, &said)));
                 tokio::select! {
                     () = &mut passing => watching.await,

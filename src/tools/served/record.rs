@@ -4,8 +4,10 @@ use super::ServedEnd;
 use crate::policy::AbsPath;
 use crate::tools::call::{ShellCommand, ToolError};
 use crate::tools::network::NetworkUse;
+use crate::tools::on_record::record_restored;
 use crate::tools::plan::ProfileDigest;
 use crate::tools::recorder::{self, CallId, CommandEnd, Recorder};
+use crate::tools::restored::Recovery;
 
 /// Where its start and its end are put on record, if there is a log.
 #[derive(Debug)]
@@ -29,6 +31,13 @@ impl Record {
                 recorder.note(vec![start]).await
             }
             None => Ok(()),
+        }
+    }
+
+    /// What was put back before it started. It is said as well, so that a log which takes nothing more hides nothing.
+    pub(super) async fn restored(&self, recovery: &Recovery) {
+        if let Some((recorder, call)) = &self.0 {
+            let _unrecorded = record_restored(Some(recorder), Some(call), &recovery.restored).await;
         }
     }
 

@@ -22,6 +22,7 @@ use super::asking;
 use super::call::ToolError;
 use super::deciding::Deciding;
 use super::guarded::{Guard, Hook};
+use super::restored::Recovered;
 use super::tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Tool};
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,
@@ -231,6 +232,7 @@ fn guard(mode: Mode, approver: Box<dyn Approver + Send>) -> Guard {
         hook: None,
         caller: None,
         stops: Arc::new(tokio::sync::Mutex::new(stops)),
+        recovered: Recovered::default(),
     }
 }
 

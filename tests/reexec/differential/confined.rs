@@ -151,6 +151,7 @@ async fn session(
         let needs = program::needs().unwrap().into_iter().chain([session.closed()]);
         around.shown = needs.map(|path| abs(&path)).collect();
     }
+    stage.recovered().await.unwrap();
     let lowered = layers.iter().map(|(profile, ground)| {
         let profile = of_session(profile, &[&private.home, &private.tmp], &canary);
         lower(&profile, *ground, &around).unwrap().plan

@@ -496,7 +496,8 @@ fn uncounted() {
     let ends = |counting| {
         runtime.block_on(async {
             let named = Named::choose(|_| true).unwrap();
-            let stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
+            let mut stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
+            stage.recovered().await.unwrap();
             let setup = Setup {
                 plan: None,
                 worker_for: WorkerFor::Others,
