@@ -89,11 +89,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Says that what comes first is no command.
-    pub(super) fn look_first(&self) {
-        self.tell(KeeperRequest::Forget);
-    }
-
     fn tell(&self, request: KeeperRequest) {
         if send(&self.link, &request, &[]).is_err() {
             self.end();

@@ -290,13 +290,6 @@ impl Confinement {
         }
     }
 
-    /// Says that a command will be launched at once, so that its keeper records protected names while that is made ready.
-    /// None need follow.
-    pub async fn expect(&self) {
-        // A keeper that does not hear of it records them later.
-        let _told = send(&self.aside, &Inquiry::Expected, &[]).await;
-    }
-
     /// The changes of the last command to protected names, all undone, that a person may still want.
     pub async fn offers(&mut self) -> Result<Vec<Offer>, ConfineError> {
         match self.inquire(Inquiry::Offers).await? {

@@ -68,13 +68,11 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Restores what others left and tells the parent of it, and records protected names for the first command, which in most
-    /// sessions starts at once. Done before the worker hears of its plan, or while it confines itself.
+    /// Restores what others left, and tells the parent of it before it sends a plan.
     pub(crate) fn prepare(&mut self) {
         let recovered = self.names.recover();
         // A parent that is gone is noticed by whoever reads from it next.
         let _told = send(self.control, &Reply::Recovered(recovered), &[]);
-        self.names.prepare();
         self.hold_session();
         session::sweep_stale(&self.session);
     }
@@ -86,8 +84,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Tells the parent which protected names mounts are to cover; [`prepare`](Self::prepare) has recorded them. Where it
-    /// could not, nothing may run behind mounts that cover nothing.
+    /// Tells the parent which protected names mounts are to cover.
     pub(crate) fn tell_present(&mut self) {
         let covered = self.names.present();
         // A parent that is gone is noticed by whoever reads from it next.
@@ -220,10 +217,6 @@ impl<'a> Keeper<'a> {
                 }
                 Err(why) => KeeperReply::Failed(why),
             },
-            KeeperRequest::Forget => {
-                self.names.forget();
-                return true;
-            }
             KeeperRequest::Settle => {
                 let told = send(&self.link, &KeeperReply::Settled(self.names.put_all_back()), &[]);
                 self.names.keep_known();
@@ -248,7 +241,6 @@ impl<'a> Keeper<'a> {
     fn answer_aside(&mut self) {
         let Some(aside) = &self.aside else { return };
         let answer = match receive::<Inquiry>(aside) {
-            Ok(Some((Inquiry::Expected, _))) => return self.names.expect(),
             Ok(Some((Inquiry::Offers, _))) => Answer::Offers(self.names.offers()),
             Ok(Some((Inquiry::PutBack { number, digest }, _))) => Answer::PutBack(self.names.put_back(number, &digest)),
             Ok(None) | Err(_) => {

@@ -2,17 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use super::covering::Shown;
 use super::protect;
 use super::protocol::{Covered, Offer, ProtectSetup, PutBack, Violation};
 use super::undone::{appeared, bounded, offers, put_back, reported, summary};
-
-/// How long what was recorded ahead of the first command is what is there when it starts.
-const STAYS_FRESH: Duration = Duration::from_secs(1);
-/// The same for a command that is about to start.
-const STAYS_FRESH_AT_ONCE: Duration = Duration::from_millis(100);
 
 /// What came of recording them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +32,6 @@ pub(super) struct ProtectedNames {
     watch: Option<protect::Watch>,
     /// What tells of a tree that grows too large to be walked, while a command runs.
     growth: Option<protect::Growth>,
-    /// Until when protected names that were recorded hold for a command that has not come yet.
-    prepared: Option<Instant>,
     /// What was taken away while a command ran.
     seized: Vec<Violation>,
     /// What was put back when the next command had begun already; told with that.
@@ -56,26 +48,15 @@ impl ProtectedNames {
         }
     }
 
-    /// Records what is there for the first command, which in most sessions starts at once.
-    pub(super) fn prepare(&mut self) {
-        self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH);
-    }
-
-    /// What mounts are to cover of what was recorded. Where that could not be, nothing may run behind mounts that cover nothing.
+    /// What mounts are to cover. Where it cannot be told, nothing may run behind mounts that cover nothing.
     pub(super) fn present(&mut self) -> Vec<Covered> {
-        match self.record_once().and_then(|()| self.stand_in()) {
+        let covered = match self.record().and_then(|()| self.stand_in()) {
             Ok(()) => self.shown.cover(self.setup.as_ref(), self.guard.as_ref()),
             Err(why) => self.shown.fail(why),
-        }
-    }
-
-    /// Records protected names while the parent makes ready the command that it is about to start.
-    pub(super) fn expect(&mut self) {
-        // What is recorded holds for a command that runs, or for this one already.
-        if self.guard.is_none() && self.shown.failed().is_none() {
-            // Why it cannot be recorded is told when the command asks for it.
-            self.prepared = self.record().ok().map(|()| Instant::now() + STAYS_FRESH_AT_ONCE);
-        }
+        };
+        // Nobody has claimed it, so no start takes it for something to restore. Each command has its own recorded.
+        let _released = self.release();
+        covered
     }
 
     /// Has the protected names recorded for a command that starts now.
@@ -83,14 +64,7 @@ impl ProtectedNames {
         if let Some(why) = self.shown.failed() {
             return Err(why);
         }
-        match self.prepared.take() {
-            Some(until) if Instant::now() < until => {}
-            Some(_) => {
-                self.release()?;
-                self.record()?;
-            }
-            None => self.record()?,
-        }
+        self.record()?;
         if self
             .guard
             .as_ref()
@@ -139,14 +113,6 @@ impl ProtectedNames {
         first
     }
 
-    /// Leaves what was recorded for a command that does not come.
-    pub(super) fn forget(&mut self) {
-        if self.prepared.take().is_some() {
-            // Nobody has claimed it, so no start takes it for something to restore.
-            let _released = self.release();
-        }
-    }
-
     /// Puts back what commands changed, as much of it told as a message has room for.
     pub(super) fn put_all_back(&mut self) -> PutBack {
         bounded(self.settle())
@@ -169,22 +135,13 @@ impl ProtectedNames {
         put_back(self.offers.as_mut(), number, digest)
     }
 
-    /// Records them where that failed before.
-    fn record_once(&mut self) -> Result<(), String> {
-        if self.guard.is_none() {
-            self.record()?;
-            self.prepared = Some(Instant::now() + STAYS_FRESH);
-        }
-        Ok(())
-    }
-
     /// Has what git obeys be there for mounts to cover; recorded anew where something was made.
     fn stand_in(&mut self) -> Result<(), String> {
         match self.guard.as_ref().map(protect::Guard::stand_in) {
             None | Some(Ok(false)) => Ok(()),
             Some(Ok(true)) => {
                 self.release()?;
-                self.record_once()
+                self.record()
             }
             Some(Err(error)) => Err(error.to_string()),
         }
@@ -228,10 +185,7 @@ impl ProtectedNames {
         // What happens from here on is our own doing.
         self.watch = None;
         self.growth = None;
-        if self.prepared.take().is_some() {
-            // No command came for it, and nobody has claimed it: no start takes it for something to restore.
-            let _released = self.release();
-        } else if let Some(guard) = self.guard.take() {
+        if let Some(guard) = self.guard.take() {
             let protect::After {
                 settled,
                 appeared: new,
@@ -248,12 +202,12 @@ impl ProtectedNames {
         put_back
     }
 
-    /// Forgets what was recorded for a command that never came.
+    /// Forgets what was recorded and no command came for.
     fn release(&mut self) -> Result<(), String> {
-        match self.guard.take() {
-            Some(guard) => guard.release().map_err(|error| error.to_string()),
-            None => Ok(()),
+        if let Some(guard) = self.guard.take() {
+            self.known = Some(guard.release().map_err(|error| error.to_string())?);
         }
+        Ok(())
     }
 
     /// Restores what a session that was killed with all its processes left.

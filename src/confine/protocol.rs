@@ -18,8 +18,7 @@ use crate::backend::Plan;
 pub struct Announcement {
     /// The session directory.
     pub session: OsString,
-    /// Writable roots whose protected names are watched, and where the journal lies; `None`: none. The
-    /// keeper records them while the plan is still being made.
+    /// Writable roots whose protected names are watched, and where the journal lies; `None`: none.
     pub protect: Option<ProtectSetup>,
     /// Where the worker will run.
     pub place: Place,
@@ -274,9 +273,6 @@ pub enum LimitKind {
 pub enum KeeperRequest {
     /// Record protected names; a command is about to start.
     Snapshot,
-    /// Something is looked at first, about which somebody may be asked: what was recorded ahead for a command that starts at
-    /// once is for nobody.
-    Forget,
     /// Compare and restore; no process of the command is left.
     Settle,
     /// Sample the tree of a runner against these limits until told otherwise. A pidfd of the runner rides along:
@@ -308,8 +304,6 @@ pub enum KeeperReply {
 /// Parent → keeper, over a socket that no worker and no command has: what a person decides nobody else can say.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub enum Inquiry {
-    /// A command is about to start, so protected names may be recorded already; there is no answer.
-    Expected,
     /// Which changes of the last command, all undone, may be put back?
     Offers,
     /// Put this one back.

@@ -54,7 +54,7 @@ impl Worker<'_> {
         let watch = start.work.watch();
         match watch {
             Watch::ProtectedNames => self.record()?,
-            Watch::Nothing => self.look_first(),
+            Watch::Nothing => {}
         }
         self.take_on(start.call);
         let task = Box::new(Task {

@@ -253,7 +253,7 @@ impl Executor {
     ) -> Result<Confinement, ToolError> {
         self.end_outdated(derived).await?;
         let ready = async {
-            match self.workers.expecting(derived).await {
+            match self.workers.take(derived) {
                 Some(worker) => Ok(worker),
                 None => self.start_worker(&derived.profile, worker_for, asked).await,
             }

@@ -52,13 +52,6 @@ impl Workers {
         Some(self.live.remove(at).1).filter(Confinement::is_serving)
     }
 
-    /// Takes out the worker of this profile for a command, once it was told that one comes; the keeper of a new one expects it.
-    pub(super) async fn expecting(&mut self, wanted: &Derived) -> Option<Confinement> {
-        let worker = self.take(wanted)?;
-        worker.expect().await;
-        Some(worker)
-    }
-
     /// Takes out the worker of this profile also where it has ended.
     pub(super) fn take_out(&mut self, profile: &ProfileDigest) -> Option<Confinement> {
         let at = self.live.iter().position(|(digest, _)| digest == profile)?;

@@ -202,13 +202,21 @@ impl Guard {
         self.journal.finish()
     }
 
-    /// Leaves everything as it is: no command came. What has changed since, a person changed.
+    /// Leaves everything as it is: no command came. What has changed since, a person changed. What it saw.
     ///
     /// # Errors
     /// What was written down could not be removed; it counts for nobody.
-    pub(crate) fn release(self) -> Result<(), ProtectError> {
+    pub(crate) fn release(self) -> Result<Known, ProtectError> {
         self.tips.forget();
-        self.journal.remove().map(drop)
+        let spent = Some(self.journal.remove()?);
+        Ok(Known {
+            roots: self.record.roots,
+            extra: self.extra,
+            names: self.record.names,
+            store: self.store,
+            spent,
+            sight: self.sight,
+        })
     }
 
     /// The protected entries that mounts can cover, `most` at most.
