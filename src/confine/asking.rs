@@ -32,23 +32,9 @@ impl Worker<'_> {
 
     /// Has the keeper put back what is protected; what that was, and why the rest could not be.
     pub(super) fn settle(&self, watch: Watch) -> PutBack {
-        self.begin_to_settle(watch);
-        self.settled(watch)
-    }
-
-    /// Asks the keeper to begin with that.
-    pub(super) fn begin_to_settle(&self, watch: Watch) {
-        match watch {
-            Watch::Nothing => {}
-            Watch::ProtectedNames => self.tell(KeeperRequest::Settle),
-        }
-    }
-
-    /// What came of it.
-    pub(super) fn settled(&self, watch: Watch) -> PutBack {
         match watch {
             Watch::Nothing => return PutBack::default(),
-            Watch::ProtectedNames => {}
+            Watch::ProtectedNames => self.tell(KeeperRequest::Settle),
         }
         match self.answer() {
             KeeperReply::Settled(put_back) => put_back,

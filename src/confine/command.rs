@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use super::compiled::{Compiled, install};
 use super::io::InputKind;
-use super::protocol::{Afterwards, CommandLimits, Kind, Start, StartFailure, Step, Work};
+use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
 use super::ruleset::Speech;
 use super::selftest::{self, Canaries};
-use super::spare::may_be_given;
+use super::spare::is_for_who_waits;
 use super::wire::{receive, send};
 use super::{ruleset, sys};
 use crate::backend::seccomp::Attributes;
@@ -51,10 +51,10 @@ pub(crate) struct Task {
 /// When a child learns what it is to become.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// It knows, and what its runner does next.
-    Now(Box<Task>, Afterwards),
-    /// It makes itself ready to become something of this kind, and hears over this socket what; and what its runner does next.
-    Later(Kind, OwnedFd, Afterwards),
+    /// It knows.
+    Now(Box<Task>),
+    /// It makes itself ready to become a command, and hears over this socket which.
+    Later(OwnedFd),
 }
 
 /// Everything the child takes with it.
@@ -110,16 +110,16 @@ impl Command {
             None => Ok(()),
         };
         match told {
-            Told::Now(task, _) => {
+            Told::Now(task) => {
                 // Its terminal, which filters keep commands from taking, comes before them.
                 task.take(null)?;
                 let words = task.words()?;
                 confine(Becomes::of(&task.start))?;
                 task.begin(&words)
             }
-            Told::Later(kind, orders, _) => {
-                confine(Becomes::waiting(kind))?;
-                let task = hear(kind, &orders)?;
+            Told::Later(orders) => {
+                confine(Becomes::Command(Attributes::Mounted))?;
+                let task = hear(&orders)?;
                 task.take(null)?;
                 let words = task.words()?;
                 task.begin(&words)
@@ -147,13 +147,6 @@ impl Becomes {
             (Work::Command(_), InputKind::File) => Self::Command(Attributes::Brokered),
             (Work::Command(_), InputKind::Terminal) => Self::CommandAtTerminal,
             (Work::Files(_), _) => Self::Files,
-        }
-    }
-
-    const fn waiting(kind: Kind) -> Self {
-        match kind {
-            Kind::Command => Self::Command(Attributes::Mounted),
-            Kind::Files => Self::Files,
         }
     }
 }
@@ -200,11 +193,11 @@ fn confine(
     tested.map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))
 }
 
-/// Waits for what is to be done. It must be of the kind that this process was confined for.
-fn hear(kind: Kind, orders: &OwnedFd) -> Result<Task, StartFailure> {
+/// Waits for what is to be done. It must be a command that this process may become as it is confined.
+fn hear(orders: &OwnedFd) -> Result<Task, StartFailure> {
     let failed = |why: String| StartFailure::new(Step::Setup, Errno::EPROTO, why);
     match receive::<(Start, Option<u64>)>(orders) {
-        Ok(Some(((start, _), _))) if start.work.kind() != kind || !may_be_given(start.input) => {
+        Ok(Some(((start, _), _))) if !is_for_who_waits(&start) => {
             Err(failed("another kind of work, for another confinement".to_owned()))
         }
         Ok(Some(((start, most_tasks), streams))) => Ok(Task {
@@ -376,8 +369,8 @@ mod tests {
     use super::*;
     use crate::confine::protocol::Watch;
 
-    /// What a process of this kind makes of such a task.
-    fn heard(kind: Kind, work: Work, input: InputKind) -> Result<Task, StartFailure> {
+    /// What a process that waits makes of such a task.
+    fn heard(work: Work, input: InputKind) -> Result<Task, StartFailure> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
         let start = Start {
             call: 1,
@@ -389,25 +382,22 @@ mod tests {
         };
         let task = (start, None::<u64>);
         send(&ours, &task, &[ours.as_raw_fd(), ours.as_raw_fd(), ours.as_raw_fd()]).unwrap();
-        hear(kind, &theirs)
+        hear(&theirs)
     }
 
     #[test]
     fn who_was_confined_for_one_kind_of_work_does_no_other() {
         let command = || Work::Command(vec!["true".into()]);
-        let files = || Work::Files(Watch::ProtectedNames);
-        assert!(heard(Kind::Command, command(), InputKind::Pipe).is_ok());
-        assert!(heard(Kind::Command, command(), InputKind::Null).is_ok());
-        assert!(heard(Kind::Files, files(), InputKind::Pipe).is_ok());
-        for (kind, work, input) in [
-            (Kind::Command, files(), InputKind::Pipe),
-            (Kind::Files, command(), InputKind::Pipe),
+        assert!(heard(command(), InputKind::Pipe).is_ok());
+        assert!(heard(command(), InputKind::Null).is_ok());
+        for (work, input) in [
+            (Work::Files(Watch::ProtectedNames), InputKind::Pipe),
             // Its layer would name the command's own files.
-            (Kind::Command, command(), InputKind::Terminal),
+            (command(), InputKind::Terminal),
             // Mounts would keep its attributes, and it lies on none of theirs.
-            (Kind::Command, command(), InputKind::File),
+            (command(), InputKind::File),
         ] {
-            assert_eq!(heard(kind, work, input).unwrap_err().step, Step::Setup);
+            assert_eq!(heard(work, input).unwrap_err().step, Step::Setup);
         }
     }
 }

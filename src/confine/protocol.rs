@@ -75,24 +75,7 @@ pub enum Work {
     Files(Watch),
 }
 
-/// What a process is made ready for, before it hears what that is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
-    /// A command.
-    Command,
-    /// File operations.
-    Files,
-}
-
 impl Work {
-    /// What a process must have been made ready for to do it.
-    pub const fn kind(&self) -> Kind {
-        match self {
-            Self::Command(_) => Kind::Command,
-            Self::Files(_) => Kind::Files,
-        }
-    }
-
     /// Whether protected names are recorded before and settled after.
     pub const fn watch(&self) -> Watch {
         match self {
@@ -346,8 +329,6 @@ pub struct RunnerReport {
     pub end: End,
     /// What was attempted, where somebody looked.
     pub attempted: Attempted,
-    /// What the runner does next.
-    pub then: Afterwards,
 }
 
 impl RunnerReport {
@@ -356,18 +337,8 @@ impl RunnerReport {
         Self {
             end: End::NotStarted(failure),
             attempted: Attempted::default(),
-            then: Afterwards::Leaves,
         }
     }
-}
-
-/// What a runner does when its command has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Afterwards {
-    /// It ends as well.
-    Leaves,
-    /// It waits for another command.
-    Waits,
 }
 
 /// Worker → runner.
@@ -382,11 +353,5 @@ pub enum RunnerRequest {
     Stop {
         /// The first signal to send.
         signal: i32,
-    },
-    /// Makes another command ready, now that the last has ended. What it is it hears over a socket of its own, which
-    /// rides along: so it hears nothing that was meant for another.
-    Prepare {
-        /// What it will be.
-        kind: Kind,
     },
 }

@@ -4,10 +4,6 @@
 //! So its signals reach the command's whole tree and nothing else, and nothing of the tree reaches
 //! it: when the command ends, times out or is stopped, one `kill(-1)` ends every descendant,
 //! whatever session or parent it chose. It judges the attribute calls of the tree meanwhile.
-//!
-//! Where others are likely, and nothing was made around it for its command alone, it serves others after the first, one at a time
-//! and each a process, a session and a layer of its own: it takes the next only when nothing of the last is left. What it learned of the
-//! last goes with that.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -23,7 +19,7 @@ use super::command::{Command, Told};
 use super::compiled::Compiled;
 use super::io::InputKind;
 use super::listening::{Around, Killed, Listening};
-use super::protocol::{Afterwards, End, RunnerReport, RunnerRequest, StartFailure, Step};
+use super::protocol::{End, RunnerReport, RunnerRequest, StartFailure, Step};
 use super::ruleset::Speech;
 use super::selftest::{Canaries, signals_are_scoped};
 use super::underway::{Underway, deadline};
@@ -45,7 +41,7 @@ pub(crate) struct Runner {
     pub(crate) canaries: Canaries,
 }
 
-/// A runner that commands can be forked from, one after another.
+/// A runner that a command can be forked from.
 struct Standing {
     signals: SignalFd,
     around: Around,
@@ -55,7 +51,7 @@ struct Standing {
 }
 
 impl Runner {
-    /// Runs the command to its end, reports, and ends the process; or waits for the next, and runs that.
+    /// Runs the command to its end, reports, and ends the process.
     pub(crate) fn run(self) -> ! {
         let Self {
             mut told,
@@ -79,15 +75,10 @@ impl Runner {
             compiled,
             canaries,
         };
-        loop {
-            let ran = standing.run_one(told);
-            // The worker reads end-of-file if this fails, and treats the command as lost.
-            let reported = send(&standing.report, &ran, &[]);
-            told = match (reported, ran.then) {
-                (Ok(()), Afterwards::Waits) => standing.wait(),
-                (Ok(()), Afterwards::Leaves) | (Err(_), _) => sys::exit_now(0),
-            };
-        }
+        let ran = standing.run(told);
+        // The worker reads end-of-file if this fails, and treats the command as lost.
+        let _reported = send(&standing.report, &ran, &[]);
+        sys::exit_now(0)
     }
 }
 
@@ -100,7 +91,7 @@ fn stand(
     worker: Pid,
 ) -> Result<SignalFd, StartFailure> {
     let at = |step| StartFailure::at(step);
-    if let Told::Now(task, _) = told
+    if let Told::Now(task) = told
         && let Some(door) = task.group.take()
     {
         // First of all: what is made from here on is in it.
@@ -153,11 +144,8 @@ fn stand(
 }
 
 impl Standing {
-    /// Runs one command to its end, and what is left of its tree.
-    fn run_one(&mut self, told: Told) -> RunnerReport {
-        let then = match &told {
-            Told::Now(_, then) | Told::Later(_, _, then) => *then,
-        };
+    /// Runs the command to its end, and kills what is left of its tree.
+    fn run(&mut self, told: Told) -> RunnerReport {
         let mut underway = match self.begin(told) {
             Ok(underway) => underway,
             Err(failure) => return RunnerReport::not_started(failure),
@@ -174,12 +162,6 @@ impl Standing {
             }
         }
         RunnerReport {
-            // What kept it from its command may keep it from the next, which gets a new runner.
-            then: if matches!(end, End::NotStarted(_)) {
-                Afterwards::Leaves
-            } else {
-                then
-            },
             attempted: underway.attempts.told(),
             end,
         }
@@ -191,7 +173,7 @@ impl Standing {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
         let (terminal, deadline) = match &told {
-            Told::Now(task, _) => (
+            Told::Now(task) => (
                 task.start.input == InputKind::Terminal,
                 deadline(task.start.limits.timeout_ms),
             ),
@@ -234,29 +216,6 @@ impl Standing {
             is_behind: false,
         })
     }
-
-    /// Waits until another command is wanted; ends the process when none is.
-    fn wait(&self) -> Told {
-        loop {
-            match receive::<RunnerRequest>(&self.report) {
-                Ok(Some((RunnerRequest::Prepare { kind }, descriptors))) => {
-                    let Some(orders) = descriptors.into_iter().next() else {
-                        sys::exit_now(1)
-                    };
-                    // What was sent about the last command, before the keeper knew of its end, is not about the next.
-                    while let Ok(Some(info)) = self.signals.read_signal() {
-                        if i32::try_from(info.ssi_signo) == Ok(Signal::SIGTERM as i32) {
-                            sys::exit_now(0)
-                        }
-                    }
-                    return Told::Later(kind, orders, Afterwards::Waits);
-                }
-                // About the last command, which had ended by then.
-                Ok(Some((RunnerRequest::Begin { .. } | RunnerRequest::Stop { .. }, _))) => {}
-                Ok(None) | Err(_) => sys::exit_now(0),
-            }
-        }
-    }
 }
 
 /// The worker's word to a new runner: it waits for that where its command could stop the worker.
@@ -267,52 +226,5 @@ pub(crate) fn let_begin(report: &OwnedFd, compiled: Option<&Compiled>) {
             let _told = send(report, &RunnerRequest::Begin { timeout_ms: None }, &[]);
         }
         Around::Scope | Around::Nothing => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nix::sys::signal::raise;
-
-    use super::*;
-    use crate::confine::protocol::Kind;
-
-    #[test]
-    fn words_and_signals_about_the_last_command_are_not_about_the_next() {
-        let pair = || socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
-        let ((ours, report), (orders, theirs)) = (pair(), pair());
-        let mut mask = SigSet::empty();
-        mask.add(Signal::SIGUSR1);
-        mask.add(Signal::SIGUSR2);
-        mask.thread_block().unwrap();
-        let standing = Standing {
-            signals: SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).unwrap(),
-            around: Around::Nothing,
-            report,
-            compiled: None,
-            canaries: Canaries::default(),
-        };
-        for signal in [Signal::SIGUSR1, Signal::SIGUSR2] {
-            raise(signal).unwrap();
-        }
-        let stale = [
-            RunnerRequest::Begin { timeout_ms: Some(1) },
-            RunnerRequest::Stop { signal: 9 },
-            RunnerRequest::Stop { signal: 15 },
-        ];
-        for word in stale {
-            send(&ours, &word, &[]).unwrap();
-        }
-        let prepare = RunnerRequest::Prepare { kind: Kind::Files };
-        send(&ours, &prepare, &[theirs.as_raw_fd()]).unwrap();
-        let Told::Later(Kind::Files, heard, Afterwards::Waits) = standing.wait() else {
-            panic!("it waits for something else")
-        };
-        assert_eq!(standing.signals.read_signal(), Ok(None));
-        send(&orders, &7u8, &[]).unwrap();
-        assert_eq!(receive::<u8>(&heard).unwrap().unwrap().0, 7);
-        // Nothing is left for the next one to hear.
-        drop(ours);
-        assert!(receive::<RunnerRequest>(&standing.report).unwrap().is_none());
     }
 }

@@ -1,12 +1,8 @@
 //! A runner and its command that are made ready before there is one to run.
 //!
-//! In a session of many commands most of what one costs is making ready what holds it: two processes, a layer each, the
-//! filters, the self-test. So while one runs, the next one's are made; and the first one's while the parent hears that it may ask
-//! for it, with a runner that leaves afterwards, for it may be the only one. The command's process is made just as it would be
-//! otherwise, for that command alone, and hears last what it is to run: nothing of an agent has run in it before. Its
-//! runner, in which nothing of an agent ever runs, may have served commands before, of which nothing is left: two of them take
-//! turns. The same goes for what changes files later on. What is made ahead is of the kind of the last; for one of the other kind the runner
-//! that is idle makes its process when it comes.
+//! In a session of many commands a third of what one costs is making ready what holds it: two processes, a layer each, the
+//! filters, the self-test. So while one runs, the next one's are made. The command's process is made just as it would be
+//! otherwise, for that command alone, and hears last what it is to run: nothing of an agent has run in it before.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -20,7 +16,7 @@ use super::command::{Task, Told};
 use super::compiled::Compiled;
 use super::io::InputKind;
 use super::listening::Around;
-use super::protocol::{Afterwards, Kind, RunnerRequest, Start, Watch};
+use super::protocol::{RunnerRequest, Start, Work};
 use super::wire::send;
 
 /// A runner whose command waits.
@@ -29,18 +25,8 @@ pub(super) struct Spare {
     pub(super) runner: Pid,
     /// Where the runner reports to, and is told to stop.
     pub(super) report: OwnedFd,
-    /// What it waits for.
-    pub(super) kind: Kind,
     /// Where the command hears what it is.
     orders: OwnedFd,
-}
-
-/// A runner whose command has ended, and which can prepare another.
-#[derive(Debug)]
-pub(super) struct Idle {
-    pub(super) runner: Pid,
-    /// Where it hears that it is to.
-    pub(super) report: OwnedFd,
 }
 
 /// The ends that a runner and its command have.
@@ -54,7 +40,6 @@ pub(super) struct Theirs {
 #[derive(Debug)]
 pub(super) struct Ours {
     report: OwnedFd,
-    kind: Kind,
     orders: OwnedFd,
 }
 
@@ -73,55 +58,19 @@ fn link() -> nix::Result<(OwnedFd, OwnedFd)> {
 
 impl Ours {
     /// Sockets for one that is about to be forked.
-    pub(super) fn pair(kind: Kind, then: Afterwards) -> nix::Result<(Self, Theirs)> {
+    pub(super) fn pair() -> nix::Result<(Self, Theirs)> {
         let ((report, their_report), (orders, their_orders)) = (link()?, orders()?);
         let theirs = Theirs {
             report: their_report,
-            told: Told::Later(kind, their_orders, then),
+            told: Told::Later(their_orders),
         };
-        Ok((Self { report, kind, orders }, theirs))
+        Ok((Self { report, orders }, theirs))
     }
 
     /// The spare whose runner this is.
     pub(super) fn of(self, runner: Pid) -> Spare {
-        let Self { report, kind, orders } = self;
-        Spare {
-            runner,
-            report,
-            kind,
-            orders,
-        }
-    }
-}
-
-impl Idle {
-    /// Has it make another command ready; `None` where it cannot, and was dismissed.
-    ///
-    /// The keeper has said by now that it does not sample the last command any more: what it signals from here on is about
-    /// this one.
-    pub(super) fn prepare(self, kind: Kind) -> Option<Spare> {
-        let told = orders().ok().and_then(|(orders, theirs)| {
-            send(&self.report, &RunnerRequest::Prepare { kind }, &[theirs.as_raw_fd()]).ok()?;
-            Some(orders)
-        });
-        let Some(orders) = told else {
-            self.dismiss();
-            return None;
-        };
-        let Self { runner, report } = self;
-        Some(Spare {
-            runner,
-            report,
-            kind,
-            orders,
-        })
-    }
-
-    /// Ends it. It has no child, and somebody may have stopped it.
-    pub(super) fn dismiss(self) {
-        // It may be dead; it is not reaped, so that it is the same.
-        let _killed = kill(self.runner, Signal::SIGKILL);
-        let _reaped = waitpid(self.runner, None);
+        let Self { report, orders } = self;
+        Spare { runner, report, orders }
     }
 }
 
@@ -141,9 +90,7 @@ impl Spare {
 
     /// Ends it and waits for that.
     pub(super) fn dismiss(self) {
-        let Self {
-            runner, report, orders, ..
-        } = self;
+        let Self { runner, report, orders } = self;
         drop((orders, report));
         // Somebody may have stopped it, or its child.
         let _went_on = kill(runner, Signal::SIGCONT);
@@ -151,28 +98,20 @@ impl Spare {
     }
 }
 
-/// What could have waited for this, if anything. What is made for a command alone cannot: a terminal's layer, and the filters of
-/// one that is given a file open. And who reads files
-/// stays, so that it is not worth it.
-pub(super) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> Option<Kind> {
-    let could = may_wait(compiled)
-        && start.work.watch() == Watch::ProtectedNames
-        && may_be_given(start.input)
-        && !start.limits.is_counted();
-    could.then_some(start.work.kind())
+/// Whether one that waits could do this. What is made for a command alone cannot wait: a terminal's layer, the filters of one
+/// that is given a file open, and what counts its processes.
+pub(super) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> bool {
+    may_wait(compiled) && is_for_who_waits(start) && !start.limits.is_counted()
 }
 
-/// Whether who waits can be given such an input.
-pub(super) const fn may_be_given(input: InputKind) -> bool {
-    match input {
-        InputKind::Pipe | InputKind::Null => true,
-        InputKind::File | InputKind::Terminal => false,
-    }
+/// Whether this is for one that was confined before it heard of it.
+pub(super) fn is_for_who_waits(start: &Start) -> bool {
+    matches!(start.work, Work::Command(_)) && matches!(start.input, InputKind::Pipe | InputKind::Null)
 }
 
 /// Whether anything can wait for what it is to do: not where somebody looks on, which is made for one command, nor where nothing
 /// keeps commands from those that do.
-pub(super) fn may_wait(compiled: Option<&Compiled>) -> bool {
+fn may_wait(compiled: Option<&Compiled>) -> bool {
     compiled.is_some_and(|compiled| compiled.mark.is_none() && compiled.plan.watched.is_none())
         && Around::of(compiled) == Around::Scope
 }
@@ -182,7 +121,7 @@ mod tests {
     use nix::unistd::getpid;
 
     use super::*;
-    use crate::confine::protocol::{CommandLimits, Work};
+    use crate::confine::protocol::CommandLimits;
 
     fn task(argument: usize) -> Box<Task> {
         let streams = [link().unwrap().0, link().unwrap().0, link().unwrap().0];
@@ -203,7 +142,7 @@ mod tests {
 
     #[test]
     fn one_that_does_not_hear_holds_nobody_up() {
-        let (ours, theirs) = Ours::pair(Kind::Command, Afterwards::Leaves).unwrap();
+        let (ours, theirs) = Ours::pair().unwrap();
         let spare = ours.of(getpid());
         assert!(spare.begin(task(1 << 10)).is_ok());
         let given_back = spare.begin(task(4 << 20)).unwrap_err();

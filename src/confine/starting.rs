@@ -7,9 +7,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
-use super::protocol::{Afterwards, Counting, Kind, Reply, Start, StartFailure, Step, Watch};
+use super::protocol::{Counting, Reply, Start, StartFailure, Step, Watch};
 use super::runner::{Runner, let_begin};
-use super::spare::{self, Idle, Ours, Spare};
+use super::spare::{self, Ours, Spare};
 use super::sys;
 use super::wire::send;
 use super::worker::{Active, Worker};
@@ -47,7 +47,7 @@ impl Worker<'_> {
     pub(super) fn start(&mut self, start: Start, fds: Vec<OwnedFd>) -> Result<(), StartFailure> {
         let (streams, group) = taken(fds, start.limits.counting)?;
         if start.limits.is_counted() {
-            self.dismiss_waiting();
+            self.dismiss_spare();
             self.alone = FIRST;
         }
         let most_tasks = self.counter.most_tasks(start.limits, self.outside, self.active.len())?;
@@ -63,26 +63,19 @@ impl Worker<'_> {
             group,
             most_tasks,
         });
-        let (task, then) = if let Some(kind) = spare::could_wait(&task.start, self.compiled.as_ref()) {
+        let task = if spare::could_wait(&task.start, self.compiled.as_ref()) {
             self.alone = self.alone.saturating_sub(1);
-            self.last = kind;
-            let then = if self.alone == 0 {
-                Afterwards::Waits
-            } else {
-                Afterwards::Leaves
-            };
-            match self.start_spare(kind, task)? {
+            match self.start_spare(task)? {
                 Begun::Command => return Ok(()),
-                Begun::Nothing(task) => (task, then),
+                Begun::Nothing(task) => task,
             }
         } else {
-            // What is made for it alone may be around its runner: a control group.
-            (task, Afterwards::Leaves)
+            task
         };
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
             .map_err(StartFailure::at(Step::Fork))?;
         let (call, limits) = (task.start.call, task.start.limits);
-        let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task, then))?;
+        let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task))?;
         let sampling = self.watch(call, runner, limits)?;
         let_begin(&report, self.compiled.as_ref());
         let active = Active {
@@ -102,10 +95,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives the task to who waits for one of its kind, or to one that a runner makes which is there.
-    fn start_spare(&mut self, kind: Kind, task: Box<Task>) -> Result<Begun, StartFailure> {
-        let waits = self.spare.take_if(|spare| spare.kind == kind);
-        let Some(spare) = waits.or_else(|| self.idle.take()?.prepare(kind)) else {
+    /// Gives the task to who waits for one.
+    fn start_spare(&mut self, task: Box<Task>) -> Result<Begun, StartFailure> {
+        let Some(spare) = self.spare.take() else {
             return Ok(Begun::Nothing(task));
         };
         let (call, watch) = (task.start.call, task.start.work.watch());
@@ -135,40 +127,23 @@ impl Worker<'_> {
         if self.alone > 0 || self.spare.is_some() {
             return;
         }
-        if let Some(idle) = self.idle.take() {
-            self.spare = idle.prepare(self.last);
-            if self.spare.is_some() {
-                return;
-            }
-        }
-        match self.fork_spare(Afterwards::Waits) {
+        match self.fork_spare() {
             Ok(spare) => self.spare = Some(spare),
             Err(_) => self.alone = FIRST,
         }
     }
 
     /// Makes a runner whose process waits. Nobody's streams may be open in here meanwhile: it would keep them.
-    fn fork_spare(&mut self, then: Afterwards) -> Result<Spare, StartFailure> {
-        let (ours, theirs) = Ours::pair(self.last, then).map_err(StartFailure::at(Step::Fork))?;
+    fn fork_spare(&mut self) -> Result<Spare, StartFailure> {
+        let (ours, theirs) = Ours::pair().map_err(StartFailure::at(Step::Fork))?;
         let (runner, ours) = self.fork_runner(ours, theirs.report, theirs.told)?;
         Ok(ours.of(runner))
     }
 
-    /// Keeps a runner whose command has ended for another; one is enough, beside the one that waits.
-    pub(super) fn keep(&mut self, idle: Idle) {
-        match self.idle {
-            Some(_) => idle.dismiss(),
-            None => self.idle = Some(idle),
-        }
-    }
-
-    /// Ends both.
-    pub(super) fn dismiss_waiting(&mut self) {
+    /// Ends who waits.
+    pub(super) fn dismiss_spare(&mut self) {
         if let Some(spare) = self.spare.take() {
             spare.dismiss();
-        }
-        if let Some(idle) = self.idle.take() {
-            idle.dismiss();
         }
     }
 
@@ -183,7 +158,6 @@ impl Worker<'_> {
         let compiled = self.compiled.take();
         self.active.clear();
         self.spare = None;
-        self.idle = None;
         for held in [self.control.as_raw_fd(), self.link.as_raw_fd()] {
             sys::close_raw(held);
         }

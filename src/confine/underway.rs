@@ -102,8 +102,7 @@ impl Underway<'_> {
                     Ok(Some((RunnerRequest::Stop { signal }, _))) => {
                         self.stop(Signal::try_from(signal).unwrap_or(Signal::SIGKILL));
                     }
-                    // Nobody asks for another meanwhile.
-                    Ok(Some((RunnerRequest::Prepare { .. }, _)) | None) | Err(_) => return Ok(End::Cancelled),
+                    Ok(None) | Err(_) => return Ok(End::Cancelled),
                 }
             }
             if (signalled || self.is_behind)

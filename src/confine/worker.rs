@@ -20,10 +20,9 @@ use super::compiled::{self, Compiled};
 use super::counting::Counter;
 use super::mounts::{Changed, Mounts};
 use super::protocol::{
-    Afterwards, End, Ended, Kind, PutBack, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure,
-    Step, Watch,
+    End, Ended, PutBack, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
 };
-use super::spare::{Idle, Spare};
+use super::spare::Spare;
 use super::way_out::inside::{self, Used};
 use super::wire::{receive, send};
 use super::{selftest, stage, starting, sweep, sys};
@@ -46,11 +45,8 @@ pub(super) struct Worker<'a> {
     pub(super) counter: Counter,
     pub(super) active: BTreeMap<u64, Active>,
     pub(super) spare: Option<Spare>,
-    pub(super) idle: Option<Idle>,
     /// How many more commands it takes until others are expected.
     pub(super) alone: u8,
-    /// What the last of them was.
-    pub(super) last: Kind,
     /// The ports of earlier ways out.
     used: Used,
 }
@@ -135,9 +131,7 @@ pub(crate) fn begin(
         counter: Counter::default(),
         active: BTreeMap::new(),
         spare: None,
-        idle: None,
         alone: starting::FIRST,
-        last: Kind::Command,
         used: Used::default(),
     };
     worker.serve()
@@ -158,15 +152,10 @@ impl Worker<'_> {
                     .values()
                     .map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)),
             );
-            let behind = fds.len();
-            let (spare, idle) = (self.spare.as_ref(), self.idle.as_ref());
-            let waiting = [spare.map(|spare| &spare.report), idle.map(|idle| &idle.report)];
-            fds.extend(
-                waiting
-                    .into_iter()
-                    .flatten()
-                    .map(|report| PollFd::new(report.as_fd(), PollFlags::POLLIN)),
-            );
+            let spare = self.spare.as_ref().map(|spare| {
+                fds.push(PollFd::new(spare.report.as_fd(), PollFlags::POLLIN));
+                fds.len() - 1
+            });
             let timeout = if watched.is_none() || self.active.is_empty() {
                 PollTimeout::NONE
             } else {
@@ -178,9 +167,9 @@ impl Worker<'_> {
                 Err(_) => self.end(),
             }
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-            if ready.iter().skip(behind).any(|ready| *ready) {
-                // One of them failed, or somebody killed it. The next command says why, if that fails as well.
-                self.dismiss_waiting();
+            if spare.is_some_and(|at| ready.get(at).copied().unwrap_or(true)) {
+                // It failed, or somebody killed it. The next command says why, if that fails as well.
+                self.dismiss_spare();
                 self.alone = starting::FIRST;
                 if self.active.is_empty() {
                     // Its command came here if somebody killed the runner.
@@ -288,25 +277,15 @@ impl Worker<'_> {
             RunnerReport {
                 end: End::Lost,
                 attempted: Attempted::default(),
-                then: Afterwards::Leaves,
             }
         };
         let Active {
-            runner,
-            report: link,
-            watch,
-            sampling,
+            runner, watch, sampling, ..
         } = active;
         self.unwatch(call, sampling);
-        self.begin_to_settle(watch);
-        match report.then {
-            Afterwards::Waits => self.keep(Idle { runner, report: link }),
-            Afterwards::Leaves => {
-                // It has reported, or is dead: this does not block.
-                let _reaped = waitpid(runner, None);
-            }
-        }
-        let put_back = self.settled(watch);
+        // It has reported, or is dead: this does not block.
+        let _reaped = waitpid(runner, None);
+        let put_back = self.settle(watch);
         self.reply(Ended {
             call,
             end: report.end,
@@ -324,7 +303,7 @@ impl Worker<'_> {
     /// Kills everything; who waited is dead and reaped as well.
     pub(super) fn lose_everything(&mut self) {
         self.kill_everything();
-        (self.spare, self.idle) = (None, None);
+        self.spare = None;
         self.alone = starting::FIRST;
     }
 
