@@ -51,7 +51,7 @@ fn has_company() -> bool {
 
 /// How many processors this thread may use; one where that cannot be told. A quota of the group is not looked up: that costs
 /// more than it tells.
-pub(super) fn processors() -> usize {
+fn processors() -> usize {
     let mine = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     let numbers = 0..CpuSet::count();
     numbers.filter(|number| mine.is_set(*number) == Ok(true)).count().max(1)

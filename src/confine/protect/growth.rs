@@ -22,7 +22,6 @@ use nix::unistd::{Pid, pipe2};
 use super::ProtectError;
 use super::at;
 use super::snapshot::Guard;
-use super::unchanged::Company;
 use super::walk::{most_directories, walk_through};
 use crate::confine::sys;
 
@@ -180,7 +179,7 @@ fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
     }
     let mut errors = Vec::new();
     let (roots, patterns, sight) = (guard.roots(), guard.patterns(), guard.sight());
-    match walk_through(roots, patterns, Some(sight), Company::Nobody, &mut errors) {
+    match walk_through(roots, patterns, Some(sight), &mut errors) {
         Err(ProtectError::TooMany) => TOO_MANY,
         Err(_) => CANNOT_TELL,
         Ok(_) if errors.iter().any(|error| matches!(error, ProtectError::TooMany)) => TOO_MANY,

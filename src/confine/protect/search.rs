@@ -12,7 +12,6 @@ use super::roots::{Root, open_roots};
 use super::sight::Sight;
 use super::snapshot::Known;
 use super::targets::{self, Targets};
-use super::unchanged::Company;
 use super::walk::walk;
 use super::{ProtectError, known, links};
 
@@ -92,13 +91,13 @@ fn look(
     let who = who(&roots);
     let known = known.filter(|known| known.roots == who && known.extra == extra && known.names == *names);
     let sight = match (known, store) {
-        (Some(known), _) => walk(&roots, &patterns, Some(&known.sight), Company::Nobody)?,
+        (Some(known), _) => walk(&roots, &patterns, Some(&known.sight))?,
         // The first in this process: the parent is making the plan.
         (None, Some(store)) => {
             let earlier = known::load(store, &who, extra, names);
-            walk(&roots, &patterns, earlier.as_ref(), Company::Parent)?
+            walk(&roots, &patterns, earlier.as_ref())?
         }
-        (None, None) => walk(&roots, &patterns, None, Company::Nobody)?,
+        (None, None) => walk(&roots, &patterns, None)?,
     };
     Ok(Look { roots, patterns, sight })
 }

@@ -20,7 +20,6 @@ use super::roots::Root;
 use super::sight::{Holder, Sight, born};
 use super::touched::Touched;
 use super::tracked::Tips;
-use super::unchanged::Company;
 use super::walk::walk_through;
 use super::work::{Settled, Work};
 use super::{Named, ProtectError, Violation, What, shown};
@@ -116,7 +115,7 @@ impl<'a> Work<'a> {
         let mut last = PathBuf::new();
         for _ in 0..MOVES {
             let mut errors = Vec::new();
-            let sight = walk_through(self.roots, patterns, earlier, Company::Nobody, &mut errors)?;
+            let sight = walk_through(self.roots, patterns, earlier, &mut errors)?;
             let places = sight.locate(&self.holders);
             let mut touched = Touched::default();
             self.moved.clear();

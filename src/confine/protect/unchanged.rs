@@ -1,14 +1,11 @@
 //! Asking every directory of an earlier walk whether it is as it was.
 //!
 //! In a quiet tree this is nearly all that a walk does, and nearly all of it is the kernel's: one look at each
-//! directory. No look depends on another, so the table is cut into parts that are asked side by side.
-//! The order does not matter either. A symlink on the way cannot deceive a look, because it is the identity
+//! directory. The order of the looks does not matter. A symlink on the way cannot deceive a look, because it is the identity
 //! of what is reached that is compared; and a directory that something was put in the way of has lost an
 //! entry, so it is itself no longer as it was.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::os::fd::AsFd;
 
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{fstat, fstatat};
@@ -17,122 +14,52 @@ use super::at::{self, Identity};
 use super::roots::Root;
 use super::sight::{Directory, NONE, Sight};
 use super::stamp::Stamp;
-use crate::confine::linger::processors;
 
-/// How many directories are worth a thread: starting one costs as much as a hundred looks.
-const WORTH: usize = 512;
-/// Threads at most; the looks of more would stand in each other's way in the kernel.
-const THREADS: usize = 4;
-/// Directories in a part.
-const PART: usize = 64;
 /// Longest path the kernel is given in one piece.
 const PIECE: usize = 3500;
-
-/// Who else has work to do while the directories are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Company {
-    /// Whoever waits for the answer waits for nothing else.
-    Nobody,
-    /// The parent, which makes the plan meanwhile. It is left a processor: taking that one too would save
-    /// nothing here that is not lost there.
-    Parent,
-}
-
-impl Company {
-    /// How many processors are left of so many.
-    fn leaves(self, processors: usize) -> usize {
-        match self {
-            Self::Nobody => processors,
-            Self::Parent => processors.saturating_sub(1),
-        }
-    }
-}
 
 /// For each directory of `earlier`, whether it is certain that nothing was put into it, taken out or renamed in it.
 ///
 /// What could not be asked counts as changed, and so does one whose stamp tells nothing.
-pub(super) fn unchanged(roots: &[Root], earlier: &Sight, company: Company) -> Vec<bool> {
-    let processors = company.leaves(processors());
-    ask_in(processors.min(THREADS).min(earlier.len() / WORTH), PART, roots, earlier)
-}
-
-fn ask_in(askers: usize, part: usize, roots: &[Root], earlier: &Sight) -> Vec<bool> {
-    let mut same = vec![false; earlier.len()];
-    let parts = Mutex::new(same.chunks_mut(part).zip((0..).step_by(part)));
-    // Each takes the next part when it has done one: nobody waits for one whose processor somebody else took.
-    let take_turns = |through| {
-        let mut asker = Asker::new(roots, earlier, through);
-        loop {
-            let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((part, start)) = next else { break };
-            asker.ask(part, start);
-        }
+pub(super) fn unchanged(roots: &[Root], earlier: &Sight) -> Vec<bool> {
+    let mut asker = Asker {
+        roots,
+        earlier,
+        path: Vec::new(),
+        way: (NONE, 0),
     };
-    thread::scope(|scope| {
-        for _ in 1..askers {
-            let builder = thread::Builder::new().stack_size(128 * 1024);
-            // Without a thread the others do its share.
-            let _alone = builder.spawn_scoped(scope, || take_turns(Through::Own));
-        }
-        take_turns(Through::Shared);
-    });
-    same
-}
-
-/// Which descriptor of a root a thread asks through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Through {
-    /// That of everybody.
-    Shared,
-    /// One of its own: threads that count users of the same one slow each other down.
-    Own,
+    earlier
+        .directories
+        .iter()
+        .map(|directory| asker.is_unchanged(directory))
+        .collect()
 }
 
 /// Who asks, and what helps with the next question.
 struct Asker<'a> {
     roots: &'a [Root],
     earlier: &'a Sight,
-    through: Through,
-    own: Option<(u16, OwnedFd)>,
     path: Vec<u8>,
     /// Children of one directory lie side by side: the way to them is put together once.
     way: (u32, usize),
 }
 
-impl<'a> Asker<'a> {
-    fn new(roots: &'a [Root], earlier: &'a Sight, through: Through) -> Self {
-        Self {
-            roots,
-            earlier,
-            through,
-            own: None,
-            path: Vec::new(),
-            way: (NONE, 0),
-        }
-    }
-
-    /// Asks the directories from number `start` on.
-    fn ask(&mut self, part: &mut [bool], start: usize) {
-        for (same, directory) in part.iter_mut().zip(&self.earlier.directories[start..]) {
-            let (Some(stamp), Some(root)) = (directory.stamp, self.roots.get(usize::from(directory.root))) else {
-                continue;
-            };
-            self.go_to(directory);
-            if self.through == Through::Own && self.own.as_ref().is_none_or(|own| own.0 != directory.root) {
-                self.own = at::open_place(&root.fd, b"").ok().map(|fd| (directory.root, fd));
-            }
-            let base = self.own.as_ref().map_or(root.fd.as_fd(), |own| own.1.as_fd());
-            let found = match self.path.len() {
-                0 => fstat(base),
-                1..PIECE => fstatat(base, self.path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
-                _ => at::stat(base, &self.path),
-            };
-            *same = found.is_ok_and(|found| {
-                Identity::of(&found) == directory.identity
-                    && Stamp::of(&found) == stamp
-                    && at::kind(&found) == libc::S_IFDIR
-            });
-        }
+impl Asker<'_> {
+    fn is_unchanged(&mut self, directory: &Directory) -> bool {
+        let (Some(stamp), Some(root)) = (directory.stamp, self.roots.get(usize::from(directory.root))) else {
+            return false;
+        };
+        self.go_to(directory);
+        let found = match self.path.len() {
+            0 => fstat(root.fd.as_fd()),
+            1..PIECE => fstatat(root.fd.as_fd(), self.path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
+            _ => at::stat(&root.fd, &self.path),
+        };
+        found.is_ok_and(|found| {
+            Identity::of(&found) == directory.identity
+                && Stamp::of(&found) == stamp
+                && at::kind(&found) == libc::S_IFDIR
+        })
     }
 
     fn go_to(&mut self, directory: &Directory) {
@@ -178,29 +105,22 @@ mod tests {
         std::thread::sleep(Duration::from_millis(60));
         let mut patterns = Patterns::new(&Names::default());
         let roots = open_roots(&paths, &[], &mut patterns).unwrap();
-        let sight = walk(&roots, &patterns, None, Company::Nobody).unwrap();
+        let sight = walk(&roots, &patterns, None).unwrap();
         (roots, sight)
     }
 
     #[test]
-    fn every_directory_is_asked_however_many_share_the_work() {
+    fn every_directory_is_asked() {
         let folder = tempfile::tempdir().unwrap();
         let (roots, sight) = seen(folder.path());
-        assert_eq!(sight.len(), 56);
-        for (askers, part) in (0..9).flat_map(|askers| [1, 3, 7, 56, 99].map(|part| (askers, part))) {
-            let same = ask_in(askers, part, &roots, &sight);
-            assert_eq!(same, vec![true; 56], "{askers} {part}");
-        }
+        assert_eq!(unchanged(&roots, &sight), vec![true; 56]);
         for index in 0..sight.len() {
             let directory = &sight.directories[index];
             let root = &roots[usize::from(directory.root)].path;
             let path = root.join(OsStr::from_bytes(&sight.path(u32::try_from(index).unwrap())));
             fs::write(path.join("new"), "").unwrap();
-            for (askers, part) in [(1, 56), (2, 9), (3, 1), (7, 5)] {
-                let same = ask_in(askers, part, &roots, &sight);
-                let expected: Vec<bool> = (0..56).map(|other| other > index).collect();
-                assert_eq!(same, expected, "{askers} {part} {}", path.display());
-            }
+            let expected: Vec<bool> = (0..56).map(|other| other > index).collect();
+            assert_eq!(unchanged(&roots, &sight), expected, "{}", path.display());
         }
     }
 
@@ -211,7 +131,7 @@ mod tests {
         let place = folder.path().join("one/d3");
         fs::rename(&place, folder.path().join("aside")).unwrap();
         std::os::unix::fs::symlink(folder.path().join("aside"), &place).unwrap();
-        let same = unchanged(&roots, &sight, Company::Nobody);
+        let same = unchanged(&roots, &sight);
         let at = |path: &[u8]| {
             let found = (0..56).find(|&index| sight.directories[index as usize].root == 0 && sight.path(index) == path);
             same[found.unwrap() as usize]

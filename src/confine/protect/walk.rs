@@ -27,7 +27,7 @@ use super::place::{Kind, Markers, Place, Role};
 use super::roots::Root;
 use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
 use super::stamp::{FileSystem, Stamp, classify};
-use super::unchanged::{Company, unchanged};
+use super::unchanged::unchanged;
 use super::vcs::List;
 use super::{ProtectError, shown};
 use crate::confine::sys;
@@ -60,10 +60,9 @@ pub(super) fn walk(
     roots: &[Root],
     patterns: &Patterns,
     earlier: Option<&Sight>,
-    company: Company,
 ) -> Result<Sight, ProtectError> {
     let mut errors = Vec::new();
-    let sight = walk_through(roots, patterns, earlier, company, &mut errors)?;
+    let sight = walk_through(roots, patterns, earlier, &mut errors)?;
     errors.into_iter().next().map_or(Ok(sight), Err)
 }
 
@@ -72,11 +71,10 @@ pub(super) fn walk_through(
     roots: &[Root],
     patterns: &Patterns,
     earlier: Option<&Sight>,
-    company: Company,
     errors: &mut Vec<ProtectError>,
 ) -> Result<Sight, ProtectError> {
     let trusted_until = now().saturating_sub(TICK);
-    let unchanged = earlier.map_or_else(Vec::new, |earlier| unchanged(roots, earlier, company));
+    let unchanged = earlier.map_or_else(Vec::new, |earlier| unchanged(roots, earlier));
     if let Some(earlier) = earlier
         && earlier.is_of(roots)
         && unchanged.iter().all(|same| *same)
