@@ -214,11 +214,11 @@ impl Draft {
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
             let held_to = |role| settings(profile, role, attempts, copies, self.ground);
             for role in [Role::Worker, Role::Command] {
-                seccomp::hold(filters.of(role), held_to(role)).map_err(PlanError::WeakFilter)?;
+                seccomp::validate(filters.of(role), held_to(role)).map_err(PlanError::WeakFilter)?;
             }
             // That mounts keep the attributes was proven when the plan was made: only then does it have these.
             let Some(stack) = filters.of_mounted() else { continue };
-            seccomp::hold(stack, mounted(held_to(Role::Command))).map_err(PlanError::WeakFilter)?;
+            seccomp::validate(stack, mounted(held_to(Role::Command))).map_err(PlanError::WeakFilter)?;
         }
         Ok(())
     }
@@ -273,7 +273,7 @@ fn lower_namespaces(
             copies_in(plan.world.as_ref()),
             ground,
         );
-        plan.filters.mounted = Some(seccomp::made(mounted(settings))?);
+        plan.filters.mounted = Some(seccomp::lower(mounted(settings))?);
     }
     Ok(Lowered { plan, statuses, survey })
 }
@@ -318,7 +318,7 @@ fn complete(
     ground: Ground,
 ) -> Result<Plan, PlanError> {
     let copies = copies_in(world.as_ref());
-    let made = |role, attempts| seccomp::made(settings(profile, role, attempts, copies, ground));
+    let made = |role, attempts| seccomp::lower(settings(profile, role, attempts, copies, ground));
     let filters = |attempts| -> Result<Filters, SeccompError> {
         Ok(Filters {
             worker: made(Role::Worker, attempts)?,

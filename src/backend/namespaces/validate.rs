@@ -5,8 +5,6 @@
 //! can be. And nothing but mounts can happen: the namespaces are there, the root is shut, no mount can be moved away.
 
 use std::ffi::{OsStr, OsString};
-use std::panic::resume_unwind;
-use std::thread;
 
 use super::admitted::{Admitted, without};
 use super::bare::alone;
@@ -77,24 +75,11 @@ pub fn validate(
         open: &open,
         survey,
     };
-    let together = || {
-        pair.nodes_within(&permitted)
-            .and_then(|()| files_within(&pair, &admitted))
-            .and_then(|()| files_within(attributes, &permitted))
-    };
-    let apart = || alone((view, tmp_of(view)), walls.stage, profile, survey);
-    if view.mounts.len() < MANY {
-        return together().and_then(|()| apart());
-    }
-    thread::scope(|scope| {
-        let apart = scope.spawn(apart);
-        together()?;
-        apart.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
+    pair.nodes_within(&permitted)?;
+    files_within(&pair, &admitted)?;
+    files_within(attributes, &permitted)?;
+    alone((view, tmp_of(view)), walls.stage, profile, survey)
 }
-
-/// So many mounts are worth a thread.
-const MANY: usize = 256;
 
 /// Whether the private directory is there.
 fn tmp_of(view: &View) -> Tmp {

@@ -3,7 +3,7 @@
 //! [`table`] is the decision, as data: what each system call is answered, per role and settings. [`lower()`]
 //! turns it into filters, and what they allow whatever the arguments stays in the kernel's bitmap of allowed
 //! calls and costs nothing. `reader` runs such filters in user space, and [`validate()`] holds what it sees
-//! against the table at every start; `proven` knows again what was held in this process.
+//! against the table at every start.
 //!
 //! Landlock guards what has a path; this guards what has none: sockets, other processes, keyrings,
 //! the kernel's own surface, and (through a listener) the attributes of files.
@@ -12,7 +12,6 @@ mod call;
 mod conditions;
 mod lower;
 mod number;
-mod proven;
 mod reader;
 mod requests;
 mod rows;
@@ -34,7 +33,6 @@ pub use call::{Call, Verdict};
 pub use lower::{SeccompError, lower};
 pub(crate) use number::STATMOUNT;
 pub use number::{HIGHEST, NATIVE_ARCH};
-pub use proven::{hold, made};
 pub use reader::{Entered, Filter, Malformed, stacked};
 pub use stack::{Filters, Stack};
 pub use table::tests;
