@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::call::ToolError;
 use super::executor::Executor;
 use super::outcome::shown;
-use super::plan::{self, Draft, PlanError, ProfileDigest};
+use super::plan::{self, Lowered, PlanError, ProfileDigest};
 use super::workers::Derived;
 use crate::backend::namespaces::Matches;
 use crate::backend::survey::SurveyError;
@@ -25,10 +25,10 @@ pub(super) struct CoveredNames(BTreeMap<ProfileDigest, Matches>);
 
 impl CoveredNames {
     /// Notes what a worker for this profile begins with.
-    pub(super) fn note(&mut self, profile: &Profile, draft: Option<&Draft>) {
+    pub(super) fn note(&mut self, profile: &Profile, lowered: Option<&Lowered>) {
         let digest = plan::digest(profile);
         // Where no mounts cover, nothing is looked for.
-        let matches = draft.and_then(|draft| draft.matches(profile));
+        let matches = lowered.and_then(|lowered| lowered.matches(profile));
         match matches {
             Some(matches) => self.0.insert(digest, matches),
             None => self.0.remove(&digest),

@@ -15,7 +15,7 @@ use super::git::{self, Bounds};
 use super::narrowing::Narrowing;
 use super::on_record::end;
 use super::places::Places;
-use super::plan::{self, Draft, Ground, PlanError, Surroundings};
+use super::plan::{self, Ground, Lowered, PlanError, Surroundings};
 use super::private::{leaves_no_place, may_lie, show, worker_profile};
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
@@ -239,8 +239,8 @@ impl Executor {
         let protect = watched::setup(&self.policy, envelope, &self.places.state, &self.places.person);
         let named = Named::choose(|base| may_lie(base, envelope, place))?;
         let mut stage = Stage::spawn(&named, protect.clone(), place).await?;
-        let (session, drafted) = match self
-            .drafted(&mut stage, (named, place), profile, protect.as_ref())
+        let (session, planned) = match self
+            .planned(&mut stage, (named, place), profile, protect.as_ref())
             .await
         {
             Ok(ready) => ready,
@@ -251,24 +251,16 @@ impl Executor {
             }
         };
         let setup = Setup {
-            plan: drafted.as_ref().map(|(draft, ..)| draft.plan().clone()),
+            plan: planned.as_ref().map(|(lowered, _)| lowered.plan.clone()),
             worker_for,
             session,
-            records: drafted.as_ref().and_then(|(_, _, ground)| records(*ground)),
+            records: planned.as_ref().and_then(|(_, ground)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
         let begun = async {
-            // While the worker confines itself; it is asked for nothing before. What bwrap carries out was proven above.
-            if let Some((draft, profile, _)) = &drafted
-                && place != Place::Bwrap
-            {
-                draft.prove(profile)?;
-            }
-            if place.is_behind_mounts() {
-                // Whether they can be made is known only now.
-                worker.ready().await?;
-            }
-            let statuses = drafted.as_ref().map(|(draft, ..)| draft.statuses());
+            // Whether it can be carried out is known only now.
+            worker.ready().await?;
+            let statuses = planned.as_ref().map(|(lowered, _)| lowered.statuses.as_slice());
             self.record_profile(&mut worker, profile, statuses).await
         }
         .await;
@@ -276,7 +268,7 @@ impl Executor {
             Ok(()) => {
                 self.workers
                     .covered
-                    .note(profile, drafted.as_ref().map(|(draft, ..)| draft));
+                    .note(profile, planned.as_ref().map(|(lowered, _)| lowered));
                 Ok(worker)
             }
             Err(error) => {
@@ -287,13 +279,13 @@ impl Executor {
     }
 
     /// The session of a worker, and its plan, which a footing without confinement has none of.
-    async fn drafted(
+    async fn planned(
         &self,
         stage: &mut Stage,
         (named, place): (Named, Place),
         profile: &Profile,
         protect: Option<&ProtectSetup>,
-    ) -> Result<(Session, Option<(Draft, Profile, Ground)>), ToolError> {
+    ) -> Result<(Session, Option<(Lowered, Ground)>), ToolError> {
         let session = named.create()?;
         let private = session.private();
         let bounds = Bounds {
@@ -304,7 +296,7 @@ impl Executor {
         git::carry(&self.places.git, bounds, &private.home)
             .and_then(|()| self.places.caches.link(profile, self.others(), &private.home))
             .map_err(ToolError::Private)?;
-        let drafted = match &self.chosen.footing {
+        let planned = match &self.chosen.footing {
             Footing::Confined(ground) => {
                 let profile = worker_profile(profile.clone(), &session)?;
                 let around = if place.is_behind_mounts() {
@@ -315,13 +307,8 @@ impl Executor {
                     Surroundings::default()
                 };
                 // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
-                let (draft, profile) = anew::made(profile, |profile| plan::draft(profile, *ground, &around))?;
-                match place {
-                    Place::Host | Place::Namespaces(_) => {}
-                    // It makes mount points on the host where a plan says so.
-                    Place::Bwrap => draft.prove(&profile)?,
-                }
-                Some((draft, profile, *ground))
+                let (lowered, _) = anew::made(profile, |profile| plan::lower(profile, *ground, &around))?;
+                Some((lowered, *ground))
             }
             Footing::Unconfined(_) => {
                 refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
@@ -330,7 +317,7 @@ impl Executor {
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         self.recovered.add(stage.recovered().await?);
-        Ok((session, drafted))
+        Ok((session, planned))
     }
 }
 

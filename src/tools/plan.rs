@@ -133,7 +133,7 @@ pub fn lower_after(
     ground: Ground,
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
-    let draft = draft_after(seen, profile, ground, around)?;
+    let draft = draft(seen, profile, ground, around)?;
     draft.prove(profile)?;
     Ok(draft.lowered)
 }
@@ -143,11 +143,10 @@ pub fn look_after(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Su
     landlock::survey_after(seen, profile, &landlock_options(ground))
 }
 
-/// What is not proven yet. A worker may confine itself by it meanwhile, which changes nothing on the host; no command may
-/// start, and no bwrap, which could make mount points there.
+/// What is not proven yet.
 #[derive(Debug)]
 #[must_use = "nothing is known of a plan that is not proven"]
-pub struct Draft {
+struct Draft {
     lowered: Lowered,
     ground: Ground,
     /// Files that mounts may show though no clause speaks of them.
@@ -157,11 +156,7 @@ pub struct Draft {
 }
 
 /// Lowers a profile for a worker and its commands; [`Draft::prove`] is still to come.
-pub fn draft(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
-    draft_after(&Survey::default(), profile, ground, around)
-}
-
-fn draft_after(seen: &Survey, profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
+fn draft(seen: &Survey, profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
     let lowered = match ground.walls {
         Walls::Landlock => lower_landlock(seen, profile, ground),
         Walls::Namespaces(maker) => lower_namespaces(seen, profile, ground, maker, around),
@@ -174,26 +169,18 @@ fn draft_after(seen: &Survey, profile: &Profile, ground: Ground, around: &Surrou
     })
 }
 
-impl Draft {
-    /// What became of each clause.
-    pub fn statuses(&self) -> &[ClauseStatus] {
-        &self.lowered.statuses
-    }
-
+impl Lowered {
     /// What mounts cover of what patterns name; none where there are no mounts, or no patterns to look for.
-    pub fn matches(&self, profile: &Profile) -> Option<Matches> {
-        self.plan().world.as_ref()?;
-        Matches::seen(profile, &self.lowered.survey)
+    pub(super) fn matches(&self, profile: &Profile) -> Option<Matches> {
+        self.plan.world.as_ref()?;
+        Matches::seen(profile, &self.survey)
     }
+}
 
-    /// The plan as it stands.
-    pub fn plan(&self) -> &Plan {
-        &self.lowered.plan
-    }
-
+impl Draft {
     /// Proves that the plan permits no more than the profile that it was drafted from.
-    pub fn prove(&self, profile: &Profile) -> Result<(), PlanError> {
-        let plan = self.plan();
+    fn prove(&self, profile: &Profile) -> Result<(), PlanError> {
+        let plan = &self.lowered.plan;
         match &plan.world {
             None => landlock::validate(&plan.landlock, profile).and_then(|()| files_within(&plan.attributes, profile)),
             Some(world) => {
@@ -436,7 +423,7 @@ mod tests {
             shown: vec![AbsPath::new("/etc/passwd").unwrap()],
             ..Surroundings::default()
         };
-        (draft(&profile, ground, &around).unwrap(), profile)
+        (draft(&Survey::default(), &profile, ground, &around).unwrap(), profile)
     }
 
     #[test]
