@@ -217,11 +217,7 @@ impl<'a> Keeper<'a> {
                 }
                 Err(why) => KeeperReply::Failed(why),
             },
-            KeeperRequest::Settle => {
-                let told = send(&self.link, &KeeperReply::Settled(self.names.put_all_back()), &[]);
-                self.names.keep_known();
-                return told.is_ok();
-            }
+            KeeperRequest::Settle => KeeperReply::Settled(self.names.put_all_back()),
             KeeperRequest::Watch { call, limits } => {
                 let Some(runner) = fds.into_iter().next() else {
                     return false;

@@ -7,12 +7,10 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
-use std::thread::yield_now;
+use std::thread::{available_parallelism, yield_now};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
 
 /// How long the answer to a small request is looked for.
 pub(super) const ANSWER: Duration = Duration::from_micros(50);
@@ -46,15 +44,7 @@ pub(super) fn linger_for(fd: BorrowedFd<'_>, moment: Duration) {
 /// Whether there is another processor.
 fn has_company() -> bool {
     static COMPANY: OnceLock<bool> = OnceLock::new();
-    *COMPANY.get_or_init(|| processors() > 1)
-}
-
-/// How many processors this thread may use; one where that cannot be told. A quota of the group is not looked up: that costs
-/// more than it tells.
-fn processors() -> usize {
-    let mine = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-    let numbers = 0..CpuSet::count();
-    numbers.filter(|number| mine.is_set(*number) == Ok(true)).count().max(1)
+    *COMPANY.get_or_init(|| available_parallelism().is_ok_and(|all| all.get() > 1))
 }
 
 #[cfg(test)]

@@ -118,13 +118,6 @@ impl ProtectedNames {
         bounded(self.settle())
     }
 
-    /// Keeps what the last command left to be known; nobody waits for what only spares the next start some work.
-    pub(super) fn keep_known(&mut self) {
-        if let Some(known) = &mut self.known {
-            known.keep();
-        }
-    }
-
     /// What a person may still want of what was undone.
     pub(super) fn offers(&self) -> Vec<Offer> {
         offers(self.offers.as_ref())

@@ -280,7 +280,10 @@ impl Worker<'_> {
             }
         };
         let Active {
-            runner, watch, sampling, ..
+            runner,
+            watch,
+            sampling,
+            ..
         } = active;
         self.unwatch(call, sampling);
         // It has reported, or is dead: this does not block.

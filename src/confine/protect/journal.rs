@@ -124,6 +124,7 @@ pub(super) struct Kept {
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
+    #[expect(dead_code, reason = "a lock is held by existing")]
     lock: File,
 }
 
@@ -188,17 +189,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the journal: everything in it has been seen to. Its room is free once the file given back is closed.
-    pub(super) fn remove(self) -> Result<File, ProtectError> {
-        let Self { path, lock } = self;
-        match std::fs::remove_file(&path) {
-            Ok(()) => Ok(lock),
-            Err(source) => Err(ProtectError::Io {
-                step: "remove",
-                path,
-                source,
-            }),
-        }
+    /// Removes the journal: everything in it has been seen to.
+    pub(super) fn remove(self) -> Result<(), ProtectError> {
+        std::fs::remove_file(&self.path).map_err(|source| ProtectError::Io {
+            step: "remove",
+            path: self.path,
+            source,
+        })
     }
 }
 

@@ -140,7 +140,7 @@ pub fn recover(store: &Path) -> Recovered {
         let mut settled = restore(record, store);
         recovered.violations.append(&mut settled.violations);
         if settled.errors.is_empty()
-            && let Err(error) = keep(rest, store).and_then(|()| journal.remove().map(drop))
+            && let Err(error) = keep(rest, store).and_then(|()| journal.remove())
         {
             settled.errors.push(error);
         }

@@ -90,14 +90,11 @@ fn look(
     let roots = open_roots(paths, extra, &mut patterns)?;
     let who = who(&roots);
     let known = known.filter(|known| known.roots == who && known.extra == extra && known.names == *names);
-    let sight = match (known, store) {
-        (Some(known), _) => walk(&roots, &patterns, Some(&known.sight))?,
-        // The first in this process: the parent is making the plan.
-        (None, Some(store)) => {
-            let earlier = known::load(store, &who, extra, names);
-            walk(&roots, &patterns, earlier.as_ref())?
-        }
-        (None, None) => walk(&roots, &patterns, None)?,
+    let kept = match (known, store) {
+        (None, Some(store)) => known::load(store, &who, extra, names),
+        (Some(_), _) | (None, None) => None,
     };
+    let earlier = known.map(|known| &known.sight).or(kept.as_ref());
+    let sight = walk(&roots, &patterns, earlier)?;
     Ok(Look { roots, patterns, sight })
 }

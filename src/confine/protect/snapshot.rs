@@ -1,7 +1,6 @@
 //! Writing down what is protected, before a command may start.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,15 +134,11 @@ impl Guard {
     /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
     /// next start.
     pub fn settle(self) -> Settled {
-        let After { settled, known, .. } = self.settle_knowing(None);
-        if let Some(mut known) = known {
-            known.keep();
-        }
-        settled
+        self.settle_knowing(None).settled
     }
 
     /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`], and what a person may still want of
-    /// what it undid. What is left to do then nobody need wait for: [`Known::keep`] does it.
+    /// what it undid.
     ///
     /// What a command made of the `covers` counts as a change to what they cover.
     pub fn settle_knowing(self, covers: Option<&Covers>) -> After {
@@ -174,16 +169,20 @@ impl Guard {
         if let Some(sight) = &sight {
             self.tips.end(&self.roots, sight);
         }
-        let spent = self.journal.remove().map_err(|error| settled.errors.push(error)).ok();
+        if let Err(error) = self.journal.remove() {
+            settled.errors.push(error);
+        }
         let changes = std::mem::take(&mut settled.changes);
         let offers = Offers::new(self.roots, self.store.clone(), changes);
-        let known = sight.map(|sight| Known {
-            roots: self.record.roots,
-            extra: self.extra,
-            names: self.record.names,
-            store: self.store,
-            spent,
-            sight,
+        let known = sight.map(|sight| {
+            let mut known = Known {
+                roots: self.record.roots,
+                extra: self.extra,
+                names: self.record.names,
+                sight,
+            };
+            known.keep(&self.store);
+            known
         });
         After {
             settled,
@@ -208,13 +207,11 @@ impl Guard {
     /// What was written down could not be removed; it counts for nobody.
     pub(crate) fn release(self) -> Result<Known, ProtectError> {
         self.tips.forget();
-        let spent = Some(self.journal.remove()?);
+        self.journal.remove()?;
         Ok(Known {
             roots: self.record.roots,
             extra: self.extra,
             names: self.record.names,
-            store: self.store,
-            spent,
             sight: self.sight,
         })
     }
@@ -321,18 +318,14 @@ pub struct Known {
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     pub(super) extra: Vec<PathBuf>,
     pub(super) names: Names,
-    store: PathBuf,
-    /// The removed journal: its room is freed with this descriptor, which takes longer than the removal.
-    spent: Option<File>,
     pub(super) sight: Sight,
 }
 
 impl Known {
-    /// Writes it down for the next process where that spares enough reading, and lets go of the journal.
-    pub fn keep(&mut self) {
-        self.spent = None;
+    /// Writes it down for the next process where that spares enough reading.
+    fn keep(&mut self, store: &Path) {
         // It would only have spared the next start some reading.
-        let save = || known::save(&self.store, &self.roots, &self.extra, &self.names, &self.sight);
+        let save = || known::save(store, &self.roots, &self.extra, &self.names, &self.sight);
         if self.sight.is_worth_keeping() && save().is_ok() {
             self.sight.stale = 0;
         }

@@ -56,11 +56,7 @@ pub(super) fn most_directories() -> usize {
 const BUFFER: usize = 64 * 1024;
 
 /// Walks the roots; a directory that cannot be looked into is an error.
-pub(super) fn walk(
-    roots: &[Root],
-    patterns: &Patterns,
-    earlier: Option<&Sight>,
-) -> Result<Sight, ProtectError> {
+pub(super) fn walk(roots: &[Root], patterns: &Patterns, earlier: Option<&Sight>) -> Result<Sight, ProtectError> {
     let mut errors = Vec::new();
     let sight = walk_through(roots, patterns, earlier, &mut errors)?;
     errors.into_iter().next().map_or(Ok(sight), Err)
