@@ -177,8 +177,9 @@ impl Executor {
 
     /// Ends every worker and waits until nothing of them is left; an error says that the end is not on record.
     pub async fn finish(self) -> Result<(), ToolError> {
+        let untold = self.record_untold().await;
         self.workers.finish().await;
-        end(self.deciding.recorder.as_ref()).await
+        untold.and(end(self.deciding.recorder.as_ref()).await)
     }
 
     /// The profile of a call that nobody was asked about.

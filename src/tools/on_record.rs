@@ -56,6 +56,12 @@ impl Executor {
         recorded.err().unwrap_or(error).with_put_back(&restored, unsettled)
     }
 
+    /// Puts on record what was put back before a call that was given up, and so told nobody.
+    pub(super) async fn record_untold(&self) -> Result<(), ToolError> {
+        let untold = self.recovered.take().unwrap_or_default();
+        record_restored(self.deciding.recorder.as_ref(), None, &untold.restored).await
+    }
+
     /// The regime that holds commands.
     pub(super) fn regime_name(&self) -> &'static str {
         match &self.chosen.footing {
@@ -147,6 +153,10 @@ pub(super) async fn with_recovery(
     call: Option<&str>,
     done: Result<Output, ToolError>,
 ) -> Result<Output, ToolError> {
+    // A call that waits for its answer is made again, and tells it then.
+    if matches!(done, Err(ToolError::Pending)) {
+        return done;
+    }
     let Some(recovery) = recovered.take() else {
         return done;
     };

@@ -346,7 +346,8 @@ impl Session {
     pub async fn finish(&self) {
         let mut executor = self.shared.executor.lock().await;
         std::mem::take(&mut executor.workers).finish().await;
-        // Everything that had to be on record is; that the session ended is the one thing that may be missing.
+        let _recorded = executor.record_untold().await;
+        // Everything else that had to be on record is; that the session ended is the one thing that may be missing.
         let _recorded = end(executor.deciding.recorder.as_ref()).await;
     }
 }
