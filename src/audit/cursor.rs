@@ -1,8 +1,7 @@
 //! Where a log ends, for whoever writes on: found from the head on, and held against it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::chain::{Header, Kind, Link};
@@ -231,9 +230,7 @@ impl Cursor {
 
     /// Whether the file is what is there now.
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        let there = fs::symlink_metadata(path);
-        let ours = self.file.metadata();
-        there.is_ok_and(|there| ours.is_ok_and(|ours| there.dev() == ours.dev() && there.ino() == ours.ino()))
+        kept::is_at(&self.file, path)
     }
 
     fn size(&self) -> Result<u64, AuditError> {

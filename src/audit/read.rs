@@ -25,7 +25,7 @@ pub enum Entry {
 
 /// The lines of a log, oldest first.
 pub fn records(place: &Place) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, AuditError> {
-    let files = turn::while_nobody_writes(place.lock(), || files(place))??;
+    let files = turn::while_nobody_writes(&place.lock(), || files(place))??;
     let mut files = files.into_iter();
     let mut now: Option<(PathBuf, Lines<File>)> = None;
     Ok(std::iter::from_fn(move || {

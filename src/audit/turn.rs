@@ -1,8 +1,7 @@
 //! One writer's turn among several processes.
 
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::AuditError;
@@ -30,31 +29,34 @@ impl Turns {
 
     /// Waits for the turn, for a while.
     pub(super) fn take(&mut self) -> Result<Turn<'_>, AuditError> {
-        let started = Instant::now();
-        let mut pause = Duration::from_millis(1);
         loop {
-            match self.file.try_lock() {
-                Ok(()) if self.is_in_place() => return Ok(Turn(&self.file)),
-                // Somebody removed it while it was waited for: whoever comes now locks another.
-                Ok(()) => self.file = kept::to_lock(&self.path).map_err(AuditError::io(&self.path, "opening"))?,
-                Err(TryLockError::WouldBlock) => {
-                    let waited = started.elapsed();
-                    if waited >= PATIENCE {
-                        let path = self.path.clone();
-                        return Err(AuditError::Busy { path, waited });
-                    }
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).min(Duration::from_millis(20));
-                }
-                Err(TryLockError::Error(error)) => return Err(AuditError::io(&self.path, "locking")(error)),
+            wait(&self.path, || self.file.try_lock())?;
+            if kept::is_at(&self.file, &self.path) {
+                return Ok(Turn(&self.file));
             }
+            // Somebody removed it while it was waited for: whoever comes now locks another.
+            self.file = kept::to_lock(&self.path).map_err(AuditError::io(&self.path, "opening"))?;
         }
     }
+}
 
-    fn is_in_place(&self) -> bool {
-        let there = std::fs::symlink_metadata(&self.path);
-        let ours = self.file.metadata();
-        there.is_ok_and(|there| ours.is_ok_and(|ours| there.dev() == ours.dev() && there.ino() == ours.ino()))
+/// Tries until the lock is had, for a while.
+fn wait(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) -> Result<(), AuditError> {
+    let started = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match attempt() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(AuditError::io(path, "locking")(error)),
+        }
+        let waited = started.elapsed();
+        if waited >= PATIENCE {
+            let path = path.to_owned();
+            return Err(AuditError::Busy { path, waited });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
 
@@ -66,22 +68,10 @@ impl Drop for Turn<'_> {
 }
 
 /// Reads while nobody writes, where there is a lock file that may be opened; a copy of a log has none.
-pub(super) fn while_nobody_writes<T>(path: PathBuf, read: impl FnOnce() -> T) -> Result<T, AuditError> {
-    let Ok(file) = kept::to_look(&path) else {
+pub(super) fn while_nobody_writes<T>(path: &Path, read: impl FnOnce() -> T) -> Result<T, AuditError> {
+    let Ok(file) = kept::to_look(path) else {
         return Ok(read());
     };
-    let started = Instant::now();
-    loop {
-        match file.try_lock_shared() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(AuditError::io(&path, "locking")(error)),
-        }
-        let waited = started.elapsed();
-        if waited >= PATIENCE {
-            return Err(AuditError::Busy { path, waited });
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait(path, || file.try_lock_shared())?;
     Ok(read())
 }

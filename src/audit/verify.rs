@@ -65,7 +65,7 @@ enum Met {
 /// Records behind the head are what a crash kept from being certainly written: they are in the chain, and nothing more is
 /// known of them.
 pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError> {
-    let snapshot = turn::while_nobody_writes(place.lock(), || Snapshot::of(place))??;
+    let snapshot = turn::while_nobody_writes(&place.lock(), || Snapshot::of(place))??;
     let head = match snapshot.head {
         Found::Head(head) => Some(head),
         Found::Nothing | Found::Unreadable => None,

@@ -103,6 +103,13 @@ pub(crate) fn to_lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether an open file is what the path leads to now.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let there = std::fs::symlink_metadata(path);
+    let ours = file.metadata();
+    there.is_ok_and(|there| ours.is_ok_and(|ours| there.dev() == ours.dev() && there.ino() == ours.ino()))
+}
+
 /// What somebody else could have written says nothing.
 fn only_ours(right_kind: bool, owner: u32, open_to_others: u32) -> io::Result<()> {
     let told = if !right_kind {
