@@ -195,7 +195,7 @@ impl Standing {
         }
     }
 
-    pub(super) fn denies_socket(&self, readers: &Readers<'_>, path: &AbsPath) -> bool {
+    fn denies_socket(&self, readers: &Readers<'_>, path: &AbsPath) -> bool {
         let denies = |operation| (readers.plan)(path).get(operation) == Access::Denied;
         match self.profile.unix_sockets {
             // Who makes no socket connects none; that is told of the socket.
@@ -205,7 +205,7 @@ impl Standing {
         }
     }
 
-    pub(super) fn denies_address(&self, address: SocketAddr) -> bool {
+    fn denies_address(&self, address: SocketAddr) -> bool {
         let is_own = match address.ip().to_canonical() {
             IpAddr::V4(ip) => ip.is_loopback() || ip.is_unspecified(),
             IpAddr::V6(ip) => ip.is_loopback() || ip.is_unspecified(),
@@ -245,7 +245,7 @@ pub(in crate::tools) fn denied_at(readers: &Readers<'_>, wanted: Wanted, path: &
     places.find(|asked| (readers.plan)(asked).get(operation) == Access::Denied)
 }
 
-pub(super) fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Denial> {
+fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Denial> {
     let (wanted, found) = (reached.wanted, reached.found);
     let wall = |asked: &AbsPath| {
         let mounts = readers.mounts.as_ref().zip(operation(wanted));
