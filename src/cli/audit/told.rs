@@ -90,12 +90,10 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
         ),
         "violation" if field("what") == "gone" => format!("{} is gone, and cannot be made again", field("file.path")),
         "violation" => format!(
-            "{} was {}; {}{}{}{}{}{}",
+            "{} was {}; {}{}{}{}{}",
             field("file.path"),
             field("what"),
             field("then").replace('_', " "),
-            // A log of an earlier version has one.
-            also(", for the setting ", "setting"),
             also(", as to its settings ", "settings"),
             also(" and this many more: ", "more_settings"),
             also(", kept in ", "quarantined"),
@@ -134,7 +132,7 @@ fn attempts(record: &Map<String, Value>) -> String {
 /// What was denied, one after the other, and how much more there was.
 fn denials(record: &Map<String, Value>) -> String {
     let items = record.get("blocked").and_then(Value::as_array);
-    let items: Vec<&Value> = items.into_iter().flatten().collect();
+    let items: Vec<&Map<String, Value>> = items.into_iter().flatten().filter_map(Value::as_object).collect();
     let count = |name: &str| record.get(name).and_then(Value::as_u64).unwrap_or_default();
     let mut told: Vec<String> = items.iter().take(MOST_DENIALS).map(|item| denial(item)).collect();
     match (items.len().saturating_sub(MOST_DENIALS) as u64).saturating_add(count("more")) {
@@ -152,7 +150,7 @@ fn denials(record: &Map<String, Value>) -> String {
 }
 
 /// `make /usr/x by mounts, 2 times: grant read /usr (preset system:9)`.
-fn denial(denial: &Value) -> String {
+pub(super) fn denial(denial: &Map<String, Value>) -> String {
     let field = |name: &str| denial.get(name).map(text).unwrap_or_default();
     let times = match denial.get("times").and_then(Value::as_u64) {
         None | Some(0 | 1) => String::new(),

@@ -162,7 +162,6 @@ impl Gathering {
             origin: field(row, "origin"),
             held: field(row, "held"),
             detail: field(row, "detail"),
-            denied: 0,
         });
         self.profiles.push(Profile {
             name,
@@ -188,7 +187,6 @@ impl Gathering {
         // One of whose calls none is shown says nothing.
         self.sessions
             .retain(|session| session.called == 0 || !session.calls.is_empty());
-        denied::mark_clauses(&mut self.profiles, &self.sessions);
         denied::keep_the_last(&mut self.sessions);
         Gathered {
             counts: Counts::of(self.sessions.iter().flat_map(|session| &session.calls)),

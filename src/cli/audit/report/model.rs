@@ -201,6 +201,4 @@ pub(super) struct Row {
     pub(super) origin: String,
     pub(super) held: String,
     pub(super) detail: String,
-    /// In how many calls it denied something to a command, as far as that is told of.
-    pub(super) denied: u64,
 }

@@ -6,7 +6,6 @@ use sha2::{Digest as _, Sha256};
 use super::model::{Call, Denial, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
 pub(super) fn page(gathered: &Gathered) -> String {
@@ -23,9 +22,7 @@ pub(super) fn page(gathered: &Gathered) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                a .skip href="#calls" { "To the calls" }
                 (top(gathered))
-                (tools())
                 main {
                     (stopped(gathered))
                     (calls(gathered))
@@ -34,7 +31,6 @@ pub(super) fn page(gathered: &Gathered) -> String {
                 footer {
                     p { "A hash chain shows that a record was changed, not that none was made up: whoever may write the log could write all of it anew." }
                 }
-                script { (PreEscaped(SCRIPT)) }
             }
         }
     };
@@ -43,16 +39,9 @@ pub(super) fn page(gathered: &Gathered) -> String {
 
 /// What the page may do: what stands in it, and nothing else.
 fn policy() -> String {
-    format!(
-        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'",
-        base64(&Sha256::digest(STYLE)),
-        base64(&Sha256::digest(SCRIPT))
-    )
-}
-
-fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
+    let style = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(STYLE));
+    format!("default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{style}'")
 }
 
 fn top(gathered: &Gathered) -> Markup {
@@ -94,25 +83,6 @@ fn top(gathered: &Gathered) -> Markup {
             @if gathered.left_out > 0 {
                 p { (gathered.left_out) " earlier calls are left out; " code { "--limit" } " shows more." }
             }
-        }
-    }
-}
-
-/// What finds and narrows, always in sight.
-fn tools() -> Markup {
-    html! {
-        form .tools role="search" {
-            label { "Find " input type="search" id="find" placeholder="command, path, host …" autocomplete="off"; }
-            label { "Show " select id="kind" {
-                option value="" { "all calls" }
-                option value="stopped" { "what was stopped" }
-                option value="asked" { "what was asked" }
-                option value="reached" { "what reached for the network" }
-                option value="denials" { "what was denied to commands" }
-            } }
-            button type="button" id="open" { "Open all" }
-            button type="button" id="theme" { "Light or dark" }
-            p .keys { kbd { "/" } " find  " kbd { "j" } " " kbd { "k" } " next, last  " kbd { "Enter" } " open  " kbd { "s" } " stopped only" }
         }
     }
 }
@@ -161,7 +131,6 @@ fn calls(gathered: &Gathered) -> Markup {
     html! {
         section #calls {
             h2 { "Calls, in order" }
-            p #none aria-live="polite" hidden { "Nothing here is like that." }
             @if gathered.sessions.is_empty() { p { "The log holds no session." } }
             @for (at, session) in gathered.sessions.iter().enumerate() {
                 (self::session(at, session))
@@ -192,15 +161,8 @@ fn session(at: usize, session: &Session) -> Markup {
 }
 
 fn call(anchor: &str, call: &Call) -> Markup {
-    let kinds = [
-        (is_stopped(call), "stopped"),
-        (call.approved + call.denied > 0, "asked"),
-        (!call.reached.is_empty(), "reached"),
-        (call.denials.all() > 0, "denials"),
-    ];
-    let kinds: Vec<&str> = kinds.into_iter().filter_map(|(is, kind)| is.then_some(kind)).collect();
     html! {
-        details .call id=(anchor) data-kinds=(kinds.join(" ")) {
+        details .call id=(anchor) {
             summary {
                 time { (time_of_day(&call.time)) } " "
                 b { (call.tool) } " "
@@ -306,7 +268,7 @@ fn clauses(label: &str, kind: &str, rows: Vec<&Row>) -> Markup {
                 thead { tr { th scope="col" { "Clause" } th scope="col" { "Written in" } th scope="col" { "" } } }
                 tbody {
                     @for row in rows {
-                        tr { th scope="row" { code { (row.clause) } @if row.denied > 0 { " " span .badge.odd { @if row.denied == 1 { "denied in one call" } @else { "denied in " (row.denied) " calls" } } } } td { (row.origin) } td { (row.detail) } }
+                        tr { th scope="row" { code { (row.clause) } } td { (row.origin) } td { (row.detail) } }
                     }
                 }
             }
