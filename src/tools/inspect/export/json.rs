@@ -1,83 +1,28 @@
 //! JSON in which every character can be seen: what could hide or reorder text is written as an escape.
 
-use std::io::{self, Write};
+use std::fmt::Write as _;
 
 use serde::Serialize;
-use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
 
 use super::ExportError;
 use crate::policy::path::is_escaped;
 
 /// The value, ending with a line break.
 pub(super) fn lines(value: &impl Serialize) -> Result<String, ExportError> {
-    let mut bytes = Vec::new();
-    value.serialize(&mut serde_json::Serializer::with_formatter(
-        &mut bytes,
-        Visible::default(),
-    ))?;
-    bytes.push(b'\n');
-    String::from_utf8(bytes).map_err(|error| serde_json::Error::io(io::Error::other(error)).into())
-}
-
-/// [`PrettyFormatter`] but for what strings look like.
-#[derive(Default)]
-struct Visible(PrettyFormatter<'static>);
-
-impl Formatter for Visible {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        for c in fragment.chars() {
-            let mut buffer = [0; 4];
-            let text = c.encode_utf8(&mut buffer);
-            if is_escaped(text.as_bytes()) {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    write!(writer, "\\u{unit:04x}")?;
-                }
-            } else {
-                writer.write_all(text.as_bytes())?;
+    let mut text = String::new();
+    // Outside of strings, and where a string has its own escapes, there is nothing but plain ASCII and line breaks.
+    for c in serde_json::to_string_pretty(value)?.chars() {
+        if c != '\n' && is_escaped(c.encode_utf8(&mut [0; 4]).as_bytes()) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _infallible = write!(text, "\\u{unit:04x}");
             }
+        } else {
+            text.push(c);
         }
-        Ok(())
     }
-
-    fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
-        self.0.write_char_escape(writer, escape)
-    }
-
-    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_array(writer)
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array(writer)
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_array_value(writer, first)
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array_value(writer)
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object(writer)
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object(writer)
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_object_key(writer, first)
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object_value(writer)
-    }
+    text.push('\n');
+    Ok(text)
 }
 
 #[cfg(test)]
