@@ -184,7 +184,7 @@ provide_second_user() {
         other_required=${other_required//root/}
     else
         # An ordinary user could not act as root: all tests run again.
-        other=root other_required=${STOCKADE_TEST_REQUIRE-root,user,audit,$programs}
+        other=root other_required=${STOCKADE_TEST_REQUIRE-root,user,$programs}
         export STOCKADE_TEST_REQUIRE="${STOCKADE_TEST_REQUIRE-user,$programs,cargo}"
         STOCKADE_TEST_REQUIRE=${STOCKADE_TEST_REQUIRE//root/}
         if ! can_sudo; then

@@ -11,8 +11,8 @@
 # is the other way round, through sudo; without sudo nothing runs as root, and the script says so.
 #
 # What must be there. Kernel and programs are declared, never guessed: a regime or a program that is missing fails its
-# tests. STOCKADE_TEST_REQUIRE narrows the declaration, as a comma-separated list of `root`, `user`, `audit` (root may switch
-# kernel audit on, for a moment), `cgroups` (root may hand over control groups of cgroup v2; required only where it is listed) and programs (`git`, `rsync`, …): what is listed and missing fails, what is not listed and missing is passed over, `none` requires nothing.
+# tests. STOCKADE_TEST_REQUIRE narrows the declaration, as a comma-separated list of `root`, `user`,
+# `cgroups` (root may hand over control groups of cgroup v2; required only where it is listed) and programs (`git`, `rsync`, …): what is listed and missing fails, what is not listed and missing is passed over, `none` requires nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh

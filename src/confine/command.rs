@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use super::compiled::{Compiled, install};
 use super::io::InputKind;
 use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
-use super::ruleset::Speech;
 use super::selftest::{self, Canaries};
 use super::spare::is_for_who_waits;
 use super::wire::{receive, send};
@@ -159,18 +158,13 @@ fn confine(
     runner: Pid,
     canaries: &Canaries,
 ) -> Result<(), StartFailure> {
-    let Compiled { layer, plan, mark, .. } = compiled;
+    let Compiled { layer, plan, .. } = compiled;
     let layer = match becomes {
         // Compiled anew: a rule added to the shared ruleset would stay for every later command.
         Becomes::CommandAtTerminal => ruleset::with_own_process(ruleset::compile(&plan)?)?,
         Becomes::Command(_) | Becomes::Files => layer,
     };
-    // A file server executes nothing: no record is about it.
-    let speech = match becomes {
-        Becomes::Command(_) | Becomes::CommandAtTerminal => Speech::of_command(&plan.landlock, mark.as_ref()),
-        Becomes::Files => Speech::silent(&plan.landlock),
-    };
-    ruleset::apply(layer, speech)?;
+    ruleset::apply(layer, Some(&plan.landlock))?;
     let commanded = match becomes {
         Becomes::Command(attributes) => Some(attributes),
         // Its terminal lies on a mount of the host's: with another mode, another user could read what is typed there.

@@ -12,7 +12,7 @@ use nix::sys::stat::Mode;
 use super::filter::{self, FilterError};
 use super::mounts::Mounts;
 use super::protocol::{SetupMessage, StartFailure, Step, WorkerFor};
-use super::ruleset::{self, Speech};
+use super::ruleset;
 use super::worker::Outside;
 use crate::backend::Plan;
 use crate::backend::seccomp::SeccompPlan;
@@ -24,8 +24,6 @@ pub(crate) struct Compiled {
     pub(crate) layer: RulesetCreated,
     /// The plan of both.
     pub(crate) plan: Plan,
-    /// Where a process says that it put on the layer of a command, where the kernel's records of its denials are read.
-    pub(crate) mark: Option<OwnedFd>,
     /// `/dev/null` as it is in here, where mounts keep attributes: the host's could be given another mode.
     pub(crate) null: Option<OwnedFd>,
 }
@@ -34,7 +32,6 @@ pub(crate) struct Compiled {
 pub(super) fn confine(
     outside: Outside,
     setup: SetupMessage,
-    mark: Option<OwnedFd>,
 ) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
     let at = |step| StartFailure::at(step);
     // The name only helps a person reading a process list.
@@ -64,34 +61,27 @@ pub(super) fn confine(
         }
         None => None,
     };
-    let speech = Speech::silent(&plan.landlock);
     let layer = ruleset::compile(&plan)?;
     let layer = match worker_for {
         // What the worker may not reach, a command in it may not either: its layer only keeps it apart.
-        // Where the kernel's records are read it must be the innermost that refuses.
-        WorkerFor::Others if ruleset::has_scopes(&plan.landlock) && mark.is_none() => {
-            ruleset::apply(layer, speech)?;
+        WorkerFor::Others if ruleset::has_scopes(&plan.landlock) => {
+            ruleset::apply(layer, Some(&plan.landlock))?;
             ruleset::scope_only()?
         }
         WorkerFor::Others => {
-            ruleset::apply(ruleset::share(&layer)?, speech)?;
+            ruleset::apply(ruleset::share(&layer)?, Some(&plan.landlock))?;
             layer
         }
         // Compiled anew: a rule added to the shared ruleset would hold for every command.
         WorkerFor::Terminal => {
-            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, speech)?;
+            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, Some(&plan.landlock))?;
             layer
         }
     };
     let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).worker;
     match install(filters)? {
         None => {
-            let compiled = Compiled {
-                layer,
-                plan,
-                mark,
-                null,
-            };
+            let compiled = Compiled { layer, plan, null };
             Ok((Some(compiled), mounts))
         }
         Some(_) => Err(StartFailure::new(

@@ -20,7 +20,6 @@ use super::files::FileServer;
 use super::group::Group;
 use super::io::InputKind;
 use super::protocol::{Answer, CommandLimits, Counting, Inquiry, Offer, Request, SetupMessage, Start, Work, WorkerFor};
-use super::records::Records;
 use super::running::Running;
 use super::session::{self, Session};
 use super::vigil::Vigil;
@@ -40,8 +39,6 @@ pub struct Setup {
     pub worker_for: WorkerFor,
     /// The session directory; the keeper removes it.
     pub session: Session,
-    /// Where the kernel's records of what it denies are read; not of a worker that bwrap starts.
-    pub records: Option<Records>,
 }
 
 /// One command to launch.
@@ -88,8 +85,6 @@ pub struct Confinement {
     session: Session,
     /// The network namespace of its ways out, once one is known.
     namespace: Option<Namespace>,
-    /// The kernel's records of what it denied, where they are read.
-    pub(super) records: Option<Records>,
     /// The file server for what only looks.
     pub(super) files: Option<(FileServer, Running)>,
 }
@@ -105,13 +100,8 @@ impl Confinement {
             plan,
             worker_for,
             session,
-            records,
         } = setup;
-        // Where descriptors are short they are not read, and the command runs.
-        let (records, mark) = records
-            .and_then(|records| records.mark().ok().map(|mark| (records, mark)))
-            .unzip();
-        if let Err(error) = stage.tell(&SetupMessage { plan, worker_for }, mark.as_slice()).await {
+        if let Err(error) = stage.tell(&SetupMessage { plan, worker_for }, &[]).await {
             return Err(stage.end().await.refusal.map_or(error, ConfineError::Step));
         }
         let Stage {
@@ -137,7 +127,6 @@ impl Confinement {
             calls: 0,
             session,
             namespace: None,
-            records,
             files: None,
         })
     }
@@ -242,9 +231,6 @@ impl Confinement {
         let call = start.call;
         let (sender, ended) = oneshot::channel();
         let (begins, taken) = oneshot::channel();
-        if let (Some(records), Work::Command(_)) = (&self.records, &start.work) {
-            records.begin().await;
-        }
         {
             let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             if !waiting.closed {
@@ -291,19 +277,19 @@ impl Confinement {
     }
 
     /// The changes of the last command to protected names, all undone, that a person may still want.
-    pub async fn offers(&mut self) -> Result<Vec<Offer>, ConfineError> {
-        match self.inquire(Inquiry::Offers).await? {
-            Answer::Offers(offers) => Ok(offers),
+    pub async fn offer(&mut self) -> Result<Option<Offer>, ConfineError> {
+        match self.inquire(Inquiry::Offer).await? {
+            Answer::Offer(offer) => Ok(offer),
             Answer::PutBack(_) => Err(ConfineError::Malformed),
         }
     }
 
-    /// Puts back what was shown of an offer, and nothing else; why that could not be.
-    pub async fn put_back(&mut self, offer: &Offer) -> Result<Result<(), String>, ConfineError> {
-        let (number, digest) = (offer.number, offer.digest);
-        match self.inquire(Inquiry::PutBack { number, digest }).await? {
-            Answer::PutBack(done) => Ok(done),
-            Answer::Offers(_) => Err(ConfineError::Malformed),
+    /// Puts back what was shown of an offer, and nothing else; of each entry, why that could not be.
+    pub async fn put_back(&mut self, offer: &Offer) -> Result<Vec<Result<(), String>>, ConfineError> {
+        let digest = offer.digest;
+        match self.inquire(Inquiry::PutBack { digest }).await? {
+            Answer::PutBack(done) if done.len() == offer.entries.len() => Ok(done),
+            Answer::PutBack(_) | Answer::Offer(_) => Err(ConfineError::Malformed),
         }
     }
 

@@ -51,26 +51,24 @@ pub(crate) fn make(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
         refuse(control, failure.clone())
     }
     // Any other failure waits for the setup as well: until the parent has sent that, the keeper is who speaks.
-    let (setup, mark) = worker::awaited(control);
+    let setup = worker::awaited(control);
     let done = entered.and_then(|bare| {
         let world = world_of(&setup)?;
         match &world.made_by {
             MadeBy::Stockade if world.mounts.network == network => {}
             MadeBy::Stockade | MadeBy::Bwrap(_) => return Err(other_world()),
         }
-        let kept = [Some(control), Some(&link), mark.as_ref()];
-        let kept: Vec<_> = kept.into_iter().flatten().map(AsFd::as_fd).collect();
-        bare.furnish(&world.mounts, &kept)
+        bare.furnish(&world.mounts, &[control.as_fd(), link.as_fd()])
     });
     match done {
-        Ok(()) => worker::begin(control, link, Outside::Nothing, setup, mark, session),
+        Ok(()) => worker::begin(control, link, Outside::Nothing, setup, session),
         Err(failure) => refuse(control, failure),
     }
 }
 
 /// Waits for the setup and becomes bwrap, and the worker in there; never returns. Errors of bwrap go to `complaining`.
 pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, complaining: &OwnedFd, keeper: Pid, session: &Path) -> ! {
-    let (setup, _) = worker::awaited(control);
+    let setup = worker::awaited(control);
     let failure = match world_of(&setup).map(|world| (&world.made_by, world.mounts.bytes())) {
         Ok((MadeBy::Bwrap(program), arguments)) => {
             let program = program.clone();
@@ -194,9 +192,7 @@ pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
         Ok(_) | Err(_) => sys::exit_now(NOT_A_WORKER),
     }
     match settle_in().and_then(|()| unpack(setup)) {
-        Ok(Luggage { setup, session }) => {
-            worker::begin(&control, link, Outside::Nothing, setup, None, Path::new(&session))
-        }
+        Ok(Luggage { setup, session }) => worker::begin(&control, link, Outside::Nothing, setup, Path::new(&session)),
         Err(failure) => refuse(&control, failure),
     }
 }

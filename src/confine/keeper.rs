@@ -237,8 +237,8 @@ impl<'a> Keeper<'a> {
     fn answer_aside(&mut self) {
         let Some(aside) = &self.aside else { return };
         let answer = match receive::<Inquiry>(aside) {
-            Ok(Some((Inquiry::Offers, _))) => Answer::Offers(self.names.offers()),
-            Ok(Some((Inquiry::PutBack { number, digest }, _))) => Answer::PutBack(self.names.put_back(number, &digest)),
+            Ok(Some((Inquiry::Offer, _))) => Answer::Offer(self.names.offer()),
+            Ok(Some((Inquiry::PutBack { digest }, _))) => Answer::PutBack(self.names.put_back(&digest)),
             Ok(None) | Err(_) => {
                 self.aside = None;
                 return;

@@ -41,7 +41,6 @@ pub mod protect;
 mod protected;
 mod protecting;
 pub mod protocol;
-pub mod records;
 pub mod ruleset;
 pub mod runner;
 mod running;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::covering::Shown;
 use super::protect;
 use super::protocol::{Covered, Offer, ProtectSetup, PutBack, Violation};
-use super::undone::{appeared, bounded, offers, put_back, reported, summary};
+use super::undone::{appeared, bounded, offered, reported, summary};
 
 /// What came of recording them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct ProtectedNames {
     setup: Option<ProtectSetup>,
     guard: Option<protect::Guard>,
     /// What the last guard undid and a person may still want.
-    offers: Option<protect::Offers>,
+    offer: Option<protect::Offer>,
     /// What the last guard saw of the tree.
     known: Option<protect::Known>,
     /// What mounts show in the place of protected names.
@@ -119,13 +119,15 @@ impl ProtectedNames {
     }
 
     /// What a person may still want of what was undone.
-    pub(super) fn offers(&self) -> Vec<Offer> {
-        offers(self.offers.as_ref())
+    pub(super) fn offer(&mut self) -> Option<Offer> {
+        self.offer.as_mut()?.show().map(offered)
     }
 
-    /// Makes one of those changes after all.
-    pub(super) fn put_back(&mut self, number: u32, digest: &protect::Digest) -> Result<(), String> {
-        put_back(self.offers.as_mut(), number, digest)
+    /// Makes those changes after all, once; of each, why that could not be. None are left where nothing is on offer any more.
+    pub(super) fn put_back(&mut self, digest: &protect::Digest) -> Vec<Result<(), String>> {
+        let done = self.offer.take().map(|offer| offer.put_back(digest));
+        let done = done.into_iter().flatten();
+        done.map(|one| one.map_err(|why| why.to_string())).collect()
     }
 
     /// Has what git obeys be there for mounts to cover; recorded anew where something was made.
@@ -158,8 +160,8 @@ impl ProtectedNames {
                 return Err(why);
             }
         }
-        // Offers expire when the next command starts.
-        self.offers = None;
+        // An offer expires when the next command starts.
+        self.offer = None;
         let program = setup.program.as_ref().map(Path::new);
         let known = self.known.as_ref();
         let guard = protect::Guard::ahead(&roots, &extra, &setup.names, store, &setup.person, known, program);
@@ -183,10 +185,10 @@ impl ProtectedNames {
                 settled,
                 appeared: new,
                 known,
-                offers,
+                offer,
             } = guard.settle_knowing(self.shown.copies());
             self.known = known;
-            self.offers = offers;
+            self.offer = offer;
             put_back.violations.extend(settled.violations.into_iter().map(reported));
             put_back.unsettled = summary(&settled.errors);
             put_back.appeared = appeared(new);

@@ -288,11 +288,9 @@ pub enum KeeperReply {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub enum Inquiry {
     /// Which changes of the last command, all undone, may be put back?
-    Offers,
-    /// Put this one back.
+    Offer,
+    /// Put them back.
     PutBack {
-        /// Its number.
-        number: u32,
         /// The hash of what was shown.
         digest: [u8; 32],
     },
@@ -301,24 +299,20 @@ pub enum Inquiry {
 /// Keeper → parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Answer {
-    /// These may.
-    Offers(Vec<Offer>),
-    /// It is there again, or why it is not.
-    PutBack(Result<(), String>),
+    /// These may, if any.
+    Offer(Option<Offer>),
+    /// Each entry is there again, or why it is not.
+    PutBack(Vec<Result<(), String>>),
 }
 
-/// A change to a protected name that was undone and may be put back.
+/// Changes to protected names that were undone and may be put back, with one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// Its number.
-    pub number: u32,
-    /// A hash of the path, of what is there and of what would be.
+    /// A hash of each path, of what is there and of what would be.
     pub digest: [u8; 32],
-    /// The protected path.
-    pub path: OsString,
-    /// What the command did to it.
-    pub what: String,
-    /// The change as lines of text, not escaped.
+    /// The protected paths, and what the command did to each.
+    pub entries: Vec<(OsString, String)>,
+    /// All of it as lines of text, not escaped.
     pub text: String,
 }
 

@@ -13,7 +13,6 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
 use nix::unistd::{Pid, getpid};
 
 use super::protocol::{StartFailure, Step};
-use super::records;
 use crate::backend::Plan;
 use crate::backend::landlock::rights::{OLDEST_ABI as FLOOR, SCOPE_ABI};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
@@ -170,47 +169,20 @@ pub(crate) fn scope_only() -> Result<RulesetCreated, StartFailure> {
         .map_err(failed)
 }
 
-/// What the kernel writes into the machine's log, where its audit is on, of what a layer refuses.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Speech<'m> {
-    /// What it writes of itself: nothing, where it cannot be told otherwise.
-    Default,
-    /// Nothing: Stockade tries what must fail, at each start.
-    Silent,
-    /// All of it, and this process says that the layer is its own: the [records] of a command are read.
-    Signed(&'m OwnedFd),
-}
+/// The oldest Landlock ABI that writes what it refuses into the machine's log (Linux 6.15), and can be told not to.
+const LOGGING_ABI: u32 = 7;
 
-impl<'m> Speech<'m> {
-    /// Silent where the kernel can be told.
-    pub(crate) fn silent(plan: &LandlockPlan) -> Self {
-        if plan.abi >= records::OLDEST_ABI {
-            Self::Silent
-        } else {
-            Self::Default
-        }
-    }
-
-    /// That of the layer of a command.
-    pub(crate) fn of_command(plan: &LandlockPlan, mark: Option<&'m OwnedFd>) -> Self {
-        mark.map_or_else(|| Self::silent(plan), Self::Signed)
-    }
-}
-
-/// Applies a compiled ruleset to this single-threaded process, for good.
-pub(crate) fn apply(ruleset: RulesetCreated, speech: Speech<'_>) -> Result<(), StartFailure> {
-    let ruleset = match speech {
-        Speech::Default => Ok(ruleset),
-        Speech::Silent => ruleset.log_same_exec(false),
-        Speech::Signed(_) => ruleset.log_new_exec(true),
+/// Applies a compiled ruleset to this single-threaded process, for good. The plan is that of the session, where there is one.
+pub(crate) fn apply(ruleset: RulesetCreated, plan: Option<&LandlockPlan>) -> Result<(), StartFailure> {
+    let ruleset = if plan.is_some_and(|plan| plan.abi >= LOGGING_ABI) {
+        // The self-test tries what must fail, at each start.
+        ruleset.log_same_exec(false).map_err(failed)?
+    } else {
+        ruleset
     };
-    let ruleset = ruleset.map_err(failed)?;
     let RestrictionStatus {
         ruleset, no_new_privs, ..
     } = ruleset.restrict_self().map_err(failed)?;
-    if let Speech::Signed(mark) = speech {
-        records::sign(mark);
-    }
     match ruleset {
         RulesetStatus::FullyEnforced if no_new_privs => Ok(()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {

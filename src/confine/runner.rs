@@ -20,7 +20,6 @@ use super::compiled::Compiled;
 use super::io::InputKind;
 use super::listening::{Around, Killed, Listening};
 use super::protocol::{End, RunnerReport, RunnerRequest, StartFailure, Step};
-use super::ruleset::Speech;
 use super::selftest::{Canaries, signals_are_scoped};
 use super::underway::{Underway, deadline};
 use super::wire::{receive, send};
@@ -116,7 +115,7 @@ fn stand(
     match around {
         Around::Scope => {
             let plan = compiled.map(|compiled| &compiled.plan.landlock);
-            ruleset::apply(ruleset::scope_only()?, plan.map_or(Speech::Default, Speech::silent))?;
+            ruleset::apply(ruleset::scope_only()?, plan)?;
             if !signals_are_scoped(worker) {
                 return Err(StartFailure::new(
                     Step::SelfTest,

@@ -112,8 +112,7 @@ pub(super) fn is_for_who_waits(start: &Start) -> bool {
 /// Whether anything can wait for what it is to do: not where somebody looks on, which is made for one command, nor where nothing
 /// keeps commands from those that do.
 fn may_wait(compiled: Option<&Compiled>) -> bool {
-    compiled.is_some_and(|compiled| compiled.mark.is_none() && compiled.plan.watched.is_none())
-        && Around::of(compiled) == Around::Scope
+    compiled.is_some_and(|compiled| compiled.plan.watched.is_none()) && Around::of(compiled) == Around::Scope
 }
 
 #[cfg(test)]

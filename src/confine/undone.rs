@@ -69,31 +69,15 @@ pub(super) fn bounded(mut put_back: PutBack) -> PutBack {
 const ROOM: usize = 4 << 20;
 
 /// What a person may still want of it.
-pub(super) fn offers(offers: Option<&protect::Offers>) -> Vec<Offer> {
-    let offers = offers.map(protect::Offers::list).into_iter().flatten();
-    let offers = offers.filter_map(|offer| {
-        Some(Offer {
-            number: u32::try_from(offer.number).ok()?,
-            digest: offer.digest,
-            path: offer.path.into_os_string(),
-            what: offer.what.word().to_owned(),
-            text: offer.text,
-        })
-    });
-    offers.collect()
-}
-
-/// Makes one of those changes after all; why that could not be.
-pub(super) fn put_back(
-    offers: Option<&mut protect::Offers>,
-    number: u32,
-    digest: &protect::Digest,
-) -> Result<(), String> {
-    let offers = offers.ok_or(protect::NotPutBack::Unknown);
-    let number = usize::try_from(number).unwrap_or(usize::MAX);
-    offers
-        .and_then(|offers| offers.put_back(number, digest))
-        .map_err(|why| why.to_string())
+pub(super) fn offered(diff: protect::Diff) -> Offer {
+    let entries = diff.entries.into_iter();
+    Offer {
+        digest: diff.digest,
+        entries: entries
+            .map(|(path, what)| (path.into_os_string(), what.word().to_owned()))
+            .collect(),
+        text: diff.text,
+    }
 }
 
 #[cfg(test)]

@@ -81,14 +81,14 @@ impl Outside {
 
 /// Waits for the setup and begins; never returns.
 pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: &Path) -> ! {
-    let (setup, mark) = awaited(control);
-    begin(control, link, outside, setup, mark, session)
+    let setup = awaited(control);
+    begin(control, link, outside, setup, session)
 }
 
-/// Waits for the setup, and for the file in which a command marks its layer, where there is one.
-pub(crate) fn awaited(control: &OwnedFd) -> (SetupMessage, Option<OwnedFd>) {
+/// Waits for the setup.
+pub(crate) fn awaited(control: &OwnedFd) -> SetupMessage {
     match receive::<SetupMessage>(control) {
-        Ok(Some((setup, along))) => (setup, along.into_iter().next()),
+        Ok(Some((setup, _))) => setup,
         // The parent gave up, or is dead.
         Ok(None) => sys::exit_now(0),
         Err(error) => stage::refuse(
@@ -99,16 +99,9 @@ pub(crate) fn awaited(control: &OwnedFd) -> (SetupMessage, Option<OwnedFd>) {
 }
 
 /// Confines this process as the setup says, proves it, and serves; never returns.
-pub(crate) fn begin(
-    control: &OwnedFd,
-    link: OwnedFd,
-    outside: Outside,
-    setup: SetupMessage,
-    mark: Option<OwnedFd>,
-    session: &Path,
-) -> ! {
+pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: SetupMessage, session: &Path) -> ! {
     let canaries = selftest::Canaries::of(session, outside);
-    let (compiled, mounts) = match compiled::confine(outside, setup, mark) {
+    let (compiled, mounts) = match compiled::confine(outside, setup) {
         Ok(confined) => confined,
         Err(failure) => stage::refuse(control, failure),
     };

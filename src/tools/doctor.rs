@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::footing::short;
 use crate::backend::Regime;
 use crate::backend::host::{Finding, Hold, Host, RegimeReport, Standing, TreeLimit};
-use crate::confine::records;
 
 /// The report of `stockade doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -20,8 +19,6 @@ pub struct Report {
     pub regimes: Vec<RegimeReport>,
     /// How each limit of a whole tree is held in each regime.
     pub tree_limits: Vec<TreeLimit>,
-    /// Whether this process can read the kernel's audit records, of which `--explain` makes use.
-    pub kernel_records: KernelRecords,
     /// What there is that nobody has tried where it belongs.
     pub untested: Vec<Untested>,
 }
@@ -42,30 +39,6 @@ const UNTESTED: Untested = Untested {
              command is run with it",
 };
 
-/// Whether the kernel's audit records can be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct KernelRecords {
-    /// Whether they can.
-    pub readable: bool,
-    /// What that comes to, or why they cannot.
-    pub detail: String,
-}
-
-impl KernelRecords {
-    fn find(landlock_abi: Option<u32>) -> Self {
-        match records::readable(landlock_abi) {
-            Ok(()) => Self {
-                readable: true,
-                detail: "they can be read; `--explain` says what they confirm and add".to_owned(),
-            },
-            Err(why) => Self {
-                readable: false,
-                detail: format!("they cannot be read, and `--explain` does without: {why}"),
-            },
-        }
-    }
-}
-
 impl Report {
     /// Tries everything; takes a moment, because processes are started for it.
     pub fn make() -> Self {
@@ -76,7 +49,6 @@ impl Report {
             findings: host.findings(),
             regimes: host.regimes(),
             tree_limits: TreeLimit::all(),
-            kernel_records: KernelRecords::find(host.landlock_abi),
             untested: vec![UNTESTED],
         }
     }
@@ -102,12 +74,6 @@ impl Report {
             lines.push(format!("         {}", finding.means));
             lines.extend(finding.get.iter().map(|get| format!("         → {get}")));
         }
-        let mark = if self.kernel_records.readable {
-            "works  "
-        } else {
-            "absent "
-        };
-        lines.push(format!("{mark}  kernel audit records: {}", self.kernel_records.detail));
         for report in &self.regimes {
             let ready = match (report.regime, report.ready) {
                 (Regime::None, _) => "only where the config says `require_os_sandbox: false` and no other works",

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use super::anew;
 use super::call::ToolError;
 use super::deciding::{Another, Deciding};
-use super::explain::standing::{Standings, records};
+use super::explain::standing::Standings;
 use super::fall;
 use super::footing::{Chosen, Footing};
 use super::git::{self, Bounds};
@@ -255,7 +255,6 @@ impl Executor {
             plan: planned.as_ref().map(|(lowered, _)| lowered.plan.clone()),
             worker_for,
             session,
-            records: planned.as_ref().and_then(|(_, ground)| records(*ground)),
         };
         let mut worker = Confinement::start(stage, setup).await?;
         let begun = async {

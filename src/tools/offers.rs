@@ -4,9 +4,11 @@
 //! what the config lets pass without a question is what a command may do, and this it may not. Without a
 //! person, or an answer, it stays undone.
 
-use tokio::sync::mpsc;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 
 use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
 
 use super::deciding::decide;
 use super::executor::Executor;
@@ -17,7 +19,7 @@ use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, 
 use crate::confine::Confinement;
 use crate::confine::protocol::Offer;
 use crate::policy::Mode;
-use crate::policy::path::{display, escape};
+use crate::policy::path::escape;
 
 /// What came of offering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub(super) enum Offered {
 }
 
 impl Executor {
-    /// Offers what was restored, one by one, as long as somebody answers.
+    /// Offers what was restored, with one question.
     pub(super) async fn offer(
         &mut self,
         worker: &mut Confinement,
@@ -45,35 +47,29 @@ impl Executor {
             return Offered::Nothing;
         }
         // A keeper that is gone puts nothing back; what it restored is restored.
-        let offers = worker.offers().await.unwrap_or_default();
+        let Ok(Some(offer)) = worker.offer().await else {
+            return Offered::Nothing;
+        };
+        match decide(&self.deciding, question(&offer, call), stops).await {
+            Ok(verdict) if verdict.by == DecidedBy::Approver && verdict.decision.approved => {}
+            Ok(_) | Err(_) => return Offered::Nothing,
+        }
         let mut offered = Offered::Nothing;
-        for offer in offers {
-            let Some(told) = restored.iter_mut().find(|told| told.whole == offer.path) else {
-                continue;
-            };
-            let Ok(verdict) = decide(&self.deciding, question(&offer, call), stops).await else {
-                break;
-            };
-            match verdict.by {
-                DecidedBy::Approver => {}
-                // Nobody is there: the next question would find nobody either.
-                DecidedBy::Mode(_)
-                | DecidedBy::Memory
-                | DecidedBy::Failure(_)
-                | DecidedBy::Unrecorded(_)
-                | DecidedBy::Pending => break,
-            }
-            if !verdict.decision.approved {
-                continue;
-            }
-            told.then = match worker.put_back(&offer).await {
-                Ok(Ok(())) => {
+        let done = match worker.put_back(&offer).await {
+            Ok(done) => done,
+            Err(error) => vec![Err(error.to_string()); offer.entries.len()],
+        };
+        for ((path, _), done) in offer.entries.iter().zip(done) {
+            let then = match done {
+                Ok(()) => {
                     offered = Offered::PutBack;
                     Then::PutBack
                 }
-                Ok(Err(why)) => Then::NotPutBack(shown(why.as_bytes())),
-                Err(error) => Then::NotPutBack(error.to_string()),
+                Err(why) => Then::NotPutBack(shown(why.as_bytes())),
             };
+            if let Some(told) = restored.iter_mut().find(|told| told.whole == *path) {
+                told.then = then;
+            }
         }
         offered
     }
@@ -81,14 +77,16 @@ impl Executor {
 
 fn question(offer: &Offer, call: Option<&str>) -> ApprovalRequest {
     let text = offer.text.clone();
+    let entry = |(path, what): &(OsString, String)| format!("{} ({})", shown(path.as_bytes()), escape(what.as_bytes()));
+    let entries: Vec<String> = offer.entries.iter().map(entry).collect();
     ApprovalRequest {
         required: true,
         answer: AnswerOf::ApproverOnly,
         tool_name: NAME.to_owned(),
         description: format!(
-            "have {} as the command left it ({}); it is protected, and restored now",
-            display(&offer.path),
-            escape(offer.what.as_bytes())
+            "have {} as the command left {}; protected, and restored now",
+            entries.join(", "),
+            if entries.len() == 1 { "it" } else { "them" }
         ),
         payload: offer.digest.to_vec(),
         presentation: Lazy::new(move || Ok(Presentation::Diff(text.clone()))),

@@ -202,9 +202,7 @@ impl Executor {
         };
         let fate = Fate::of(&ended.end);
         let explained = match standing {
-            Some(standing) => {
-                Some(explained(standing, ended.attempted, worker.recorded().await, permitted, fate).await)
-            }
+            Some(standing) => Some(explained(standing, ended.attempted, permitted, fate).await),
             None => None,
         };
         let mut restored: Vec<Restored> = ended.put_back.violations.into_iter().map(Into::into).collect();

@@ -13,6 +13,7 @@ mod tests {
     in_both_regimes! {
         a_hook_is_there_again_when_the_person_says_yes ["python3", "git"];
         it_stays_away_when_the_person_says_no_or_nothing ["python3", "git"];
+        one_answer_holds_for_all_changes ["python3"];
         what_was_typed_while_the_command_ran_is_no_answer ["python3"];
         it_is_undone_while_the_question_is_open ["python3"];
         nothing_that_the_person_did_meanwhile_is_written_over ["python3"];
@@ -78,6 +79,20 @@ mod tests {
             assert!(!there(world, HOOK), "{keys:?}");
             // In namespaces a folder that is there is held, and nothing would be asked.
             fs::remove_dir(world.workspace().join(".git/hooks")).unwrap();
+        }
+    }
+
+    fn one_answer_holds_for_all_changes(world: &Fixture) {
+        let line = "echo evil > .bashrc; echo worse > .zshrc";
+        for (keys, is_there) in [("n\r\r", false), ("y\r", true)] {
+            let shown = answer(world, line, keys);
+            assert!(shown.contains("+evil") && shown.contains("+worse"), "{shown}");
+            assert_eq!(shown.matches("approve? [y/n/?] ").count(), 1, "{shown}");
+            assert_eq!(
+                [".bashrc", ".zshrc"].map(|name| there(world, name)),
+                [is_there; 2],
+                "{shown}"
+            );
         }
     }
 

@@ -4,7 +4,7 @@
 //! [`Actor`]: root, or an ordinary user (`STOCKADE_TEST_UID`, 1000 by default, where the tests run as root).
 //!
 //! **What the host must provide** is declared, never guessed: `STOCKADE_TEST_REQUIRE` is a comma-separated list of
-//! `root`, `user`, `audit` (root may switch kernel audit on for a moment), `cgroups` (root may hand over control groups; required only where it is listed) and names of programs (`git`, `rsync`, …). What is listed and missing fails the test; what is not
+//! `root`, `user`, `cgroups` (root may hand over control groups; required only where it is listed) and names of programs (`git`, `rsync`, …). What is listed and missing fails the test; what is not
 //! listed and missing is passed over. Unset means that everything is required; `none` that nothing is.
 #![allow(
     dead_code,

@@ -39,7 +39,6 @@ mod hook_targets;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
-mod kernel_records;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::confine::sys;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Most entries of one copy.
 const MAX_ENTRIES: usize = 1_000;
-/// Most changes kept of one settling: more questions than these nobody answers with care.
+/// Most changes offered of one settling: more than these nobody reads with care.
 const MOST: usize = 8;
 
 /// An entry with everything below it, holders first; paths are relative to the entry, which is the empty one.
@@ -112,7 +112,7 @@ impl Changes {
         self.kept.extend(change);
     }
 
-    /// The changes to entries that changed once, as many as can be asked about.
+    /// The changes to entries that changed once, as many as are offered.
     pub(super) fn single(self) -> Vec<Change> {
         let mut kept = self.kept;
         kept.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));

@@ -1,4 +1,4 @@
-//! A change as lines of text, for a person.
+//! Changes as lines of text, for a person.
 //!
 //! The lines hold what a command wrote, byte for byte where it is text: whoever shows them escapes what does
 //! not print. Each begins with `+`, `-`, `@`, `\` or a blank.
@@ -6,22 +6,36 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use similar::TextDiff;
 
+use super::What;
 use super::change::{Change, Copy};
 use super::state::State;
 use crate::policy::path::display;
 
-/// Most bytes of text: what is longer nobody reads, so it is not offered.
+/// Most bytes of all the text: what is longer nobody reads, so it is not offered.
 const MAX_TEXT: usize = 128 * 1024;
 /// How long a difference is looked for before a longer one will do.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The change as text; `None` when that is too long. Everything that would be put back is in it: of a git directory
-/// too, where a hook or a config could lie under any name.
-pub(super) fn text(change: &Change) -> Option<String> {
+/// Adds a change to the text of those before it; whether there was room for all of it. Everything that would be put back is
+/// in it: of a git directory too, where a hook or a config could lie under any name.
+pub(super) fn add(text: &mut String, path: &Path, what: What, change: &Change) -> bool {
+    let one = text_of(change).map(|lines| format!("@@ {}: {} @@\n{lines}", display(path.as_os_str()), what.word()));
+    match one {
+        Some(one) if text.len() + one.len() <= MAX_TEXT => {
+            text.push_str(&one);
+            true
+        }
+        Some(_) | None => false,
+    }
+}
+
+/// The lines of one change; `None` when there are too many to be looked through.
+fn text_of(change: &Change) -> Option<String> {
     let mut text = String::new();
     if let Some(before) = &change.before {
         line(&mut text, '-', &[], before);
@@ -42,7 +56,7 @@ pub(super) fn text(change: &Change) -> Option<String> {
             return None;
         }
     }
-    (text.len() <= MAX_TEXT).then_some(text)
+    Some(text)
 }
 
 /// What an entry is, in a line.

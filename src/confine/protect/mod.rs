@@ -103,7 +103,7 @@ pub use gitlist::{GitSetting, git_settings, written};
 pub use growth::Growth;
 pub use lookup::{default_names, protected_by, protected_name};
 pub use names::Names;
-pub use offer::{Digest, NotPutBack, Offer, Offers};
+pub use offer::{Diff, Digest, NotPutBack, Offer};
 pub use present::present;
 pub use recover::{Recovered, Unrecovered, Waiting, recover, waiting};
 pub use repository::{Person, Repository, is_git_directory, read, repository, there};

@@ -17,38 +17,34 @@ use super::others::Gate;
 use super::restore::{make, rename, set_mode};
 use super::roots::Root;
 use super::state::{Seen, State, glance};
-use super::{ProtectError, What, evict, shown};
+use super::{ProtectError, What, diff, evict, shown};
 
-/// The changes of one settling that may still be put back.
+/// The changes of one settling that may still be put back, all of them with one answer.
 #[derive(Debug)]
-pub struct Offers {
+pub struct Offer {
     roots: Vec<Root>,
     store: PathBuf,
-    changes: Vec<Option<(Digest, Change)>>,
+    changes: Vec<Change>,
 }
 
-/// What an offer is known by: a hash of the path, of what was there and of what would be.
+/// What an offer is known by: a hash of each path, of what was there and of what would be.
 pub type Digest = [u8; 32];
 
-/// A change as a person is told of it.
+/// An offer as a person is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
-    /// Its number.
-    pub number: usize,
+pub struct Diff {
     /// What it is known by.
     pub digest: Digest,
-    /// The entry.
-    pub path: PathBuf,
-    /// What the command did to it.
-    pub what: What,
-    /// The change, as lines of text.
+    /// The entries, and what the command did to each.
+    pub entries: Vec<(PathBuf, What)>,
+    /// All the changes, as lines of text.
     pub text: String,
 }
 
 /// Why a change was not put back; nothing is changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPutBack {
-    /// There is no such offer, or no longer.
+    /// It is not what was shown.
     #[error("it is not on offer")]
     Unknown,
     /// The entry is not what restoring left.
@@ -62,55 +58,62 @@ pub enum NotPutBack {
     Store(#[from] ProtectError),
 }
 
-impl Offers {
+impl Offer {
     pub(super) fn new(roots: Vec<Root>, store: PathBuf, changes: Changes) -> Self {
-        let changes = changes.single().into_iter();
-        Self {
-            roots,
-            store,
-            changes: changes.map(|change| Some((digest(&change)?, change))).collect(),
-        }
+        let changes = changes.single();
+        Self { roots, store, changes }
     }
 
-    /// What is on offer; what cannot be shown in full is not.
-    pub fn list(&self) -> Vec<Offer> {
-        let offers = self.changes.iter().enumerate().filter_map(|(number, offered)| {
-            let (digest, change) = offered.as_ref()?;
-            Some(Offer {
-                number,
-                digest: *digest,
-                path: shown(self.roots.get(usize::from(change.root))?, &change.path),
-                what: match (&change.before, &change.after) {
-                    (None, _) => What::Created,
-                    (Some(_), None) => What::Removed,
-                    (Some(_), Some(_)) => What::Changed,
-                },
-                text: super::diff::text(change)?,
-            })
+    /// What is on offer, in full; from here on nothing else is. `None` where that is nothing.
+    pub fn show(&mut self) -> Option<Diff> {
+        let (mut entries, mut text) = (Vec::new(), String::new());
+        let roots = &self.roots;
+        self.changes.retain(|change| {
+            let Some(root) = roots.get(usize::from(change.root)) else {
+                return false;
+            };
+            let path = shown(root, &change.path);
+            let what = match (&change.before, &change.after) {
+                (None, _) => What::Created,
+                (Some(_), None) => What::Removed,
+                (Some(_), Some(_)) => What::Changed,
+            };
+            let is_shown = diff::add(&mut text, &path, what, change);
+            if is_shown {
+                entries.push((path, what));
+            }
+            is_shown
         });
-        offers.collect()
+        (!entries.is_empty()).then_some(Diff {
+            digest: self.digest()?,
+            entries,
+            text,
+        })
     }
 
-    /// Puts a change back, once.
-    pub fn put_back(&mut self, number: usize, digest: &Digest) -> Result<(), NotPutBack> {
-        let offered = self.changes.get_mut(number).ok_or(NotPutBack::Unknown)?;
-        let (_, change) = offered
-            .take_if(|(known, _)| known == digest)
-            .ok_or(NotPutBack::Unknown)?;
+    /// Puts back what was shown, each entry for which that can be, in its order.
+    pub fn put_back(self, digest: &Digest) -> Vec<Result<(), NotPutBack>> {
+        if self.digest().as_ref() != Some(digest) {
+            return self.changes.iter().map(|_| Err(NotPutBack::Unknown)).collect();
+        }
+        self.changes.iter().map(|change| self.put_one_back(change)).collect()
+    }
+
+    fn put_one_back(&self, change: &Change) -> Result<(), NotPutBack> {
         let root = self.roots.get(usize::from(change.root)).ok_or(NotPutBack::Unknown)?;
         // No session writes down or undoes half of it.
         let _gate = Gate::enter(&self.store)?;
         if !is_still_there(root) || !is(root, &change.path, change.before.as_ref()) {
             return Err(NotPutBack::Meanwhile);
         }
-        replace(root, &change)
+        replace(root, change)
     }
-}
 
-fn digest(change: &Change) -> Option<Digest> {
-    postcard::to_stdvec(change)
-        .ok()
-        .map(|bytes| Sha256::digest(bytes).into())
+    fn digest(&self) -> Option<Digest> {
+        postcard::to_stdvec(&self.changes)
+            .ok()
+            .map(|bytes| Sha256::digest(bytes).into())
+    }
 }
 
 /// Whether the root's path still leads to the directory that is held open.

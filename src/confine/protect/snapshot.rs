@@ -11,7 +11,7 @@ use super::at::Identity;
 use super::covers::Covers;
 use super::journal::{self, Journal, Kept, Record};
 use super::names::Names;
-use super::offer::Offers;
+use super::offer::Offer;
 use super::others::{self, Gate};
 use super::patterns::Patterns;
 use super::place::Role;
@@ -163,7 +163,7 @@ impl Guard {
                 settled,
                 appeared,
                 known: None,
-                offers: None,
+                offer: None,
             };
         }
         if let Some(sight) = &sight {
@@ -173,7 +173,7 @@ impl Guard {
             settled.errors.push(error);
         }
         let changes = std::mem::take(&mut settled.changes);
-        let offers = Offers::new(self.roots, self.store.clone(), changes);
+        let offer = Offer::new(self.roots, self.store.clone(), changes);
         let known = sight.map(|sight| {
             let mut known = Known {
                 roots: self.record.roots,
@@ -188,7 +188,7 @@ impl Guard {
             settled,
             appeared,
             known,
-            offers: Some(offers),
+            offer: Some(offer),
         }
     }
 
@@ -309,7 +309,7 @@ pub struct After {
     /// What it saw, if everything is at rest.
     pub known: Option<Known>,
     /// What it undid and a person may still want, if everything is as it was.
-    pub offers: Option<Offers>,
+    pub offer: Option<Offer>,
 }
 
 /// What a settled guard saw of the tree.

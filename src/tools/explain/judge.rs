@@ -11,11 +11,10 @@ use super::denials::{Denial, Denials, by_directory};
 use super::idle::{is_idle, is_idle_question};
 use super::standing::Standing;
 use super::there::{Modes, Reached, makes_devices, reached};
-use super::{Blocked, Explained, KernelRecords, Layer, Wanted};
+use super::{Explained, Layer, Wanted};
 use crate::config::amend::Writing;
 use crate::confine::attempted::{Attempt, Attempted, Found, Node, Want};
 use crate::confine::protocol::End;
-use crate::confine::records::Recorded;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
 use crate::tools::inspect::backend::Readers;
@@ -56,39 +55,28 @@ impl Fate {
     }
 }
 
-/// What was denied to a command that was permitted this call, ended so, and attempted this; and what the kernel recorded of that,
-/// where somebody reads it.
+/// What was denied to a command that was permitted this call, ended so, and attempted this.
 pub(in crate::tools) async fn explained(
     standing: Arc<Standing>,
     attempted: Attempted,
-    recorded: Option<Recorded>,
     call: Call,
     fate: Fate,
 ) -> Explained {
     let Attempted { all, unseen } = attempted;
-    let kernel_records = recorded.as_ref().map(|recorded| {
-        if recorded.lost {
-            KernelRecords::SomeLost
-        } else {
-            KernelRecords::Read
-        }
-    });
     let count = all.iter().fold(0u64, |count, (_, times)| count.saturating_add(*times));
     // A file system that hangs keeps its thread, and nothing else.
     let writing = writing(&call.asked);
     let progress = Arc::new(AtomicU64::new(0));
     let steps = Arc::clone(&progress);
-    let looking = tokio::task::spawn_blocking(move || standing.explain(all, recorded, (writing, fate), &steps));
+    let looking = tokio::task::spawn_blocking(move || standing.explain(all, (writing, fate), &steps));
     match while_it_moves(looking, &progress).await {
         Some(explained) => Explained {
             unseen: unseen.saturating_add(explained.unseen),
-            kernel_records,
             call: Some(call),
             ..explained
         },
         None => Explained {
             unseen: unseen.saturating_add(count),
-            kernel_records,
             call: Some(call),
             ..Explained::default()
         },
@@ -114,11 +102,9 @@ impl Standing {
     fn explain(
         &self,
         all: Vec<(Attempt, u64)>,
-        recorded: Option<Recorded>,
         (writing, fate): (Writing, Fate),
         steps: &AtomicU64,
     ) -> Option<Explained> {
-        let is_recorded = recorded.is_some();
         let until = Instant::now() + LOOKING;
         let mut unseen = 0u64;
         let denials = self.held()?.consult(|readers| {
@@ -133,21 +119,13 @@ impl Standing {
                     denials.noted(denial, times);
                 }
             }
-            if let Some(recorded) = recorded {
-                self.compare(readers, recorded.all, &mut denials);
-            }
             denials.all
         });
         let denials = denials.ok()?;
         let more = denials.len().saturating_sub(MOST);
-        let blocked = denials.into_iter().take(MOST).map(|counted| {
-            let seen_by = if is_recorded { counted.seen_by() } else { Vec::new() };
-            let times = counted.noted.max(counted.recorded);
+        let blocked = denials.into_iter().take(MOST).map(|(denial, times)| {
             steps.fetch_add(1, Ordering::Relaxed);
-            Blocked {
-                seen_by,
-                ..self.reasons(counted.denial, times, writing)
-            }
+            self.reasons(denial, times, writing)
         });
         Some(Explained {
             blocked: blocked.collect(),
@@ -225,14 +203,7 @@ pub(in crate::tools) const fn operation(wanted: Wanted) -> Option<Operation> {
         Wanted::List => Some(Operation::List),
         Wanted::Write | Wanted::Make | Wanted::Remove | Wanted::Link | Wanted::Attributes => Some(Operation::Write),
         Wanted::Execute => Some(Operation::Execute),
-        Wanted::Look
-        | Wanted::Connect
-        | Wanted::Bind
-        | Wanted::Socket
-        | Wanted::Call
-        | Wanted::Signal
-        | Wanted::Trace
-        | Wanted::Control => None,
+        Wanted::Look | Wanted::Connect | Wanted::Socket | Wanted::Call => None,
     }
 }
 
@@ -287,11 +258,6 @@ fn node_denied(readers: &Readers<'_>, node: Node, reached: &Reached) -> Option<D
         _ => Layer::Landlock,
     };
     Some(Denial::Node { node, path, by })
-}
-
-/// A name in a directory of which no clause speaks.
-pub(super) fn beside_any(directory: &AbsPath) -> Option<AbsPath> {
-    directory.child(BESIDE)
 }
 
 /// Another name in the same directory that ends in the same way.

@@ -6,8 +6,7 @@
 //! denial. [`judge`] holds each attempt against the plan, by the plan's own readers, but for what programs
 //! only ask in passing ([`idle`]), [`denials`] has each once, and [`reasons`] says of what is left which clause decides, on which line,
 //! what stood in the way, and what would have to change; where the plan blocks more than the config says, [`stricter`] finds the line that
-//! it does so for. Where the kernel's own records of Landlock's denials can be
-//! read, [`recorded`] takes them in: they confirm what was noted, and add what nobody noted. [`told`] puts that in words; [`hint`] says how to
+//! it does so for. [`told`] puts that in words; [`hint`] says how to
 //! come by it where nobody asked before, also where by its own words a command missed what is [`hidden`] from it.
 
 mod denials;
@@ -16,7 +15,6 @@ pub(in crate::tools) mod hint;
 mod idle;
 pub(in crate::tools) mod judge;
 mod reasons;
-mod recorded;
 pub(in crate::tools) mod standing;
 pub(in crate::tools) mod stricter;
 mod there;
@@ -40,9 +38,6 @@ pub struct Explained {
     pub more: u64,
     /// Attempts that were not looked at: there were too many, whoever made them was gone, or the host was too slow to answer.
     pub unseen: u64,
-    /// Whether the kernel's own audit records were read as well; absent where they cannot be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernel_records: Option<KernelRecords>,
     /// What the command was permitted; absent where nobody looked.
     #[serde(skip)]
     pub(crate) call: Option<Call>,
@@ -69,33 +64,9 @@ pub struct Blocked {
     pub change: Vec<String>,
     /// What else holds.
     pub notes: Vec<String>,
-    /// Who saw it; absent where the kernel's own audit records cannot be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub seen_by: Vec<Seer>,
     /// What it is about, for whoever goes on from there.
     #[serde(skip)]
     pub(crate) subject: Subject,
-}
-
-/// Who saw a denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Seer {
-    /// Stockade, when the call was made: that it was denied follows from the plan.
-    Notification,
-    /// The kernel, when it denied it.
-    Audit,
-}
-
-/// How the kernel's own audit records were read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KernelRecords {
-    /// As far as the kernel wrote them.
-    Read,
-    /// Some are missing: the kernel dropped them, they came faster than they were read, there were too many, or audit was changed meanwhile. Where the
-    /// word about the command's own domain could be among them, none is believed.
-    SomeLost,
 }
 
 /// What a denial is about.
@@ -139,18 +110,10 @@ pub enum Wanted {
     Look,
     /// To reach an address.
     Connect,
-    /// To be reached at an address.
-    Bind,
     /// To make a socket.
     Socket,
     /// A system call.
     Call,
-    /// To send a signal.
-    Signal,
-    /// To trace a process, or to look into it.
-    Trace,
-    /// To control a device.
-    Control,
 }
 
 impl Wanted {
@@ -167,12 +130,8 @@ impl Wanted {
             Self::Attributes => "attributes",
             Self::Look => "look",
             Self::Connect => "connect",
-            Self::Bind => "bind",
             Self::Socket => "socket",
             Self::Call => "call",
-            Self::Signal => "signal",
-            Self::Trace => "trace",
-            Self::Control => "control",
         }
     }
 }
@@ -242,10 +201,6 @@ mod tests {
             Wanted::Connect,
             Wanted::Socket,
             Wanted::Call,
-            Wanted::Bind,
-            Wanted::Signal,
-            Wanted::Trace,
-            Wanted::Control,
         ];
         let layers = [
             Layer::Landlock,

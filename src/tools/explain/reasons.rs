@@ -52,19 +52,6 @@ impl Standing {
             },
             Denial::Address(address) => self.of_address(address, times),
             Denial::Call { number, arguments } => self.of_call(number, arguments, times),
-            Denial::Inside {
-                wanted,
-                directory,
-                asked,
-            } => Blocked {
-                what: format!("something in {}", shown(&directory)),
-                subject: Subject::Nothing,
-                // What would permit it depends on the name.
-                change: Vec::new(),
-                times,
-                ..self.of_file(wanted, &asked, &asked, Layer::Landlock, writing)
-            },
-            Denial::Scoped { wanted, what } => plainly(wanted, what, Subject::Nothing, times, Layer::Landlock),
         }
     }
 
@@ -316,7 +303,6 @@ fn plainly(wanted: Wanted, what: String, subject: Subject, times: u64, by: Layer
         origin: None,
         change: Vec::new(),
         notes: Vec::new(),
-        seen_by: Vec::new(),
         subject,
     }
 }

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::backend::Regime;
-use crate::backend::host::Maker;
 use crate::backend::seccomp::Attempts;
 use crate::confine::Session;
-use crate::confine::records::Records;
 use crate::profile::Profile;
 use crate::tools::anew;
 use crate::tools::call::ToolError;
@@ -16,7 +14,7 @@ use crate::tools::footing::Footing;
 use crate::tools::inspect::around::surroundings;
 use crate::tools::inspect::backend::{Held, Made};
 use crate::tools::inspect::{Backend, Inspection};
-use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings};
 use crate::tools::private::{show, worker_profile};
 
 /// The most workers whose plans are kept: as many as live at once, and some more.
@@ -42,17 +40,6 @@ impl Standing {
 
     pub(super) fn is_in_namespaces(&self) -> bool {
         self.ground.walls.regime() == Regime::Namespaces
-    }
-}
-
-/// The kernel's records of what a worker on this ground denies, where somebody wants to know and they can be read. The
-/// worker that bwrap starts is not told where its commands would sign.
-pub(in crate::tools) fn records(ground: Ground) -> Option<Records> {
-    match (ground.attempts, ground.walls) {
-        (Attempts::Unseen, _) | (_, Walls::Namespaces(Maker::Bwrap(_))) => None,
-        (Attempts::Watched | Attempts::WatchedWithLooks, Walls::Landlock | Walls::Namespaces(Maker::Stockade)) => {
-            Records::open(Some(ground.landlock_abi)).ok()
-        }
     }
 }
 

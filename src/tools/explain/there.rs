@@ -105,15 +105,7 @@ const fn asks(wanted: Wanted) -> AccessFlags {
         Wanted::Write | Wanted::Connect => AccessFlags::W_OK,
         Wanted::Make | Wanted::Remove => AccessFlags::W_OK.union(AccessFlags::X_OK),
         Wanted::Execute => AccessFlags::X_OK,
-        Wanted::Attributes
-        | Wanted::Link
-        | Wanted::Look
-        | Wanted::Bind
-        | Wanted::Socket
-        | Wanted::Call
-        | Wanted::Signal
-        | Wanted::Trace
-        | Wanted::Control => AccessFlags::F_OK,
+        Wanted::Attributes | Wanted::Link | Wanted::Look | Wanted::Socket | Wanted::Call => AccessFlags::F_OK,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Blocked, Explained, KernelRecords, Layer, Seer, Wanted};
+use super::{Blocked, Explained, Layer, Wanted};
 
 /// The most that a person is shown; `--json` has all of it.
 const SHOWN: usize = 30;
@@ -20,12 +20,8 @@ impl fmt::Display for Wanted {
             Self::Attributes => "change attributes of",
             Self::Look => "look at",
             Self::Connect => "connect",
-            Self::Bind => "bind",
             Self::Socket => "make a socket:",
             Self::Call => "call",
-            Self::Signal => "signal",
-            Self::Trace => "trace",
-            Self::Control => "control",
         })
     }
 }
@@ -56,11 +52,8 @@ impl Blocked {
             (None, _) => "no clause speaks of it".to_owned(),
         };
         let mut told = format!(
-            "denied: {} {} (by {}{times}{}): {clause}",
-            self.wanted,
-            self.what,
-            self.by,
-            seen_by(&self.seen_by)
+            "denied: {} {} (by {}{times}): {clause}",
+            self.wanted, self.what, self.by,
         );
         for change in &self.change {
             told.push_str("\n  → ");
@@ -71,15 +64,6 @@ impl Blocked {
             told.push_str(note);
         }
         told
-    }
-}
-
-/// What the kernel's records add.
-fn seen_by(seers: &[Seer]) -> &'static str {
-    match seers {
-        [Seer::Notification, Seer::Audit] => ", confirmed by the kernel",
-        [Seer::Audit] => ", told by the kernel alone",
-        _ => "",
     }
 }
 
@@ -94,12 +78,6 @@ impl Explained {
         }
         if self.unseen > 0 {
             told.push(format!("{} attempts were not looked at", self.unseen));
-        }
-        match self.kernel_records {
-            Some(KernelRecords::SomeLost) => {
-                told.push("some of the kernel's audit records were lost, or cannot be relied on".to_owned());
-            }
-            Some(KernelRecords::Read) | None => {}
         }
         if self.blocked.is_empty() {
             told.push("nothing that was seen was denied".to_owned());

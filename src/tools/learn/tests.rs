@@ -193,7 +193,6 @@ fn many_places_tried_together_come_to_what_each_comes_to_alone_in_fewer_trials()
         origin: None,
         change: Vec::new(),
         notes: Vec::new(),
-        seen_by: Vec::new(),
         subject: Subject::File(path, Permitted::No),
     };
     let written = || {
@@ -274,7 +273,6 @@ fn what_is_proposed_keeps_to_the_names_that_the_config_protects() {
             origin: None,
             change: Vec::new(),
             notes: vec!["in the notes".to_owned()],
-            seen_by: Vec::new(),
             subject: Subject::File(path, permitted),
         };
         match wish(&policy, &blocked) {

@@ -86,12 +86,8 @@ const fn changes(wanted: Wanted) -> bool {
         | Wanted::Execute
         | Wanted::Look
         | Wanted::Connect
-        | Wanted::Bind
         | Wanted::Socket
-        | Wanted::Call
-        | Wanted::Signal
-        | Wanted::Trace
-        | Wanted::Control => false,
+        | Wanted::Call => false,
     }
 }
 
@@ -140,13 +136,7 @@ fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String>
         Wanted::Read | Wanted::Look => (path.clone(), Operation::Read, Rights::READ),
         Wanted::List => (path.clone(), Operation::List, Rights::READ),
         Wanted::Execute => (path.clone(), Operation::Execute, Rights::READ | Rights::EXECUTE),
-        Wanted::Connect
-        | Wanted::Bind
-        | Wanted::Socket
-        | Wanted::Call
-        | Wanted::Signal
-        | Wanted::Trace
-        | Wanted::Control => {
+        Wanted::Connect | Wanted::Socket | Wanted::Call => {
             return Err("no right is about it".to_owned());
         }
     };

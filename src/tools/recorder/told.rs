@@ -362,7 +362,6 @@ mod tests {
             origin: Some("agent.yaml:3".to_owned()),
             change: vec![format!("a root that holds /{what}{number} would permit it")],
             notes: Vec::new(),
-            seen_by: Vec::new(),
             subject: Subject::Nothing,
         };
         Explained {

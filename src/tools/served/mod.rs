@@ -258,8 +258,6 @@ impl Executor {
             input: child.input,
             streams: [child.stdin, child.stdout, child.stderr],
         };
-        // What is denied to a server nobody explains.
-        worker.unrecorded();
         let running = match worker.launch(launch).await {
             Ok(running) => running,
             Err(error) => {

@@ -168,7 +168,6 @@ async fn session(
         plan: Some(plan),
         worker_for: WorkerFor::Others,
         session,
-        records: None,
     };
     let mut confinement = Confinement::start(stage, setup).await.unwrap();
 

@@ -502,7 +502,6 @@ fn uncounted() {
                 plan: None,
                 worker_for: WorkerFor::Others,
                 session: named.create().unwrap(),
-                records: None,
             };
             let mut confinement = Confinement::start(stage, setup).await.unwrap();
             let null = || {
@@ -626,7 +625,6 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
             plan: Some(plan),
             worker_for: WorkerFor::Others,
             session,
-            records: None,
         };
         let mut confinement = Confinement::start(stage, setup).await.unwrap();
         let ready = confinement.ready().await;

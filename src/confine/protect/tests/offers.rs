@@ -6,29 +6,29 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::super::{NotPutBack, Offer, Offers};
+use super::super::{Diff, NotPutBack, Offer};
 use super::*;
 
 impl Scene {
     /// What is on offer when `command` ran and was undone.
-    fn offers(&self, command: impl FnOnce(&Self)) -> (Offers, Vec<Offer>) {
+    fn offer(&self, command: impl FnOnce(&Self)) -> (Offer, Option<Diff>) {
         let guard = self.guard();
         command(self);
         let after = guard.settle_knowing(None);
         whole(after.settled);
-        let offers = after.offers.unwrap();
-        let list = offers.list();
-        (offers, list)
+        let mut offer = after.offer.unwrap();
+        let diff = offer.show();
+        (offer, diff)
     }
 
-    /// The one offer, put back.
+    /// The offer, put back.
     #[track_caller]
-    fn accept(&self, command: impl FnOnce(&Self)) -> Offer {
-        let (mut offers, list) = self.offers(command);
-        let [offer] = list.as_slice() else { panic!("{list:?}") };
-        offers.put_back(offer.number, &offer.digest).unwrap();
+    fn accept(&self, command: impl FnOnce(&Self)) -> Diff {
+        let (offer, diff) = self.offer(command);
+        let diff = diff.unwrap();
+        accepted(offer, &diff);
         assert_eq!(self.leftovers(), Vec::<String>::new());
-        offer.clone()
+        diff
     }
 
     /// Names of Stockade's own in the root.
@@ -50,6 +50,14 @@ impl Scene {
     }
 }
 
+/// A yes to all of it.
+#[track_caller]
+fn accepted(offer: Offer, diff: &Diff) {
+    for (done, entry) in offer.put_back(&diff.digest).into_iter().zip(&diff.entries) {
+        assert!(done.is_ok(), "{entry:?}: {done:?}");
+    }
+}
+
 /// A command, and what it makes.
 type Named = (&'static str, fn(&Scene));
 
@@ -68,8 +76,7 @@ fn a_hook_that_is_wanted_comes_back_with_its_content_and_mode_and_stays() {
         scene.write(".git/hooks/pre-commit", "#!/bin/sh\necho checked\n");
         set_mode(scene.at(".git/hooks/pre-commit"), 0o755);
     });
-    assert_eq!(offer.what, What::Created);
-    assert_eq!(offer.path, scene.at(".git/hooks/pre-commit"));
+    assert_eq!(offer.entries, [(scene.at(".git/hooks/pre-commit"), What::Created)]);
     assert!(offer.text.contains("+file, 23 bytes, mode 755\n"), "{}", offer.text);
     assert!(offer.text.contains("+echo checked\n"), "{}", offer.text);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "#!/bin/sh\necho checked\n");
@@ -93,7 +100,7 @@ fn a_mode_and_a_removal_that_are_wanted_come_back() {
     assert!(offer.text.contains("mode 755"), "{}", offer.text);
     assert_eq!(mode(scene.at(".git/hooks/pre-push")), 0o755);
     let offer = scene.accept(|scene| fs::remove_file(scene.at(".git/hooks/pre-push")).unwrap());
-    assert_eq!(offer.what, What::Removed);
+    assert_eq!(offer.entries, [(scene.at(".git/hooks/pre-push"), What::Removed)]);
     assert!(
         offer.text.contains("+nothing\n") && offer.text.contains("-exit 1\n"),
         "{}",
@@ -106,7 +113,11 @@ fn a_mode_and_a_removal_that_are_wanted_come_back() {
 fn a_pipe_and_a_shut_folder_come_back_as_what_they_were() {
     let scene = Scene::empty();
     let offer = scene.accept(|scene| mkfifo(&scene.at(".envrc"), Mode::S_IRWXU).unwrap());
-    assert_eq!(offer.text, "+named pipe, mode 700\n");
+    assert!(
+        offer.text.ends_with(": created @@\n+named pipe, mode 700\n"),
+        "{}",
+        offer.text
+    );
     assert!(fs::symlink_metadata(scene.at(".envrc")).unwrap().file_type().is_fifo());
     scene.accept(|scene| {
         scene.write(".zed/tasks.json", "{}\n");
@@ -120,13 +131,13 @@ fn a_pipe_and_a_shut_folder_come_back_as_what_they_were() {
 #[test]
 fn what_another_name_of_the_file_is_made_to_say_later_is_not_what_comes_back() {
     let scene = Scene::new();
-    let (mut offers, list) = scene.offers(|scene| {
+    let (offer, diff) = scene.offer(|scene| {
         scene.write("innocent", "harmless\n");
         fs::hard_link(scene.at("innocent"), scene.at(".git/hooks/pre-commit")).unwrap();
     });
     // The thing in quarantine is the same file.
     fs::write(scene.at("innocent"), "evil\n").unwrap();
-    offers.put_back(list[0].number, &list[0].digest).unwrap();
+    accepted(offer, &diff.unwrap());
     assert_eq!(scene.read(".git/hooks/pre-commit"), "harmless\n");
     fs::write(scene.at("innocent"), "worse\n").unwrap();
     assert_eq!(scene.read(".git/hooks/pre-commit"), "harmless\n");
@@ -150,10 +161,10 @@ fn nothing_is_put_back_over_what_changed_meanwhile() {
     ];
     for (number, meddle) in meanwhile.into_iter().enumerate() {
         let scene = Scene::new();
-        let (mut offers, list) = scene.offers(plant);
+        let (offer, diff) = scene.offer(plant);
         meddle(&scene);
-        let put_back = offers.put_back(list[0].number, &list[0].digest);
-        assert!(put_back.is_err(), "{number}");
+        let put_back = offer.put_back(&diff.unwrap().digest);
+        assert!(matches!(put_back.as_slice(), [Err(_)]), "{number}: {put_back:?}");
         for planted in [
             scene.at(".git/hooks/pre-commit"),
             scene.at("hooks-elsewhere/pre-commit"),
@@ -167,35 +178,51 @@ fn nothing_is_put_back_over_what_changed_meanwhile() {
         assert_eq!(scene.leftovers(), Vec::<String>::new(), "{number}");
     }
     let scene = Scene::new();
-    let (mut offers, list) = scene.offers(|scene| scene.write(".git/hooks/pre-push", "planted\n"));
-    scene.write(".git/hooks/pre-push", "the person's own\n");
-    let refused = offers.put_back(list[0].number, &list[0].digest);
-    assert!(matches!(refused, Err(NotPutBack::Meanwhile)), "{refused:?}");
-    assert_eq!(scene.read(".git/hooks/pre-push"), "the person's own\n");
-}
-
-#[test]
-fn only_what_was_shown_is_put_back_and_only_once() {
-    let scene = Scene::new();
-    let (mut offers, list) = scene.offers(|scene| {
-        scene.write(".git/hooks/pre-commit", "one\n");
-        scene.write(".bashrc", "two\n");
+    let (offer, diff) = scene.offer(|scene| {
+        scene.write(".bashrc", "planted\n");
+        scene.write(".git/hooks/pre-push", "planted\n");
     });
-    let [first, second] = list.as_slice() else {
-        panic!("{list:?}")
-    };
-    let unknown = |result| matches!(result, Err(NotPutBack::Unknown));
-    assert!(unknown(offers.put_back(first.number, &second.digest)));
-    assert!(unknown(offers.put_back(7, &first.digest)));
-    assert!(!scene.exists(".bashrc") && !scene.exists(".git/hooks/pre-commit"));
-    offers.put_back(first.number, &first.digest).unwrap();
-    assert!(unknown(offers.put_back(first.number, &first.digest)));
+    scene.write(".git/hooks/pre-push", "the person's own\n");
+    let put_back = offer.put_back(&diff.unwrap().digest);
+    assert!(
+        matches!(put_back.as_slice(), [Ok(()), Err(NotPutBack::Meanwhile)]),
+        "{put_back:?}"
+    );
+    assert_eq!(scene.read(".git/hooks/pre-push"), "the person's own\n");
+    assert_eq!(scene.read(".bashrc"), "planted\n");
 }
 
 #[test]
-fn of_a_new_git_directory_each_thing_is_shown_and_comes_back_by_itself() {
+fn only_what_was_shown_is_put_back() {
+    let scene = Scene::new();
+    let plant = |text: &str| {
+        let (offer, diff) = scene.offer(|scene| {
+            scene.write(".git/hooks/pre-commit", text);
+            scene.write(".bashrc", "line\n".repeat(100_000));
+        });
+        (offer, diff.unwrap())
+    };
+    let (_, other) = plant("one\n");
+    let (offer, diff) = plant("two\n");
+    assert_ne!(diff.digest, other.digest);
+    let put_back = offer.put_back(&other.digest);
+    assert!(
+        matches!(put_back.as_slice(), [Err(NotPutBack::Unknown)]),
+        "{put_back:?}"
+    );
+    assert!(!scene.exists(".git/hooks/pre-commit"));
+    // The twin; what was too long to be shown stays away all the same.
+    let (offer, diff) = plant("two\n");
+    assert_eq!(diff.entries, [(scene.at(".git/hooks/pre-commit"), What::Created)]);
+    accepted(offer, &diff);
+    assert_eq!(scene.read(".git/hooks/pre-commit"), "two\n");
+    assert!(!scene.exists(".bashrc"));
+}
+
+#[test]
+fn of_a_new_git_directory_each_thing_is_shown_and_comes_back() {
     let scene = Scene::empty();
-    let (mut offers, list) = scene.offers(|scene| {
+    let offer = scene.accept(|scene| {
         scene.git(&["init", "-q", "new"]);
         scene.write("new/.git/hooks/post-checkout", "#!/bin/sh\nevil\n");
         scene.git_in("new", &["config", "core.hooksPath", ".husky"]);
@@ -203,23 +230,17 @@ fn of_a_new_git_directory_each_thing_is_shown_and_comes_back_by_itself() {
         scene.git_in("new", &["add", "."]);
         scene.git_in("new", &["commit", "-qm", "first"]);
     });
-    let [config, hook] = list.as_slice() else {
-        panic!("{list:?}")
-    };
-    assert_eq!(hook.path, scene.at("new/.git/hooks/post-checkout"));
-    assert!(hook.text.contains("+evil\n"), "{}", hook.text);
-    assert_eq!(config.path, scene.at("new/.git/config"));
+    let [config, hook] = ["new/.git/config", "new/.git/hooks/post-checkout"].map(|path| scene.at(path));
+    assert_eq!(offer.entries, [(config, What::Changed), (hook, What::Created)]);
+    let (config, hook) = offer.text.split_once("/post-checkout: created @@\n").unwrap();
+    assert!(hook.contains("+evil\n"), "{hook}");
     // Against what is there now: one line.
     let added: Vec<&str> = config
-        .text
         .lines()
-        .skip(2)
+        .skip(3)
         .filter(|line| line.starts_with(['+', '-']))
         .collect();
-    assert_eq!(added, ["+\thooksPath = .husky"], "{}", config.text);
-    assert!(!scene.read("new/.git/config").contains("hooksPath"));
-    offers.put_back(config.number, &config.digest).unwrap();
-    offers.put_back(hook.number, &hook.digest).unwrap();
+    assert_eq!(added, ["+\thooksPath = .husky"], "{config}");
     assert!(scene.read("new/.git/config").contains("hooksPath = .husky"));
     assert_eq!(scene.read("new/.git/hooks/post-checkout"), "#!/bin/sh\nevil\n");
     assert_eq!(scene.leftovers(), Vec::<String>::new());
@@ -279,12 +300,12 @@ fn what_cannot_be_shown_or_kept_is_not_on_offer() {
     ];
     for (name, command) in commands {
         let scene = Scene::empty();
-        let (_, list) = scene.offers(command);
-        assert_eq!(list, [], "{name}");
+        let (_, diff) = scene.offer(command);
+        assert_eq!(diff, None, "{name}");
     }
     // The twin: short and small, it is.
     let scene = Scene::empty();
-    assert_eq!(scene.offers(|scene| scene.write(".bashrc", "line\n")).1.len(), 1);
+    assert!(scene.offer(|scene| scene.write(".bashrc", "line\n")).1.is_some());
 }
 
 #[test]
@@ -301,22 +322,43 @@ fn a_binary_is_shown_as_its_size_and_hash_and_a_name_that_is_no_text_survives() 
 }
 
 #[test]
+fn the_text_of_all_changes_is_bounded_and_what_it_has_no_room_for_is_not_on_offer() {
+    let scene = Scene::empty();
+    let offer = scene.accept(|scene| {
+        for folder in ["a", "b", "c"] {
+            let lines = if folder == "c" { 1 } else { 15_000 };
+            scene.write(format!("{folder}/.bashrc"), "line\n".repeat(lines));
+        }
+    });
+    assert_eq!(
+        offer.entries,
+        ["a/.bashrc", "c/.bashrc"].map(|path| (scene.at(path), What::Created))
+    );
+    assert!(offer.text.len() <= 128 * 1024);
+    assert_eq!(
+        ["a", "b", "c"].map(|folder| scene.exists(format!("{folder}/.bashrc"))),
+        [true, false, true]
+    );
+}
+
+#[test]
 fn of_very_many_changes_a_few_are_on_offer() {
     let scene = Scene::empty();
-    let (_, list) = scene.offers(|scene| {
+    let (_, diff) = scene.offer(|scene| {
         for number in 0..100 {
             scene.write(format!("{number}/.bashrc"), "evil\n");
         }
     });
-    assert_eq!(list.len(), 8);
+    assert_eq!(diff.unwrap().entries.len(), 8);
 }
 
 #[test]
 fn the_lines_of_a_text_keep_their_signs() {
     let scene = Scene::empty();
     scene.write(".bashrc", "a\nb\nc");
-    let (_, list) = scene.offers(|scene| scene.write(".bashrc", "a\n@@ -1 +1 @@\n-b\nc"));
-    let text = &list[0].text;
+    let text = scene
+        .accept(|scene| scene.write(".bashrc", "a\n@@ -1 +1 @@\n-b\nc"))
+        .text;
     assert!(
         text.lines().all(|line| line.starts_with(['+', '-', '@', ' ', '\\'])),
         "{text}"
