@@ -8,8 +8,8 @@ use crate::config::options::options;
 /// One edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A key that the mapping at this place does not have. Missing mappings on the way are made.
-    Entry(Vec<String>, String, Flow),
+    /// A value where nothing stands behind these keys. Missing mappings on the way are made.
+    Entry(Vec<String>, Flow),
     /// Another value in the place of a scalar.
     Replace(Vec<String>, Flow),
     /// One more entry for the list at this place, which is there.
@@ -29,8 +29,9 @@ pub(super) fn at<'a>(content: &'a Value, keys: &[String]) -> Option<&'a Value> {
 /// The content with the step done; none where it cannot be.
 pub(super) fn after(mut content: Value, step: &Step) -> Option<Value> {
     match step {
-        Step::Entry(keys, key, value) => {
-            let map = made(&mut content, keys)?.as_object_mut()?;
+        Step::Entry(keys, value) => {
+            let (key, around) = keys.split_last()?;
+            let map = made(&mut content, around)?.as_object_mut()?;
             if map.insert(key.clone(), value.content()).is_some() {
                 return None;
             }

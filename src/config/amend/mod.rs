@@ -1,10 +1,10 @@
 //! What a config is to grant beyond what it grants → an edit of its text that is that and nothing else.
 //!
 //! A [`Change`] is what was accepted. [`amend`] makes it in the text, so that comments and everything else
-//! stay as they were written: `tree` knows where each value stands, `edit` puts one behind the others or in
-//! the place of one, `flow` writes it so that no name ends its quotes. After each step the text is read
-//! again, and its content must be the old content with that step done to it by `content`, which knows nothing
-//! of text; where it is not, the edit is refused and the person told what to write. `fresh` writes a config
+//! stay as they were written: `edit` has the crate `yaml-edit` put a value behind the others or in the place of
+//! one, `flow` writes it so that no name ends its quotes. After each step the text is read again, by the parser
+//! of every config, and its content must be the old content with that step done to it by `content`, which knows
+//! nothing of text; where it is not, the edit is refused and the person told what to write. `fresh` writes a config
 //! for who began without one. [`Original`] is the file: read once, replaced whole, and only as long as it is
 //! what was read.
 
@@ -14,7 +14,6 @@ mod edit;
 mod file;
 mod flow;
 mod fresh;
-mod tree;
 
 #[cfg(test)]
 mod tests;

