@@ -33,8 +33,6 @@ const BEGINNINGS: &[&str] = &[
     "appsettings.",
     "application-prod",
 ];
-/// Settings of services, in which passwords of their databases stand by habit.
-const SETTINGS: &[&str] = &["web.config", "connectionstrings.config", "database.yml"];
 
 /// Whether a name says that something secret lies there; of keys what ends in `.pub` is public.
 ///
@@ -51,17 +49,7 @@ fn says_secret(name: &str) -> bool {
         return false;
     }
     let begins = BEGINNINGS.iter().any(|beginning| small.starts_with(beginning));
-    begins
-        || is_known(&small)
-        || is_tunnel(&small)
-        || Words::of(&small).is_secret()
-        || Words::of(&parted(name)).is_secret()
-}
-
-/// Whether it is how settings of `WireGuard` are called, which hold its key (`wg0.conf`, `wg-home.conf`).
-fn is_tunnel(name: &str) -> bool {
-    let rest = name.strip_prefix("wg").and_then(|rest| rest.strip_suffix(".conf"));
-    rest.is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
+    begins || is_known(&small) || Words::of(&small).is_secret() || Words::of(&parted(name)).is_secret()
 }
 
 /// Whether nothing but a key could be meant: of everything else no part is for everybody.
@@ -75,7 +63,7 @@ fn is_of_a_key(name: &str) -> bool {
 fn is_known(name: &str) -> bool {
     let name = name.trim_start_matches('#');
     let in_home = IN_HOME.iter().filter(|known| !known.contains('/'));
-    NAMES.iter().chain(SETTINGS).chain(in_home).any(|known| {
+    NAMES.iter().chain(in_home).any(|known| {
         // An editor hides the name of its own copy.
         let rest = [Some(name), name.strip_prefix('.')]
             .into_iter()
