@@ -9,11 +9,9 @@ use nix::errno::Errno;
 use super::call::ToolError;
 use super::executor::{Executor, held};
 use super::footing::{Chosen, Footing, short, unavailable};
-use super::inspect::backend::{Held, Made};
-use super::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use super::plan::{self, Ground, PlanError, Surroundings, Walls};
 use super::private::may_lie;
 use super::remembered;
-use crate::backend::Regime;
 use crate::backend::protected::protected;
 use crate::confine::{ConfineError, Confinement, Named, Step, WorkerFor};
 use crate::policy::{Policy, Right};
@@ -31,14 +29,6 @@ pub(super) fn protects(policy: &Policy, ground: Ground) -> Result<(), PlanError>
         protected(protect, *protect_fallback, *residuals, ground.walls.regime())?;
     }
     Ok(())
-}
-
-/// What would hold the commands of a policy.
-#[derive(Debug)]
-pub(super) struct Would {
-    pub(super) held: Held,
-    pub(super) profile: Profile,
-    pub(super) regime: Regime,
 }
 
 /// Whether a profile can be held on this ground.
@@ -88,44 +78,28 @@ fn cannot_hold(why: &str) -> String {
 }
 
 impl Executor {
-    /// What would hold what is permitted this call under another policy of the same settings, where this one's is; nothing
-    /// is started, and none where nothing confines.
+    /// Whether what is permitted this call could be held under another policy of the same settings, where this one's is; nothing
+    /// is started.
     ///
     /// # Errors
     /// What cannot be held.
-    pub(super) fn would_hold(&self, policy: &Policy, call: &Call) -> Result<Option<Would>, ToolError> {
+    pub(super) fn would_hold(&self, policy: &Policy, call: &Call) -> Result<(), ToolError> {
         let Footing::Confined(ground) = &self.chosen.footing else {
-            return Ok(None);
+            return Ok(());
         };
         let envelope = held(policy, &self.narrowing, &Call::of(Asked::Everything))?;
         let profile = held(policy, &self.narrowing, call)?;
-        let on = |ground: Ground| -> Result<Would, ToolError> {
+        let on = |ground: Ground| -> Result<(), ToolError> {
             let place = ground.walls.place(&profile.network);
             Named::could_be(|base| may_lie(base, &envelope, place))?;
-            protects(policy, ground)?;
-            let Lowered { plan, statuses, survey } = plan::lower(&profile, ground, &Surroundings::default())?;
-            let made = Made::Kernel {
-                plan: Box::new(plan),
-                survey,
-                shown: Vec::new(),
-            };
-            let held = Held {
-                made,
-                clauses: statuses,
-                refuses: None,
-            };
-            Ok(Would {
-                held,
-                profile: profile.clone(),
-                regime: ground.walls.regime(),
-            })
+            Ok(holds(policy, &profile, ground)?)
         };
         let refused = match on(*ground) {
-            Ok(would) => return Ok(Some(would)),
+            Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
         match (&refused, self.chosen.below) {
-            (ToolError::Plan(PlanError::Refused(_)), Some(below)) => on(below).map(Some).map_err(|_| refused),
+            (ToolError::Plan(PlanError::Refused(_)), Some(below)) => on(below).map_err(|_| refused),
             (_, _) => Err(refused),
         }
     }

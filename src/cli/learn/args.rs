@@ -14,7 +14,6 @@ use crate::tools::learn::Include;
 /// `stockade learn`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("learned").required(true).multiple(false))]
-#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 pub struct LearnArgs {
     /// Which policy holds at first.
     #[command(flatten)]
@@ -29,7 +28,7 @@ pub struct LearnArgs {
     #[arg(long)]
     pub yes: bool,
     /// Accept this where it is proposed, whatever its risk (may be repeated): `rw:DIR` (or `r`, `rx`, `rwx`), with what lies in it
-    /// unless that is secret; `HOST:PORTS`; `unix_sockets:all`; `protect_fallback:undo`.
+    /// unless that is secret; `HOST:PORTS`.
     #[arg(long, value_name = "MODE:PATH|HOST:PORTS", value_parser = include())]
     pub include: Vec<Include>,
     /// Write the config here, a new file; without it, the config that was read is changed, and a new one is printed.
@@ -38,9 +37,6 @@ pub struct LearnArgs {
     /// Run the command at most so often.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// Go on until nothing more is denied, also when the command succeeds without it.
-    #[arg(long)]
-    pub thorough: bool,
     /// Start the command in this directory.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,

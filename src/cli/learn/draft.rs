@@ -12,7 +12,7 @@ use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amend
 use crate::config::{Context, Loaded, leads_to};
 use crate::policy::{AbsPath, Policy};
 use crate::tools::Narrowing;
-use crate::tools::learn::{AcceptedBy, hold, outermost};
+use crate::tools::learn::{hold, outermost};
 
 /// The config of the next round.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Draft {
     pub(super) narrowing: Narrowing,
     path: PathBuf,
     directory: AbsPath,
-    accepted: Vec<(Change, AcceptedBy)>,
+    accepted: Vec<Change>,
 }
 
 impl Draft {
@@ -113,19 +113,14 @@ impl Draft {
         &self.path
     }
 
-    /// What was accepted, and by whom.
-    pub(super) fn accepted(&self) -> &[(Change, AcceptedBy)] {
+    /// What was accepted.
+    pub(super) fn accepted(&self) -> &[Change] {
         &self.accepted
     }
 
     /// What these changes would do to the text, as a person reads it.
-    pub(super) fn difference(&self, changes: &[Change], context: &Context) -> Result<String, Complaint> {
-        let all = self.with(
-            changes.iter().map(|change| (change.clone(), AcceptedBy::Person)),
-            context,
-        );
-        let text = self.amended(&all)?;
-        Ok(unified(&self.text, &text))
+    pub(super) fn difference(&self, changes: impl IntoIterator<Item = Change>) -> Result<String, Complaint> {
+        Ok(unified(&self.text, &self.amended(&self.with(changes))?))
     }
 
     /// All that is changed of what is written now.
@@ -137,71 +132,58 @@ impl Draft {
     ///
     /// # Errors
     /// Why there is none; in a line, where the config would not load.
-    pub(super) fn could(&self, args: &LearnArgs, changes: &[&Change], context: &Context) -> Result<Policy, String> {
+    pub(super) fn could(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<Policy, String> {
         let told = |complaint: Complaint| complaint.into_parts().0;
-        let all = self.with(
-            changes.iter().map(|change| ((*change).clone(), AcceptedBy::Person)),
-            context,
-        );
+        let all = self.with([change.clone()]);
         let text = self.amended(&all).map_err(told)?;
-        let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
         let loaded = load_amended(&self.path, &text, context)
             .map_err(|error| format!("the config cannot grant it: {}", error.line()))?;
-        Ok(self.settled(args, loaded, &changes).map_err(told)?.policy)
+        Ok(self.settled(args, loaded, &all).map_err(told)?.policy)
     }
 
     /// Accepts these changes: the text says them from here on, and nothing else that is new.
     pub(super) fn accept(
         &mut self,
         args: &LearnArgs,
-        changes: Vec<(Change, AcceptedBy)>,
+        changes: impl IntoIterator<Item = Change>,
         context: &Context,
     ) -> Result<(), Complaint> {
-        let all = self.with(changes, context);
+        let all = self.with(changes);
         let text = self.amended(&all)?;
-        let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
-        let loaded = self.load(args, &text, &changes, context)?;
+        let loaded = self.load(args, &text, &all, context)?;
         (self.text, self.loaded, self.accepted) = (text, loaded, all);
         Ok(())
     }
 
     /// What was accepted, with this, without what has become part of something larger.
-    fn with(
-        &self,
-        changes: impl IntoIterator<Item = (Change, AcceptedBy)>,
-        context: &Context,
-    ) -> Vec<(Change, AcceptedBy)> {
+    fn with(&self, changes: impl IntoIterator<Item = Change>) -> Vec<Change> {
         let mut all = self.accepted.clone();
-        all.extend(changes);
-        // What does not load is reported by the load that follows.
-        let after = self
-            .amended(&all)
-            .ok()
-            .and_then(|text| load_amended(&self.path, &text, context).ok());
-        match after {
-            Some(after) => outermost(all, &after.policy, |(change, _)| change),
-            None => all,
+        for change in changes {
+            if !all.contains(&change) {
+                all.push(change);
+            }
         }
+        outermost(&mut all, self.policy(), |change| change);
+        all
     }
 
-    fn amended(&self, all: &[(Change, AcceptedBy)]) -> Result<String, Complaint> {
-        let changes: Vec<Change> = all.iter().map(|(change, _)| change.clone()).collect();
+    fn amended(&self, all: &[Change]) -> Result<String, Complaint> {
         // Always from what it began with: what has become part of something larger leaves no trace.
-        amend(&self.begun, &self.directory, &changes).map_err(Complaint::failed)
+        amend(&self.begun, &self.directory, all).map_err(Complaint::failed)
     }
 
     /// The policy of a text, held against the old one and what was accepted.
-    fn load(&self, args: &LearnArgs, text: &str, changes: &[&Change], context: &Context) -> Result<Loaded, Complaint> {
+    fn load(&self, args: &LearnArgs, text: &str, changes: &[Change], context: &Context) -> Result<Loaded, Complaint> {
         let loaded = load_amended(&self.path, text, context)
             .map_err(|error| policy::complain(error).remedy("the config with that change would not be one"))?;
         self.settled(args, loaded, changes)
     }
 
     /// The policy with what flags and ceilings say, held against the old one and what was accepted.
-    fn settled(&self, args: &LearnArgs, mut loaded: Loaded, changes: &[&Change]) -> Result<Loaded, Complaint> {
+    fn settled(&self, args: &LearnArgs, mut loaded: Loaded, changes: &[Change]) -> Result<Loaded, Complaint> {
         policy::settle(&args.policy, &mut loaded.policy, Purpose::Obey)?;
         args.audit.apply(&mut loaded.policy)?;
-        hold(&self.old, &loaded.policy, changes).map_err(|strayed| {
+        hold(&self.old, &loaded.policy, &changes.iter().collect::<Vec<_>>()).map_err(|strayed| {
             let complaint = Complaint::failed(strayed);
             if self.before.is_empty() {
                 complaint.remedy(

@@ -1,13 +1,12 @@
 //! `stockade learn`: a command is run, confined, until a config lets it pass that somebody accepted.
 //!
 //! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs
-//! under; [`found`] what a round proposes, [`decide`] what of that is accepted; [`told`] says what came of it, to a person or a program. What is proposed, and how much it could
+//! under; [`decide`] says what of the proposals is accepted, and [`told`] what came of it, to a person or a program. What is proposed, and how much it could
 //! give away, is [`crate::tools::learn`]'s.
 
 mod args;
 mod decide;
 mod draft;
-mod found;
 mod rounds;
 mod told;
 
@@ -17,13 +16,12 @@ use std::path::{Path, PathBuf};
 
 use super::complain::{Complaint, print, say};
 use super::exit::Exit;
-use super::policy::{self, DEFAULT_PRESET};
+use super::policy::DEFAULT_PRESET;
 use super::start::{self, Start, Told};
 use crate::cli::stops::{Ends, stops};
-use crate::config::amend::{AmendError, Beginning, Original, create};
-use crate::config::{Context, trust};
+use crate::config::amend::{Beginning, Original, create};
 use crate::policy::AbsPath;
-use crate::tools::learn::{AcceptedBy, Consent};
+use crate::tools::learn::Consent;
 use draft::Draft;
 use rounds::Learned;
 
@@ -60,7 +58,7 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
     // Signals between rounds end it, too.
     let mut halted = stops(Ends::Program)?;
     let mut learned = Box::pin(rounds::run(args, draft, &consent, &directory, &context, &mut halted)).await?;
-    let (written, complaint) = write(args, &learned, original.as_ref(), &target, &context);
+    let (written, complaint) = write(args, &learned, original.as_ref(), &target);
     if complaint.is_some() {
         learned.exit = Exit::Failed;
     }
@@ -70,10 +68,11 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
         print(&format!("{}\n", told::object(&learned, &written, reason.as_deref())))?;
         return Ok(learned.exit);
     }
-    say(&told::summary(&learned, &written));
+    let found = args.policy.config.is_none() && args.out.is_none();
+    say(&told::summary(&learned, &written, found));
     match written {
-        Written::Printed | Written::Lost => print(learned.draft.text())?,
-        Written::Unchanged | Written::In(..) | Written::Stopped => {}
+        Written::Printed => print(learned.draft.text())?,
+        Written::Unchanged | Written::In(_) | Written::Stopped => {}
     }
     complaint.map_or(Ok(learned.exit), Err)
 }
@@ -82,25 +81,12 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
 enum Written {
     /// Nothing was accepted.
     Unchanged,
-    /// It is in this file; whether that is trusted.
-    In(PathBuf, Trusted),
-    /// It is printed.
+    /// It is in this file.
+    In(PathBuf),
+    /// It is printed: it has no file, or writing that failed.
     Printed,
-    /// Writing it failed. It is printed, for who spent time on it.
-    Lost,
     /// It was not written, because of a signal.
     Stopped,
-}
-
-/// Whether a config that is found here may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trusted {
-    /// It is used only where somebody names it.
-    Named,
-    /// Somebody has seen each change of it.
-    Anew,
-    /// Somebody has yet to read it.
-    NotYet,
 }
 
 /// Where the config lies, or would lie.
@@ -145,39 +131,19 @@ fn write(
     learned: &Learned,
     original: Option<&Original>,
     target: &Path,
-    context: &Context,
 ) -> (Written, Option<Complaint>) {
     if learned.stopped {
         return (Written::Stopped, None);
     }
-    let changed = !learned.draft.accepted().is_empty();
     let text = learned.draft.text();
-    let there = |done: Result<(), AmendError>, path: &Path, trusted: Trusted| match (done, trusted) {
-        (Err(error), _) => (Written::Lost, Some(Complaint::failed(error))),
-        (Ok(()), Trusted::Named | Trusted::NotYet) => (Written::In(path.to_owned(), trusted), None),
-        (Ok(()), Trusted::Anew) => match trust::record(learned.draft.loaded(), context) {
-            Ok(()) => (Written::In(path.to_owned(), Trusted::Anew), None),
-            Err(error) => (
-                Written::In(path.to_owned(), Trusted::NotYet),
-                Some(policy::complain(error)),
-            ),
-        },
+    let (done, path) = match (&args.out, original) {
+        (Some(out), _) => (create(target, text), out.as_path()),
+        (None, _) if learned.draft.accepted().is_empty() => return (Written::Unchanged, None),
+        (None, Some(original)) => (original.replace(text), original.path()),
+        (None, None) => return (Written::Printed, None),
     };
-    match (&args.out, original) {
-        (Some(out), _) => there(create(target, text), out, Trusted::Named),
-        (None, _) if !changed => (Written::Unchanged, None),
-        (None, Some(original)) => {
-            let found = args.policy.config.is_none();
-            // Whoever answered has seen every line that is new. A flag has seen none.
-            let seen = learned.draft.accepted().iter().all(|(_, by)| *by == AcceptedBy::Person);
-            let trusted = match (found, seen) {
-                (false, _) => Trusted::Named,
-                (true, true) => Trusted::Anew,
-                (true, false) => Trusted::NotYet,
-            };
-            there(original.replace(text), original.path(), trusted)
-        }
-        (None, None) if learned.wants_file => there(create(target, text), target, Trusted::Anew),
-        (None, None) => (Written::Printed, None),
+    match done {
+        Ok(()) => (Written::In(path.to_owned()), None),
+        Err(error) => (Written::Printed, Some(Complaint::failed(error))),
     }
 }

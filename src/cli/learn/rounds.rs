@@ -16,8 +16,9 @@ use crate::cli::stops::{Ends, has_ended_it, stops};
 use crate::config::Context;
 use crate::config::amend::Change;
 use crate::policy::{AbsPath, Explain};
-use crate::tools::learn::{AcceptedBy, Answer, ConfigQuestion, Consent, Proposal, Proposals, Standing, Surroundings};
-use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, ToolError};
+use crate::profile::{Asked, Call};
+use crate::tools::learn::{AcceptedBy, Consent, Proposal, Proposals, Standing, Surroundings, Trial, propose};
+use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin};
 
 /// One run of the command.
 #[derive(Debug)]
@@ -41,8 +42,6 @@ pub(super) struct Learned {
     pub(super) exhausted: bool,
     /// Whether a signal ended it.
     pub(super) stopped: bool,
-    /// Whether a person wants a new config to be written.
-    pub(super) wants_file: bool,
     /// How the command ended in the last round.
     pub(super) ended: Exit,
     /// How learning ends.
@@ -83,7 +82,6 @@ pub(super) async fn run(
         standing: Vec::new(),
         exhausted: false,
         stopped: false,
-        wants_file: false,
         ended: Exit::Failed,
         exit: Exit::Failed,
     };
@@ -173,71 +171,43 @@ impl Learned {
         self.ended = exit_of_outcome(&outcome);
         self.exit = self.ended;
         self.stopped = matches!(outcome.status, Status::Cancelled { .. }) || halted.try_recv().is_ok();
-        let passed = self.passes();
-        let proposals = self.proposals(&outcome, setting, &executor, passed);
-        self.rounds.push(Round { outcome, session });
-        let Proposals { proposed, standing, .. } = proposals;
-        self.standing = standing;
-        self.left = proposed;
-        let wanted = !self.stopped && (!passed || args.thorough) && !self.left.is_empty();
-        let decided = if wanted {
-            self.decide(setting, &executor, halted).await
+        // Of a command that passes nothing is missing.
+        let found = if self.stopped || self.passes() {
+            Proposals::default()
         } else {
+            self.proposals(&outcome, setting, &executor)
+        };
+        self.rounds.push(Round { outcome, session });
+        (self.left, self.standing) = (found.proposed, found.standing);
+        let decided = if self.left.is_empty() {
             Ok(Vec::new())
+        } else {
+            self.decide(setting, &executor, halted).await
         };
-        let done = match decided {
-            Ok(accepted) if accepted.is_empty() => {
-                let asked = self.offer_file(args, &executor, halted).await;
-                asked.map(|()| Then::Done)
+        let then = decided.and_then(|accepted| {
+            if accepted.is_empty() {
+                return Ok(Then::Done);
             }
-            Ok(accepted) => {
-                let changes = accepted
-                    .iter()
-                    .map(|(proposal, by)| (proposal.change.clone(), *by))
-                    .collect();
-                let done = self.draft.accept(args, changes, setting.context).map(|()| Then::Again);
-                self.accepted.extend(accepted);
-                done
-            }
-            Err(error) => Err(error),
-        };
+            let changes = accepted.iter().map(|(proposal, _)| proposal.change.clone());
+            self.draft.accept(args, changes, setting.context)?;
+            self.accepted.extend(accepted);
+            Ok(Then::Again)
+        });
         executor.finish().await.map_err(tool_complaint)?;
-        done
+        then
     }
 
-    /// Asks whether a new config is to be written where it is found, if somebody has accepted what is in it.
-    async fn offer_file(
-        &mut self,
-        args: &LearnArgs,
-        executor: &Executor,
-        halted: &mut mpsc::Receiver<Signal>,
-    ) -> Result<(), Complaint> {
-        let by_person = |(_, by): &(Change, AcceptedBy)| *by == AcceptedBy::Person;
-        let new = self
-            .draft
-            .loaded()
-            .files
-            .first()
-            .is_some_and(|file| std::fs::symlink_metadata(&file.path).is_err());
-        let all = self.draft.accepted();
-        if self.stopped || args.out.is_some() || !new || all.is_empty() || !all.iter().all(by_person) {
-            return Ok(());
-        }
-        let question = ConfigQuestion {
-            description: format!(
-                "write {} and trust it: it holds for every command that is started here",
-                crate::policy::path::display(self.draft.path())
-            ),
-            diff: self.draft.whole_difference(),
-            why: vec!["there is no config yet".to_owned()],
+    /// What would permit what was denied in a round.
+    fn proposals(&self, outcome: &Outcome, setting: &Setting<'_>, executor: &Executor) -> Proposals {
+        let call = outcome.explained.as_ref().and_then(|explained| explained.call.clone());
+        let trial = Trial {
+            executor,
+            call: call.unwrap_or_else(|| Call::of(Asked::Everything)),
+            accepted: self.draft.accepted(),
+            amended: &|change: &Change| self.draft.could(setting.args, change, setting.context),
         };
-        match executor.asks_about_config(question, halted).await {
-            Ok(Answer::Yes) => self.wants_file = true,
-            Ok(Answer::No | Answer::Nobody) => {}
-            Err(ToolError::Stopped(_)) => self.stopped = true,
-            Err(error) => return Err(tool_complaint(error)),
-        }
-        Ok(())
+        let (around, hosts) = (&setting.around, setting.consent.hosts());
+        propose(self.draft.policy(), outcome, around, &hosts, &trial)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What may be added to a config.
 
-use crate::policy::{AbsPath, Place, Rights, Scope, UnixSockets};
+use crate::policy::{AbsPath, Place, Rights, Scope};
 
 /// One thing that a config is to grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,10 +13,6 @@ pub enum Change {
     List(AbsPath),
     /// Hosts, as an entry of `shell.network.allow`.
     Host(Place),
-    /// Unix sockets.
-    Sockets(UnixSockets),
-    /// That protected names which cannot be held are put back after each command.
-    Undo,
 }
 
 /// A root to be written.

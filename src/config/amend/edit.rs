@@ -21,12 +21,6 @@ pub(super) fn make(text: &str, dir: &AbsPath, change: &Change) -> Result<String,
         Change::Widen(root) => widen(text, root),
         Change::List(path) => push(text, &["sandbox", "base", "list"], flow::path(path, &AbsPath::root())?),
         Change::Host(place) => host(text, Flow::Text(place.to_string())),
-        Change::Sockets(sockets) => set(text, &["shell", "unix_sockets"], Flow::Text(sockets.to_string())),
-        // Never in the place of another word about it, which is a person's.
-        Change::Undo => take(
-            text,
-            &Step::Entry(keys(&["sandbox", "protect_fallback"]), Flow::Word("undo")),
-        ),
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{Place, Rights, Scope, UnixSockets};
+use crate::policy::{Place, Rights, Scope};
 
 fn dir() -> AbsPath {
     AbsPath::new("/work/project").unwrap()
@@ -58,11 +58,8 @@ fn a_block_keeps_its_comments_and_gets_an_entry_behind_the_others() {
 fn what_is_missing_on_the_way_is_made_and_a_mapping_on_one_line_gets_it_on_that_line() {
     let read = Rights::READ;
     assert_eq!(
-        edited(
-            "extends: [system]",
-            &[root("x", "/opt/x", read), Change::Sockets(UnixSockets::All)]
-        ),
-        "extends: [system]\nsandbox:\n  paths:\n    x: {root: /opt/x}\nshell:\n  unix_sockets: all"
+        edited("extends: [system]", &[root("x", "/opt/x", read), host("a.example:443")]),
+        "extends: [system]\nsandbox:\n  paths:\n    x: {root: /opt/x}\nshell:\n  network: {allow: [\"a.example:443\"]}"
     );
     assert_eq!(
         edited(

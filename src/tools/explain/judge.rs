@@ -197,7 +197,7 @@ impl Standing {
 }
 
 /// The operation of a profile that something comes to; none for what no right is about.
-pub(in crate::tools) const fn operation(wanted: Wanted) -> Option<Operation> {
+pub(super) const fn operation(wanted: Wanted) -> Option<Operation> {
     match wanted {
         Wanted::Read => Some(Operation::Read),
         Wanted::List => Some(Operation::List),
@@ -208,7 +208,7 @@ pub(in crate::tools) const fn operation(wanted: Wanted) -> Option<Operation> {
 }
 
 /// The name at which a plan denies something: that one, or another beside it.
-pub(in crate::tools) fn denied_at(readers: &Readers<'_>, wanted: Wanted, path: &AbsPath) -> Option<AbsPath> {
+fn denied_at(readers: &Readers<'_>, wanted: Wanted, path: &AbsPath) -> Option<AbsPath> {
     let operation = operation(wanted)?;
     // A name comes and goes by its directory.
     let beside = by_directory(wanted).then(|| beside(path)).flatten();

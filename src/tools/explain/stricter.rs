@@ -44,13 +44,7 @@ impl Standing {
 }
 
 /// The deny for which everything beside it is ruled one by one, if that is why a profile's plan denies this.
-pub(in crate::tools) fn ruled(
-    profile: &Profile,
-    regime: Regime,
-    wanted: Wanted,
-    operation: Operation,
-    path: &AbsPath,
-) -> Option<Stricter> {
+fn ruled(profile: &Profile, regime: Regime, wanted: Wanted, operation: Operation, path: &AbsPath) -> Option<Stricter> {
     // What comes later is in no rule of its own, and its directory has none for all that is below.
     let directory = match wanted {
         Wanted::List => path.clone(),

@@ -1,4 +1,4 @@
-//! What nobody accepted beforehand, put to a person: what is alike together, what is secret or broad one by one.
+//! What nobody accepted beforehand, put to a person: one change to the file at a time, and what is secret or broad one by one.
 
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
@@ -6,7 +6,6 @@ use tokio::sync::mpsc;
 use super::Proposal;
 use super::risk::Risk;
 use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
-use crate::config::amend::Change;
 use crate::policy::Mode;
 use crate::tools::call::ToolError;
 use crate::tools::deciding::decide;
@@ -88,27 +87,11 @@ fn request(question: ConfigQuestion) -> ApprovalRequest {
     }
 }
 
-/// The proposals of each question, by their place among all: first what others need, then those of low risk, of high risk, and each
-/// of the rest alone.
-pub fn questions(proposals: &[Proposal]) -> Vec<(Risk, Vec<usize>)> {
-    let of = |risk: Risk| -> Vec<usize> {
-        let all = proposals
-            .iter()
-            .enumerate()
-            .filter(|(_, proposal)| proposal.judged.risk == risk && proposal.change != Change::Undo);
-        all.map(|(at, _)| at).collect()
-    };
-    let undo = proposals
+/// The proposals of each question: all together, but what is secret or broad, each alone.
+pub fn questions(proposals: &[Proposal]) -> Vec<Vec<&Proposal>> {
+    let (secret, rest): (Vec<_>, Vec<_>) = proposals
         .iter()
-        .enumerate()
-        .filter(|(_, proposal)| proposal.change == Change::Undo);
-    let first = undo.map(|(at, proposal)| (proposal.judged.risk, vec![at]));
-    let together = [Risk::Low, Risk::High]
-        .into_iter()
-        .map(|risk| (risk, of(risk)))
-        .filter(|(_, all)| !all.is_empty());
-    first
-        .chain(together)
-        .chain(of(Risk::Secret).into_iter().map(|one| (Risk::Secret, vec![one])))
-        .collect()
+        .partition(|proposal| proposal.judged.risk == Risk::Secret);
+    let together = std::iter::once(rest).filter(|all| !all.is_empty());
+    together.chain(secret.into_iter().map(|one| vec![one])).collect()
 }

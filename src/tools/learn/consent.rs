@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::risk::Risk;
-use super::{AcceptedBy, Needs, Proposal};
+use super::{AcceptedBy, Proposal};
 use crate::config::{self, amend::Change};
-use crate::policy::{AbsPath, PatternError, Place, Rights, UnixSockets};
+use crate::policy::{AbsPath, PatternError, Place, Rights};
 use crate::tools::call::pasted;
 
 /// Something that was named to be accepted.
@@ -17,20 +17,13 @@ pub enum Include {
     Path(Rights, PathBuf),
     /// A host.
     Host(Place),
-    /// Unix sockets.
-    Sockets(UnixSockets),
-    /// That protected names are put back afterwards.
-    Undo,
 }
-
-/// What names that protected names are put back afterwards.
-const UNDO: &[u8] = b"protect_fallback:undo";
 
 /// Why a word names nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum IncludeError {
     /// No mode stands before the path.
-    #[error("write MODE:PATH (`r`, `rw`, `rx`, `rwx`), HOST:PORTS, `unix_sockets:all` or `protect_fallback:undo`: {0}")]
+    #[error("write MODE:PATH (`r`, `rw`, `rx`, `rwx`) or HOST:PORTS: {0}")]
     Form(#[from] PatternError),
     /// A mode without a path.
     #[error("no path stands behind the mode")]
@@ -38,7 +31,7 @@ pub enum IncludeError {
 }
 
 impl Include {
-    /// Reads `MODE:PATH`, `HOST:PORTS`, `unix_sockets:all`, `protect_fallback:undo`. A path need not be text.
+    /// Reads `MODE:PATH` or `HOST:PORTS`. A path need not be text.
     pub fn parse(text: &OsStr) -> Result<Self, IncludeError> {
         let bytes = text.as_bytes();
         let colon = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
@@ -53,17 +46,12 @@ impl Include {
         match (rights, rest) {
             (Some(_), [] | [_]) => Err(IncludeError::NoPath),
             (Some(rights), [_, path @ ..]) => Ok(Self::Path(rights, PathBuf::from(OsStr::from_bytes(path)))),
-            (None, _) => match bytes {
-                b"unix_sockets:all" => Ok(Self::Sockets(UnixSockets::All)),
-                UNDO => Ok(Self::Undo),
-                b"unix_sockets:within_roots" => Ok(Self::Sockets(UnixSockets::WithinRoots)),
-                // No host has a byte that is no text.
-                _ => Ok(Self::Host(Place::parse(
-                    &text
-                        .to_str()
-                        .map_or_else(|| crate::policy::path::display(text), str::to_owned),
-                )?)),
-            },
+            // No host has a byte that is no text.
+            (None, _) => Ok(Self::Host(Place::parse(
+                &text
+                    .to_str()
+                    .map_or_else(|| crate::policy::path::display(text), str::to_owned),
+            )?)),
         }
     }
 }
@@ -84,8 +72,6 @@ pub struct Consent {
     low: bool,
     paths: Vec<Named>,
     hosts: Vec<Place>,
-    sockets: Option<UnixSockets>,
-    undo: bool,
 }
 
 impl Consent {
@@ -108,16 +94,14 @@ impl Consent {
                     });
                 }
                 Include::Host(place) => consent.hosts.push(place.clone()),
-                Include::Sockets(sockets) => consent.sockets = consent.sockets.max(Some(*sockets)),
-                Include::Undo => consent.undo = true,
             }
         }
         Ok(consent)
     }
 
     /// The hosts that were named: where nobody knows which one a command wants, these are listed.
-    pub fn hosts(&self) -> impl Iterator<Item = Change> {
-        self.hosts.iter().cloned().map(Change::Host)
+    pub fn hosts(&self) -> Vec<Change> {
+        self.hosts.iter().cloned().map(Change::Host).collect()
     }
 
     /// Whether a proposal is accepted. What is secret or broad is only by its own name, and by no directory around it.
@@ -138,8 +122,6 @@ impl Consent {
             Change::Widen(root) => place(&root.path, proposal.adds),
             Change::List(path) => place(path, proposal.adds),
             Change::Host(host) => self.hosts.iter().any(|named| named == host),
-            Change::Sockets(sockets) => self.sockets.is_some_and(|named| named >= *sockets),
-            Change::Undo => self.undo,
         };
         match (included, self.low && risk == Risk::Low) {
             (true, _) => Some(AcceptedBy::Include),
@@ -149,7 +131,7 @@ impl Consent {
     }
 }
 
-/// The flag that accepts a proposal, for a shell; with the one for what it needs.
+/// The flag that accepts a proposal, for a shell.
 pub fn flag(proposal: &Proposal) -> String {
     let path = |path: &AbsPath| {
         let letters = [(Rights::WRITE, "w"), (Rights::EXECUTE, "x")];
@@ -165,12 +147,6 @@ pub fn flag(proposal: &Proposal) -> String {
         Change::Widen(root) => path(&root.path),
         Change::List(names) => path(names),
         Change::Host(place) => place.to_string().into(),
-        Change::Sockets(sockets) => format!("unix_sockets:{sockets}").into(),
-        Change::Undo => OsStr::from_bytes(UNDO).to_owned(),
     };
-    let undo = match proposal.needs {
-        Needs::Nothing => String::new(),
-        Needs::Undo => format!(" --include {}", pasted(OsStr::from_bytes(UNDO))),
-    };
-    format!("--include {}{undo}", pasted(&word))
+    format!("--include {}", pasted(&word))
 }

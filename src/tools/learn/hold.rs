@@ -2,8 +2,7 @@
 
 use crate::config::amend::Change;
 use crate::policy::{
-    AbsPath, Access, Grant, HostList, HostRule, Network, NetworkOf, Operation, Origin, Policy, ProtectFallback, Rights,
-    Scope, UnixSockets,
+    AbsPath, Access, Grant, HostList, HostRule, Network, NetworkOf, Operation, Origin, Policy, Rights, Scope,
 };
 use crate::profile::{Asked, Call, FileReach, Landmarks, Profile, Reach, Witness, derive, files_within};
 
@@ -48,6 +47,7 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
         let protects = (policy.protect.word(), &policy.names);
         let settings = (
             policy.deny_fallback,
+            policy.protect_fallback,
             policy.residuals,
             policy.os_sandbox,
             policy.home,
@@ -57,17 +57,6 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
         );
         format!("{rules:?} {tools:?} {protects:?} {settings:?} {:?}", policy.audit.log)
     };
-    let undo = if accepted.contains(&&Change::Undo) {
-        ProtectFallback::Undo
-    } else {
-        old.protect_fallback
-    };
-    if new.protect_fallback > undo {
-        return Err(Strayed::More("protected names are only put back afterwards".to_owned()));
-    }
-    if new.protect_fallback < old.protect_fallback {
-        return Err(Strayed::Less("protected names may be put back afterwards".to_owned()));
-    }
     if others(old) == others(new) && same_own_networks(old, new) {
         Ok(())
     } else {
@@ -110,7 +99,7 @@ fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change])
     files_within(old, new).map_err(less)?;
     let hosts = accepted.iter().filter_map(|change| match change {
         Change::Host(place) => Some(HostRule::free(place.clone(), ORIGIN)),
-        Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Sockets(_) | Change::Undo => None,
+        Change::Root(_) | Change::Widen(_) | Change::List(_) => None,
     });
     let network = match &old.network {
         Network::Full => Network::Full,
@@ -123,12 +112,7 @@ fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change])
     old.network
         .within(&new.network)
         .map_err(|reached| Strayed::Less(reached.to_string()))?;
-    let sockets = accepted.iter().map(|change| match change {
-        Change::Sockets(sockets) => *sockets,
-        Change::Root(_) | Change::Widen(_) | Change::List(_) | Change::Host(_) | Change::Undo => UnixSockets::None,
-    });
-    let sockets = sockets.fold(old.unix_sockets, UnixSockets::max);
-    if new.unix_sockets > sockets {
+    if new.unix_sockets > old.unix_sockets {
         return Err(Strayed::More(format!("unix sockets {}", new.unix_sockets)));
     }
     if new.unix_sockets < old.unix_sockets {
@@ -151,7 +135,7 @@ fn grant(change: &Change) -> Option<Grant> {
         Change::Root(root) => Some(of(&root.path, root.scope, root.rights)),
         Change::Widen(root) => Some(of(&root.path, root.scope, root.rights)),
         Change::List(path) => Some(of(path, Scope::Names, Rights::READ)),
-        Change::Host(_) | Change::Sockets(_) | Change::Undo => None,
+        Change::Host(_) => None,
     }
 }
 

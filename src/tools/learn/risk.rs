@@ -3,20 +3,19 @@
 use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::time::Duration;
 
 use nix::unistd::Uid;
 use serde::Serialize;
 
 use super::through::{self, Found, is_private};
 use super::wish::given;
-use super::{alike, git, secrets, swap};
+use super::{git, secrets, swap};
 use crate::config::amend::Change;
 use crate::config::{self, Context};
 use crate::confine::protect::Person;
 use crate::policy::hosts::{AddressKind, kinds};
 use crate::policy::path::is_escaped;
-use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Right, Rights, Scope, UnixSockets};
+use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Right, Rights, Scope};
 use crate::tools::person;
 
 /// How bad it would be, were it accepted by mistake. Ordered.
@@ -63,58 +62,31 @@ pub struct Surroundings {
     shipped: Vec<BasePath>,
     /// What commands of this policy write is held against protected names.
     protects: bool,
-    /// How long directories may still be looked through: a command can name very many.
-    patience: Cell<Duration>,
+    /// How many entries of directories may still be looked at: a command can name very many.
+    left: Cell<usize>,
 }
 
-/// How long they are looked through after one round.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How many are looked at after one round.
+const MOST: usize = 400_000;
 
-/// Nobody's own: what lies in them is looked at one by one.
-const BROAD: &[&str] = &[
-    "/",
-    "/home",
-    "/root",
-    "/etc",
-    "/usr",
-    "/usr/local",
-    "/var",
-    "/var/lib",
-    "/var/log",
-    "/var/cache",
-    "/var/run",
-    "/var/tmp",
-    "/tmp",
-    "/run",
-    "/run/user",
-    "/opt",
-    "/srv",
-    "/mnt",
-    "/media",
-    "/dev/shm",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib64",
-    "/nix",
-    "/gnu",
-    "/Users",
-    "/Library",
-    "/private",
-];
-/// With everything in them.
-const MACHINE: &[&str] = &[
-    "/proc",
-    "/sys",
-    "/dev",
+/// The machine, its settings and programs: nobody's project.
+const SYSTEM: &[&str] = &[
     "/boot",
-    "/efi",
+    "/dev",
+    "/etc",
+    "/opt",
+    "/proc",
+    "/run",
+    "/sys",
+    "/usr",
+    "/var/lib",
+    "/var/run",
     "/var/spool",
-    "/var/lib/docker",
-    "/var/lib/containerd",
 ];
-/// Settings and programs of the machine: nobody's project.
-const SETTINGS: &[&str] = &["/etc", "/usr", "/opt", "/var/lib"];
+/// What holds everybody's work, and is itself nobody's.
+const TOPS: &[&str] = &[
+    "/", "/home", "/media", "/mnt", "/srv", "/tmp", "/var", "/var/tmp", "/Users",
+];
 
 #[derive(Default)]
 struct Findings(Vec<(Risk, String)>);
@@ -157,10 +129,10 @@ impl Surroundings {
             person: person(context),
             shipped: shipped.collect(),
             protects: policy.protect.files().is_some(),
-            patience: Cell::new(PATIENCE),
+            left: Cell::new(MOST),
         };
         let somebodys = around.broad(directory).is_none()
-            && !around.starts_things(directory)
+            && !around.is_nobodys_project(directory)
             && swap::objection(directory, Uid::effective()).is_none()
             && secrets::on_the_way(directory.as_path()).is_none()
             && !around.shipped(directory, Scope::Tree, Rights::READ);
@@ -170,9 +142,9 @@ impl Surroundings {
         around
     }
 
-    /// Has the next round looked at with all the time that one has.
+    /// Has as much looked at after the next round.
     pub(super) fn rest(&self) {
-        self.patience.set(PATIENCE);
+        self.left.set(MOST);
     }
 
     /// The risk of a change of this policy.
@@ -182,26 +154,6 @@ impl Surroundings {
             Change::Widen(root) => self.place(&root.path, root.scope, root.rights, policy),
             Change::List(path) => self.place(path, Scope::Names, Rights::READ, policy),
             Change::Host(place) => host(place),
-            // What is run later: between its being written and its being put back the host runs what a command left there.
-            Change::Undo => Judged {
-                risk: Risk::High,
-                reasons: vec![
-                    "protected names (git hooks and settings, startup files, settings of editors and agents) that cannot be held \
-                     are put back when a command has ended: until then the host may run what it wrote there"
-                        .to_owned(),
-                ],
-            },
-            Change::Sockets(UnixSockets::All) => Judged {
-                risk: Risk::Secret,
-                reasons: vec![
-                    "every Unix socket: the desktop's, the agent of your keys, and a container engine's, which is root"
-                        .to_owned(),
-                ],
-            },
-            Change::Sockets(UnixSockets::WithinRoots | UnixSockets::None) => Judged {
-                risk: Risk::High,
-                reasons: vec!["whoever listens on a socket in a root is not confined".to_owned()],
-            },
         }
     }
 
@@ -225,13 +177,14 @@ impl Surroundings {
         if is_escaped(path.as_bytes()) {
             all.add(Risk::High, "its name has characters that do not show");
         }
-        if let Some(name) = alike::mixed(path.as_path()) {
+        let project = self.project.as_ref().filter(|project| path.is_within(project));
+        let below = project.and_then(|project| path.as_path().strip_prefix(project.as_path()).ok());
+        if below.is_some_and(|below| !below.as_os_str().is_ascii()) {
             all.add(
                 Risk::High,
-                format!("`{name}` mixes Latin letters with others that look like them"),
+                "its name has letters beyond ASCII, some of which look like others",
             );
         }
-        let project = self.project.as_ref().filter(|project| path.is_within(project));
         self.content(&mut all, path, scope, added, project.is_some());
         if added.has(Right::Write) {
             match project {
@@ -315,7 +268,7 @@ impl Surroundings {
                     secret,
                     outward,
                     unseen,
-                } = through::look(path, &self.patience);
+                } = through::look(path, &self.left);
                 if let Some(why) = secret.filter(|_| added.has(Right::Read)) {
                     all.add(Risk::Secret, why);
                 }
@@ -339,27 +292,25 @@ impl Surroundings {
 
     /// Why a place holds too much, if it does.
     fn broad(&self, path: &AbsPath) -> Option<String> {
-        let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
-        if BROAD.iter().filter_map(real).any(|top| top == *path) {
-            return Some("it holds much more than this".to_owned());
-        }
-        if let Some(part) = MACHINE.iter().filter_map(real).find(|top| path.is_within(top)) {
-            return Some(format!("{part} is the machine's"));
-        }
         let home = self.homes.iter().find(|home| home.is_within(path))?;
         Some(format!("it holds the home directory {home}"))
     }
 
-    /// Whether what lies there is run or obeyed without anybody asking: settings, startup files, programs of a user.
-    fn starts_things(&self, path: &AbsPath) -> bool {
+    /// Whether a directory is the machine's, or one of which something is run or obeyed without anybody asking: settings, startup files
+    /// and programs of a user.
+    fn is_nobodys_project(&self, path: &AbsPath) -> bool {
         let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
-        let of_home = |home: &AbsPath| {
-            let below = path.as_path().strip_prefix(home.as_path()).ok()?;
-            let first = below.components().next()?.as_os_str().as_bytes();
-            Some(first.starts_with(b".") || first == b"bin" || first == b"Library")
+        let starts_things = |home: &AbsPath| {
+            let below = path.as_path().strip_prefix(home.as_path()).ok();
+            let first = below.and_then(|below| below.components().next());
+            first.is_some_and(|first| {
+                let name = first.as_os_str().as_bytes();
+                name.starts_with(b".") || name == b"bin" || name == b"Library"
+            })
         };
-        SETTINGS.iter().filter_map(real).any(|top| path.is_within(&top))
-            || self.homes.iter().any(|home| of_home(home) == Some(true))
+        TOPS.iter().filter_map(real).any(|top| *path == top)
+            || SYSTEM.iter().filter_map(real).any(|top| path.is_within(&top))
+            || self.homes.iter().any(starts_things)
     }
 
     /// Whether some shipped preset gives this.

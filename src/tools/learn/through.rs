@@ -1,4 +1,4 @@
-//! What lies in a directory: nothing is opened but directories, no link is followed, and what takes too long counts for the worst.
+//! What lies in a directory: nothing is opened but directories, no link is followed, and what is too much counts for the worst.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -6,17 +6,14 @@ use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use super::secrets::is_secret;
 use crate::confine::sys::attributes::mount_at;
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 
-/// The most entries that are looked at.
+/// The most entries of one directory, and of those in it, that are looked at.
 const MOST: usize = 100_000;
-/// How long one directory is looked through at most.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,15 +26,9 @@ pub(super) struct Found {
     pub(super) unseen: Option<String>,
 }
 
-/// Looks through a directory, as long as there is time; what it takes is taken off that.
-pub(super) fn look(directory: &AbsPath, left: &Cell<Duration>) -> Found {
-    let started = Instant::now();
-    let found = look_until(directory, started + left.get().min(PATIENCE));
-    left.set(left.get().saturating_sub(started.elapsed()));
-    found
-}
-
-fn look_until(directory: &AbsPath, end: Instant) -> Found {
+/// Looks through a directory, as far as entries are left; those that it looks at are taken off that.
+pub(super) fn look(directory: &AbsPath, entries_left: &Cell<usize>) -> Found {
+    let most = entries_left.get().min(MOST);
     let mut found = Found::default();
     let Ok(about) = std::fs::symlink_metadata(directory) else {
         return found.cut("it cannot be looked at".to_owned());
@@ -57,7 +48,8 @@ fn look_until(directory: &AbsPath, end: Instant) -> Found {
         };
         for entry in entries {
             seen += 1;
-            if seen > MOST || Instant::now() >= end {
+            entries_left.set(entries_left.get().saturating_sub(1));
+            if seen > most {
                 return found.cut("it holds too much to be looked through".to_owned());
             }
             let Ok(entry) = entry else {

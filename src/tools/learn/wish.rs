@@ -6,7 +6,7 @@ use crate::config;
 use crate::confine::protect::{is_git_directory, protected_by};
 use crate::policy::path::display;
 use crate::policy::{
-    AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Right, Rights, Scope, UnixSockets,
+    AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Right, Rights, Scope,
 };
 use crate::tools::explain::{Blocked, Layer, Subject, Wanted};
 use crate::tools::inspect::explain::Permitted;
@@ -23,8 +23,6 @@ pub(super) enum Wish {
     Host(Place),
     /// Hosts, whose names nobody knows.
     SomeHost,
-    /// Unix sockets.
-    Sockets(UnixSockets),
     /// Nothing that is proposed, for this reason.
     Nothing(String),
 }
@@ -61,12 +59,11 @@ pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
                 Permitted::No,
             ) => file(policy, blocked.wanted, path).unwrap_or_else(Wish::Nothing),
         },
-        Subject::UnixSocket(_) | Subject::UnixSockets => {
-            match bounded(policy, |most| most.unix_sockets == UnixSockets::All) {
-                Some(why) => Wish::Nothing(why),
-                None => Wish::Sockets(UnixSockets::All),
-            }
-        }
+        Subject::UnixSocket(_) | Subject::UnixSockets => Wish::Nothing(
+            "`shell.unix_sockets: all` permits it, and with it the desktop's, the agent of your keys, and a container engine's, \
+             which is root: a person writes that"
+                .to_owned(),
+        ),
         Subject::Address(address) if address.port() == DNS => Wish::SomeHost,
         Subject::Address(address) => match Place::parse(&address.to_string()) {
             Ok(place) => Wish::Host(place),

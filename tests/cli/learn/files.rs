@@ -17,8 +17,8 @@ as_root_and_as_user! {
     what_was_learned_is_told_where_it_cannot_be_written [];
     a_config_that_would_mean_other_places_is_not_begun [];
     a_config_that_was_found_is_used_again_only_when_it_was_read [];
-    who_answers_at_a_terminal_has_it_written_and_trusted ["python3"];
-    a_new_config_is_written_and_trusted_only_after_a_yes ["python3"];
+    who_answers_at_a_terminal_has_it_written_and_reads_it ["python3"];
+    a_new_config_without_a_file_is_printed [];
     flags_become_a_config_that_says_the_same [];
     a_preset_becomes_a_config_that_passes_elsewhere [];
     what_is_there_already_is_not_written_over [];
@@ -118,11 +118,7 @@ fn what_was_learned_is_told_where_it_cannot_be_written(world: &Fixture) {
         .output()
         .exits(125);
     assert_eq!(run.out(), wanted, "{}", run.err());
-    assert!(
-        run.err().contains("could not be written") && run.err().contains("+    project:"),
-        "{}",
-        run.err()
-    );
+    assert!(run.err().contains("was not written"), "{}", run.err());
     let learned = learn(world, &config, &["--yes"], "touch newer");
     assert_eq!(
         (&learned["exit"], &learned["written"], &learned["config"]),
@@ -259,7 +255,7 @@ fn an_alias_is_not_edited_and_it_is_said_what_to_write(world: &Fixture) {
     assert_eq!(text(&config), before);
 }
 
-fn who_answers_at_a_terminal_has_it_written_and_trusted(world: &Fixture) {
+fn who_answers_at_a_terminal_has_it_written_and_reads_it(world: &Fixture) {
     let before = "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    project: {root: ., mode: ro}\nshell:\n  default: {allowed: true, approval: none}\n";
     let config = world.write("stockade.yaml", before);
     world.stockade(&["trust"]).output().exits(0);
@@ -273,6 +269,8 @@ fn who_answers_at_a_terminal_has_it_written_and_trusted(world: &Fixture) {
             "{shown}"
         );
     }
+    world.stockade(&["run", "-c", "touch new"]).output().exits(125);
+    world.stockade(&["trust"]).output().exits(0);
     world.stockade(&["run", "-c", "touch new"]).output().exits(0);
     // A secret is asked about alone, and what is of low risk is not accepted with it.
     let key = world.home().join(".ssh/id_ed25519");
@@ -286,22 +284,19 @@ fn who_answers_at_a_terminal_has_it_written_and_trusted(world: &Fixture) {
     world.stockade(&["trust", "--forget"]).output().exits(0);
 }
 
-fn a_new_config_is_written_and_trusted_only_after_a_yes(world: &Fixture) {
+fn a_new_config_without_a_file_is_printed(world: &Fixture) {
     let file = world.write(world.outside().join("open"), "x");
-    let line = format!("cat {}", file.display());
-    let config = world.workspace().join("stockade.yaml");
-    for (keys, written) in [("n\r\r", false), ("y\r", true)] {
-        let steps = json!([
-            ["expect", "approve? ["],
-            ["send", "y\r"],
-            ["expect", "learn: round 2"],
-            ["expect", "approve? ["],
-            ["send", keys]
-        ]);
-        let (exit, shown) = world.play(&steps, &["learn", "-c", &line]);
-        assert_eq!(exit, 0, "{shown}");
-        assert_eq!(config.exists(), written, "{shown}");
-    }
-    world.stockade(&["run", "-c", &line]).output().exits(0);
-    world.stockade(&["trust", "--forget"]).output().exits(0);
+    let include = format!("r:{}", file.display());
+    let line = format!("cat {} > copy", file.display());
+    let run = world
+        .stockade(&["learn", "--include", &include, "-c", &line])
+        .output()
+        .exits(0);
+    assert!(!world.workspace().join("stockade.yaml").exists());
+    let config = world.write("new.yaml", run.out());
+    let config = config.to_str().unwrap();
+    world
+        .stockade(&["run", "--config", config, "-c", &line])
+        .output()
+        .exits(0);
 }

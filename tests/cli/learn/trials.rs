@@ -8,19 +8,14 @@ use crate::common::{Actor, Fixture, SECRET, in_both_regimes};
 use crate::learn::lab::{accepted_nothing, learn, passes, proposals, shown, text};
 
 in_both_regimes! {
-    names_that_can_only_be_put_back_are_an_item_of_its_own [];
-    what_somebody_wrote_about_protected_names_stays [];
-    putting_back_is_not_written_where_nothing_needs_it [];
-    a_deny_that_stands_beside_it_is_told_at_once [];
-    what_can_be_given_beside_a_deny_is_given_at_once [];
+    that_protected_names_are_only_put_back_is_for_a_person_to_write [];
+    a_deny_that_stands_beside_it_is_told [];
+    what_can_be_given_beside_a_deny_is_given [];
     a_place_that_no_config_can_grant_is_told_to_be_none_in_a_line [];
     what_is_read_and_then_written_is_one_root [];
     two_programs_of_one_root_are_one_change_of_it [];
     writing_what_is_executed_already_takes_both_names [];
-    who_does_not_want_names_put_back_is_not_asked_for_what_needs_it ["python3"];
 }
-
-const UNDO: &str = "protect_fallback:undo";
 
 /// A config beside the workspace that says this of the sandbox and of the project, and nothing else.
 fn plain(world: &Fixture, sandbox: &str, project: &str) -> PathBuf {
@@ -39,129 +34,41 @@ fn standing(learned: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-fn names_that_can_only_be_put_back_are_an_item_of_its_own(world: &Fixture) {
-    let config = plain(world, "", "mode: ro");
-    let before = text(&config);
-    // It is more than `--yes` accepts: until a command has ended, the host may run what it wrote.
-    let learned = learn(world, &config, &["--yes"], "touch new");
-    assert!(accepted_nothing(&learned), "{learned:#}");
-    assert_eq!(text(&config), before);
-    let [writing, undo] = [0, 1].map(|at| learned["proposals"][at].clone());
-    assert_eq!(
-        (&writing["risk"], &writing["needs"], &undo["risk"]),
-        (&"low".into(), &"undo".into(), &"high".into()),
-        "{learned:#}"
-    );
-    assert_eq!(
-        undo["change"],
-        json!({"kind": "protect_fallback", "protect_fallback": "undo"})
-    );
-    assert!(undo["reasons"].to_string().contains("the host may run"), "{undo:#}");
-    let both = writing["accept_with"].as_str().unwrap();
-    assert!(
-        both.starts_with("--include rw:") && both.ends_with(&format!(" --include {UNDO}")),
-        "{both}"
-    );
-    // Writing by its own name is not enough either, and with both the command starts again.
-    let rw = format!("rw:{}", world.workspace().display());
-    let learned = learn(world, &config, &["--include", &rw], "touch new");
-    assert!(accepted_nothing(&learned), "{learned:#}");
-    passes(world, &config, &["--yes", "--include", UNDO], "touch new");
-    let after = text(&config);
-    assert!(
-        after.contains("mode: rw") && after.contains("  protect_fallback: undo\n"),
-        "{after}"
-    );
-}
-
-fn what_somebody_wrote_about_protected_names_stays(world: &Fixture) {
-    let config = plain(world, "  protect_fallback: refuse # mine\n", "mode: ro");
-    let before = text(&config);
-    let learned = learn(world, &config, &["--yes", "--include", UNDO], "touch new");
-    assert!(proposals(&learned).is_empty(), "{learned:#}");
-    assert!(
-        standing(&learned)[0].1.contains("`protect_fallback: refuse` ("),
-        "{learned:#}"
-    );
-    assert!(
-        standing(&learned)[0].1.contains("agent.yaml:3) forbids it"),
-        "{learned:#}"
-    );
-    assert_eq!(text(&config), before);
-}
-
-fn putting_back_is_not_written_where_nothing_needs_it(world: &Fixture) {
-    let config = plain(world, "", "mode: ro");
-    let before = text(&config);
-    let learned = learn(world, &config, &["--include", UNDO], "touch new");
-    assert!(accepted_nothing(&learned), "{learned:#}");
-    assert_eq!(text(&config), before);
-}
-
-fn who_does_not_want_names_put_back_is_not_asked_for_what_needs_it(world: &Fixture) {
-    let config = plain(world, "", "mode: ro");
-    let before = text(&config);
-    let file = config.to_str().unwrap();
-    let open = world.write(world.outside().join("open"), "x");
-    let line = format!("touch new; cat {}", open.display());
-    let steps = json!([
-        ["expect", "the host may run"],
-        ["expect", "approve? ["],
-        ["send", "n\r\r"],
-        ["expect", "approve? ["],
-        ["send", "y\r"]
-    ]);
-    let (_, shown) = world.play(&steps, &["learn", "--config", file, "-c", &line]);
-    let after = text(&config);
-    assert!(
-        after.contains("learned-open") && !after.contains("undo") && !after.contains("rw"),
-        "{after}{shown}"
-    );
-    world.write(&config, before);
-    // With a yes to that, what needs it is asked about.
-    let steps = json!([
-        ["expect", "the host may run"],
-        ["expect", "approve? ["],
-        ["send", "y\r"],
-        ["expect", "writing inside the project"],
-        ["expect", "approve? ["],
-        ["send", "y\r"]
-    ]);
-    let (exit, shown) = world.play(&steps, &["learn", "--config", file, "-c", "touch new"]);
-    assert_eq!(exit, 0, "{shown}");
-    assert!(text(&config).contains("protect_fallback: undo"), "{shown}");
+fn that_protected_names_are_only_put_back_is_for_a_person_to_write(world: &Fixture) {
+    for sandbox in ["", "  protect_fallback: refuse # mine\n"] {
+        let config = plain(world, sandbox, "mode: ro");
+        let before = text(&config);
+        let include = format!("rw:{}", world.workspace().display());
+        let learned = learn(world, &config, &["--yes", "--include", &include], "touch new");
+        assert!(proposals(&learned).is_empty(), "{learned:#}");
+        assert!(
+            standing(&learned)[0].1.contains("set `sandbox.protect_fallback: undo`"),
+            "{learned:#}"
+        );
+        assert_eq!(text(&config), before);
+    }
+    let config = plain(world, "  protect_fallback: undo\n", "mode: ro");
+    passes(world, &config, &["--yes"], "touch new");
 }
 
 const DECOMPOSE: &str = "  protect_fallback: undo\n  deny_fallback: decompose\n";
 
-fn a_deny_that_stands_beside_it_is_told_at_once(world: &Fixture) {
+fn a_deny_that_stands_beside_it_is_told(world: &Fixture) {
     world.write("sub/x", "x");
     let config = plain(world, DECOMPOSE, "mode: ro, deny: [\"*.pem\"]");
-    let before = text(&config);
     let learned = learn(world, &config, &["--yes"], "touch sub/new");
-    assert!(proposals(&learned).is_empty(), "{learned:#}");
-    assert_eq!(learned["rounds"].as_array().unwrap().len(), 1, "{learned:#}");
+    assert_eq!(learned["exit"], 126, "{learned:#}");
     let [(denied, why)] = standing(&learned).try_into().unwrap();
     assert!(denied.ends_with("sub/new"), "{learned:#}");
-    assert!(why.contains("*.pem") && why.contains("agent.yaml:6"), "{learned:#}");
-    assert_eq!(text(&config), before);
+    assert!(why.contains("*.pem"), "{learned:#}");
+    assert!(text(&config).contains("mode: ro, deny: [\"*.pem\"]"));
+    assert!(!world.workspace().join("sub/new").exists());
 }
 
-fn what_can_be_given_beside_a_deny_is_given_at_once(world: &Fixture) {
+fn what_can_be_given_beside_a_deny_is_given(world: &Fixture) {
     world.write("sub/x", "x");
     let config = plain(world, DECOMPOSE, "mode: ro, deny: [\"*.pem\"]");
-    // Nothing can be made there, and what is there can be written.
-    let learned = passes(world, &config, &["--yes"], "touch new; echo y >> sub/x");
-    assert_eq!(learned["rounds"].as_array().unwrap().len(), 2, "{learned:#}");
-    assert_eq!(
-        proposals(&learned),
-        [(
-            shown(world.workspace().join("sub/x")),
-            "low".to_owned(),
-            "yes".to_owned()
-        )],
-        "{learned:#}"
-    );
+    passes(world, &config, &["--yes"], "echo y >> sub/x");
     let after = text(&config);
     assert!(after.contains("mode: ro, deny: [\"*.pem\"]"), "{after}");
 }
