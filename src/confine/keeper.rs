@@ -169,7 +169,8 @@ impl<'a> Keeper<'a> {
 
     /// Takes away what leads git elsewhere, and kills the command that led it there, with its session; whether one did.
     fn seize(&mut self) -> bool {
-        let Some(first) = self.names.take_away() else {
+        // A command that goes on writing to what is copied away could keep that from coming to an end.
+        let Some(first) = self.names.take_away(sweep::kill_descendants) else {
             return false;
         };
         let what = format!(

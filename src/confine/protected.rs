@@ -105,10 +105,14 @@ impl ProtectedNames {
         both.is_some_and(|(growth, guard)| growth.is_too_much(guard))
     }
 
-    /// Takes away what leads git elsewhere; the first of it where the command is to be killed for it.
-    pub(super) fn take_away(&mut self) -> Option<PathBuf> {
+    /// Takes away what leads git elsewhere, and kills the command first where it is to be killed for that; the first of it then.
+    pub(super) fn take_away(&mut self, kill: impl FnOnce()) -> Option<PathBuf> {
         let (watch, guard) = (self.watch.as_mut()?, self.guard.as_mut()?);
-        let (taken, first) = guard.take_away(watch);
+        let mut first = None;
+        let taken = guard.take_away(watch, |path| {
+            kill();
+            first = Some(path);
+        });
         self.seized.extend(taken.into_iter().map(reported));
         first
     }

@@ -16,6 +16,18 @@ mod tests {
         in_landlock_the_hosts_git_reads_a_config_behind_a_link_before_it_is_undone ["git"];
     }
 
+    mod either {
+        use super::{
+            a_way_that_leaves_a_directory_of_the_workspace_again_is_refused,
+            hooks_of_a_repository_around_the_root_that_lead_into_it_are_put_back,
+        };
+
+        crate::common::in_both_regimes! {
+            a_way_that_leaves_a_directory_of_the_workspace_again_is_refused ["git"];
+            hooks_of_a_repository_around_the_root_that_lead_into_it_are_put_back ["git"];
+        }
+    }
+
     in_all_namespaces! {
         a_command_that_replaces_a_link_that_leads_git_is_killed_and_that_is_taken_away ["git"];
         a_link_that_is_made_again_as_it_was_is_ordinary_work ["git"];
@@ -74,6 +86,23 @@ mod tests {
             ],
             ".git/config",
         ),
+        // The way to the git directory.
+        (
+            "mkdir store; mv .git store/repo.git; ln -s store way; ln -s way/repo.git .git",
+            &["cp -r store o; rm way; ln -s o way"],
+            "way",
+        ),
+        (
+            "mkdir store; mv .git store/repo.git; ln -s store way; echo 'gitdir: way/repo.git' > .git",
+            &["cp -r store o; rm way; ln -s o way"],
+            "way",
+        ),
+        // A way that begins outside of the workspace.
+        (
+            "mkdir -p tools/on d; ln -s ../tools d/first; ln -s d/first way; ln -sfn $PWD/way/on ../hk; git config core.hooksPath ../hk",
+            &["mkdir -p o/on; ln -sfn ../o d/first"],
+            "d/first",
+        ),
     ];
 
     /// A hook that is a link to a script.
@@ -109,7 +138,7 @@ mod tests {
     fn tree(world: &Fixture) -> String {
         git(
             world,
-            "for f in .git/hooks .git/config hk way first sub sub/last lnk scripts/x; do readlink $f || ls -ld $f 2>/dev/null | cut -c1-10; done; \
+            "for f in .git/hooks .git/config hk way first sub sub/last lnk d/first .git scripts/x; do readlink $f || ls -ld $f 2>/dev/null | cut -c1-10; done; \
              git status -s; true",
         )
     }
@@ -146,7 +175,7 @@ mod tests {
     fn a_link_that_is_made_again_as_it_was_is_ordinary_work(world: &Fixture) {
         for (makes, _, _) in LINKS {
             repository(world, makes);
-            let again = "for l in .git/hooks .git/config hk way first lnk; do [ -L $l ] || continue; \
+            let again = "for l in .git/hooks .git/config hk way first d/first lnk; do [ -L $l ] || continue; \
                          t=$(readlink $l); rm $l; ln -s $t $l; done; sleep 0.3; git status -s";
             let (outcome, restored) = outcome(world, again);
             assert_eq!(
@@ -166,6 +195,56 @@ mod tests {
             assert_eq!(outcome["status"], "exited", "{makes}: {outcome:#}");
             git(world, "rm -rf o c was");
             assert_eq!(tree(world), before, "{makes}");
+        }
+    }
+
+    /// To protect the directory that is left would be to protect all that is in it.
+    fn a_way_that_leaves_a_directory_of_the_workspace_again_is_refused(world: &Fixture) {
+        for makes in [
+            "mkdir build hk; git config core.hooksPath build/../hk",
+            "mkdir hk; git config core.hooksPath none/../hk",
+            "mkdir build hooks; rm -r .git/hooks; ln -s ../build/../hooks .git/hooks",
+            "mkdir build; touch inc; git config include.path ../build/../inc",
+            "mkdir build store; mv .git store/repo.git; echo 'gitdir: build/../store/repo.git' > .git",
+        ] {
+            repository(world, makes);
+            let run = world.shell("echo ran").output().exits(125);
+            assert!(run.err().contains("write it without"), "{makes}: {}", run.err());
+        }
+        // The twin: what is left holds the place where that is written.
+        repository(
+            world,
+            "mkdir hk; touch inc; git config include.path ../inc; rm -r .git/hooks; ln -s ../hk .git/hooks",
+        );
+        world.shell("echo ran").output().exits(0);
+    }
+
+    fn hooks_of_a_repository_around_the_root_that_lead_into_it_are_put_back(world: &Fixture) {
+        for makes in [
+            "rm -r .git/hooks; ln -s ../sub/tools .git/hooks",
+            "ln -s ../../sub/tools/pre-commit .git/hooks/pre-commit",
+            "ln -s tools sub/way; rm -r .git/hooks; ln -s ../sub/way .git/hooks",
+            "ln -s tools sub/way; mkdir o; ln -s ../sub/way o/hk; git config core.hooksPath o/hk",
+        ] {
+            repository(
+                world,
+                &format!("mkdir -p sub/tools; printf '#!/bin/sh\\n' > sub/tools/pre-commit; {makes}"),
+            );
+            let run = world
+                .stockade(&[
+                    "run",
+                    "-c",
+                    "echo evil > tools/pre-commit; mkdir o; echo evil > o/pre-commit; ln -sfn o way; true",
+                ])
+                .cwd(world.workspace().join("sub"))
+                .output();
+            assert_eq!(run.code(), 0, "{makes}: {}", run.err());
+            let hook = fs::read_to_string(world.workspace().join("sub/tools/pre-commit")).unwrap();
+            assert_eq!(hook, "#!/bin/sh\n", "{makes}: {}", run.err());
+            if makes.contains("way") {
+                let link = fs::read_link(world.workspace().join("sub/way")).unwrap();
+                assert_eq!(link, Path::new("tools"), "{makes}: {}", run.err());
+            }
         }
     }
 

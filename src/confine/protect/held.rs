@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::at::is_within;
 use super::covers::Covers;
-use super::leads::links_on;
+use super::leads::{Trail, trail};
 use super::place::Role;
 use super::roots::Root;
 use super::shown;
@@ -17,6 +17,9 @@ use super::snapshot::Guard;
 use super::state::{Seen, State, glance};
 use super::targets::number;
 use super::watch::{Changed, Place, changed};
+
+/// Longest script that git is expected to check out.
+const LONGEST: u64 = 1 << 20;
 
 /// What one of them is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +59,7 @@ pub(super) fn held(guard: &Guard, covers: Option<&Covers>) -> Vec<Held> {
     let led: BTreeSet<PathBuf> = links.chain(at_once.iter().cloned()).collect();
     let mut found: BTreeSet<(Place, bool)> = BTreeSet::new();
     for path in led {
-        let (links, end) = links_on(&path);
+        let Trail { links, end, .. } = trail(Path::new("/"), &path);
         if links.is_empty() {
             continue;
         }
@@ -95,10 +98,17 @@ impl Held {
         before != self.changed
     }
 
+    /// Whether what came there is taken away before a command could write much more to it.
+    pub(super) fn is_soon_taken(&self, holder: &Root) -> bool {
+        matches!(
+            glance(&holder.fd, &self.place.1, LONGEST),
+            Seen::Present(State::File { .. } | State::Symlink { .. })
+        )
+    }
+
     /// Whether git is led to nothing by it that was not there.
     pub(super) fn is_harmless(&self, holder: &Root) -> bool {
-        let length = self.was.as_ref().map_or(0, State::length);
-        match (&self.was, glance(&holder.fd, &self.place.1, length.max(1))) {
+        match (&self.was, glance(&holder.fd, &self.place.1, LONGEST)) {
             (_, Seen::Absent) => true,
             // One that is being written is looked at again.
             (_, Seen::Present(State::File { content, .. })) if content.is_empty() => true,

@@ -3,36 +3,55 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 /// How many links are followed, as the kernel does.
 const MOST_LINKS: usize = 40;
 
 enum Step {
-    Up,
+    /// `..`, written in what lies in this directory.
+    Up(Rc<Path>),
     Down(OsString),
+}
+
+/// The way that a path takes.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    /// Every link on it, each by where it is itself.
+    pub(super) links: Vec<PathBuf>,
+    /// The directories that it enters and leaves by `..`: a link in the place of one leads elsewhere. Not those that hold what
+    /// the `..` is written in.
+    pub(super) left: Vec<PathBuf>,
+    /// Where it leads; `None` where that goes on and on, which the kernel refuses.
+    pub(super) end: Option<PathBuf>,
 }
 
 /// Where an absolute path leads: links are followed as they come, those in what they lead to as well, and `..` is taken
 /// from there. What is not there, or cannot be looked at, is no link.
-///
-/// `None` where that goes on and on, which the kernel refuses.
 pub(super) fn leads_to(path: &Path) -> Option<PathBuf> {
-    follow(path, |_| ())
+    trail(Path::new("/"), path).end
 }
 
-/// The same, with every link on the way, each by where it is itself.
-pub(super) fn links_on(path: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
-    let mut links = Vec::new();
-    let end = follow(path, |link| links.push(link.to_owned()));
-    (links, end)
-}
-
-fn follow(path: &Path, mut passing: impl FnMut(&Path)) -> Option<PathBuf> {
-    let mut left: VecDeque<Step> = steps(path).collect();
-    let (mut at, mut links) = (PathBuf::from("/"), 0);
+/// The way of a path that is written in what lies in `base`, an absolute path.
+pub(super) fn trail(base: &Path, path: &Path) -> Trail {
+    let mut trail = Trail::default();
+    let origin: Rc<Path> = match base.parent() {
+        Some(_) => leads_to(base).unwrap_or_else(|| base.to_owned()).into(),
+        None => base.into(),
+    };
+    // The base is no part of what is written in it.
+    let mut at = if path.is_absolute() {
+        PathBuf::from("/")
+    } else {
+        origin.to_path_buf()
+    };
+    let mut left: VecDeque<Step> = steps(path, &origin).collect();
     while let Some(step) = left.pop_front() {
         let name = match step {
-            Step::Up => {
+            Step::Up(origin) => {
+                if !origin.starts_with(&at) {
+                    trail.left.push(at.clone());
+                }
                 at.pop();
                 continue;
             }
@@ -40,26 +59,27 @@ fn follow(path: &Path, mut passing: impl FnMut(&Path)) -> Option<PathBuf> {
         };
         at.push(name);
         let Ok(target) = std::fs::read_link(&at) else { continue };
-        links += 1;
-        passing(&at);
-        if links > MOST_LINKS {
-            return None;
+        trail.links.push(at.clone());
+        if trail.links.len() > MOST_LINKS {
+            return trail;
         }
+        at.pop();
+        let origin: Rc<Path> = at.as_path().into();
         if target.is_absolute() {
             at = PathBuf::from("/");
-        } else {
-            at.pop();
         }
-        for step in steps(&target).rev() {
+        let steps: Vec<Step> = steps(&target, &origin).collect();
+        for step in steps.into_iter().rev() {
             left.push_front(step);
         }
     }
-    Some(at)
+    trail.end = Some(at);
+    trail
 }
 
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> + '_ {
+fn steps<'a>(path: &'a Path, origin: &'a Rc<Path>) -> impl Iterator<Item = Step> + 'a {
     path.components().filter_map(|component| match component {
-        Component::ParentDir => Some(Step::Up),
+        Component::ParentDir => Some(Step::Up(Rc::clone(origin))),
         Component::Normal(name) => Some(Step::Down(name.to_owned())),
         Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
     })
@@ -97,5 +117,29 @@ mod tests {
             assert_eq!(leads_to(&top.join(path)), Some(top.join(leads)), "{path}");
         }
         assert_eq!(leads_to(&top.join("round/x")), None);
+    }
+
+    #[test]
+    fn a_directory_is_left_where_it_holds_nothing_of_what_leaves_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(scratch.path()).unwrap();
+        fs::create_dir_all(top.join("a/b/c")).unwrap();
+        symlink("../x", top.join("a/b/up")).unwrap();
+        symlink("../b/../y", top.join("a/b/round")).unwrap();
+        symlink("b/c", top.join("a/in")).unwrap();
+        for (base, path, left) in [
+            ("a/b", "../../x", &[][..]),
+            ("a/b", "up", &[]),
+            ("a", "../a/b", &[]),
+            ("a", "b/../x", &["a/b"]),
+            ("a", "none/../x", &["a/none"]),
+            ("a/b", "round", &["a/b"][..0]),
+            (".", "a/in/../x", &["a/b/c"]),
+            (".", "a/b/round", &[]),
+        ] {
+            let found = trail(&top.join(base), Path::new(path)).left;
+            let left: Vec<PathBuf> = left.iter().map(|path| top.join(path)).collect();
+            assert_eq!(found, left, "{path} in {base}");
+        }
     }
 }

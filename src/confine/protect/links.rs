@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use super::ProtectError;
 use super::at::join;
-use super::leads::links_on;
+use super::leads::trail;
 use super::patterns::Patterns;
 use super::place::Role;
 use super::roots::Root;
 use super::sight::Sight;
-use super::targets::{HOOKS, Targets, inside};
+use super::targets::{HOOKS, Targets, inside, is_firm};
 
 /// Adds what the protected links lead to. `passed` are links on the way of others, which are put back and lead nowhere by
 /// themselves.
@@ -40,8 +40,12 @@ pub(super) fn follow(
         if passed.contains(&link) {
             continue;
         }
-        let (on_the_way, end) = links_on(&link);
-        let new = on_the_way.into_iter().filter(|path| *path != link && is_new(path));
+        let way = trail(link.parent().unwrap_or(&link), Path::new(OsStr::from_bytes(name)));
+        if matches!(role, Role::GitHook | Role::GitConfig) || targets.run_at_once.contains(&link) {
+            is_firm(roots, &link, &way)?;
+        }
+        let end = way.end;
+        let new = way.links.into_iter().filter(|path| *path != link && is_new(path));
         new_links.extend(new);
         // One that goes round leads nowhere as long as the links on it stay.
         ends.extend(end.map(|end| (directory, name, role, link, end)));

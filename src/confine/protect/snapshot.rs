@@ -242,26 +242,23 @@ impl Guard {
         self.tips.are_made(root, git)
     }
 
-    /// Takes away what the watch has seen of a command, while that may still run: what was done, and the first of it where the
-    /// command is to be killed for it.
-    pub(crate) fn take_away(&mut self, watch: &mut Watch) -> (Vec<Violation>, Option<PathBuf>) {
+    /// Takes away what the watch has seen of a command; what was done. Where that may write to it meanwhile it is killed first:
+    /// `kill` hears of the first of it.
+    pub(crate) fn take_away(&mut self, watch: &mut Watch, kill: impl FnOnce(PathBuf)) -> Vec<Violation> {
         let Hostile {
             leads,
             scripts,
             is_killing,
         } = watch.hostile(&self.roots);
         let all: Vec<_> = leads.into_iter().chain(scripts).collect();
-        let first = all
-            .first()
-            .map(|(root, path)| shown(&self.roots[usize::from(*root)], path));
-        let first = first.filter(|_| is_killing);
-        self.has_seized |= first.is_some();
-        let taken = if all.is_empty() {
-            Vec::new()
-        } else {
-            settle::take_away(&self.roots, &self.record, &self.store, all)
+        let Some((root, path)) = all.first() else {
+            return Vec::new();
         };
-        (taken, first)
+        if is_killing {
+            self.has_seized = true;
+            kill(shown(&self.roots[usize::from(*root)], path));
+        }
+        settle::take_away(&self.roots, &self.record, &self.store, all)
     }
 
     /// Makes, empty, what git would obey and is not there, for mounts to stand on; whether anything was made.

@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 
 use super::at::{insisting, join, split};
-use super::leads::leads_to;
+use super::leads::{Trail, leads_to, trail};
 use super::names::is_dot_git;
 use super::patterns::Patterns;
 use super::repository::{self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository};
@@ -92,9 +92,13 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             .iter()
             .any(|root| root.path.starts_with(path) && root.path != path)
     };
-    let of_all = everywhere.hooks.iter().filter(|path| path.is_absolute());
-    hooks.extend(of_all.flat_map(|path| ways(path)).filter(|path| !holds_a_root(path)));
+    for path in everywhere.hooks.iter().filter(|path| path.is_absolute()) {
+        let all = ways_of_git(roots, Path::new("/"), path)?;
+        hooks.extend(all.into_iter().filter(|path| !holds_a_root(path)));
+    }
     let mut repositories = in_sight(roots, sight)?;
+    // Scripts in a root that hooks outside are links to.
+    let mut single = BTreeSet::new();
     for root in roots {
         repositories.extend(around(&root.path, everywhere.trusted)?);
     }
@@ -104,9 +108,18 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
         for config in known.configs() {
             reader.follow(&config, MAX_NESTED, &mut leads)?;
         }
+        let mut scripts = BTreeSet::new();
+        for git in directories.iter().filter(|git| inside(roots, git).is_none()) {
+            around_hooks(roots, git, &mut hooks, &mut scripts)?;
+        }
+        single.append(&mut scripts);
         for place in places.iter().chain(&leads.worktrees) {
             let values = leads.hooks.iter().chain(&everywhere.hooks);
-            for target in values.flat_map(|value| ways(&place.join(value))) {
+            let mut all = BTreeSet::new();
+            for value in values {
+                all.append(&mut ways_of_git(roots, place, value)?);
+            }
+            for target in all {
                 if place.starts_with(&target) || directories.iter().any(|git| git.starts_with(&target)) {
                     // What holds the repository itself cannot be kept as it is, but the hooks in it can.
                     files.extend(HOOKS.iter().map(|hook| target.join(hook)));
@@ -125,7 +138,11 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
     }
     // Also what the names alone protect: of that git runs nothing while a command is running, and nothing of it stays because
     // a branch has it so.
-    let mut found: BTreeSet<PathBuf> = files.iter().flat_map(|path| ways(path)).collect();
+    let mut found = BTreeSet::new();
+    for file in &files {
+        found.append(&mut ways_of_git(roots, Path::new("/"), file)?);
+    }
+    found.append(&mut ways_to_directories(roots, sight)?);
     found.retain(|path| inside(roots, path).is_some());
     found.extend(
         hooks
@@ -135,6 +152,7 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
     let is_open = |root: &Root, below: &Path| !patterns.covers(root.context, below.as_os_str().as_bytes());
     let named = named::of(roots, sight, |file| reader.content(file))?;
     let mut others: BTreeSet<PathBuf> = named.iter().flat_map(|path| ways(path)).collect();
+    others.append(&mut single);
     others.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
     if found.len() + others.len() > MAX_TARGETS {
         return Err(ProtectError::TooMany);
@@ -148,6 +166,83 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
 /// A path as it is written and where it leads, which what a command makes may be reached by as well.
 fn ways(path: &Path) -> BTreeSet<PathBuf> {
     [Some(plain(path)), leads_to(path)].into_iter().flatten().collect()
+}
+
+/// The same with every link on the way in a root, for what leads git.
+fn ways_of_git(roots: &[Root], base: &Path, path: &Path) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let written = base.join(path);
+    let way = trail(base, path);
+    // What was joined before says nothing of where its `..` are written.
+    if base.parent().is_some() {
+        is_firm(roots, &written, &way)?;
+    }
+    let links = way.links.into_iter().filter(|link| inside(roots, link).is_some());
+    Ok(links.chain([plain(&written)]).chain(way.end).collect())
+}
+
+/// Refuses a way that a command can lead elsewhere by a link in the place of a directory: to protect that would be to protect all that
+/// is in it.
+pub(super) fn is_firm(roots: &[Root], written: &Path, way: &Trail) -> Result<(), ProtectError> {
+    let why = "leads git through a directory and `..` behind it, where commands may put a link; write it without";
+    match way.left.iter().find(|left| inside(roots, left).is_some()) {
+        Some(_) => Err(ProtectError::Unclear(written.to_owned(), why)),
+        None => Ok(()),
+    }
+}
+
+/// What the hooks of a git directory outside of the roots lead to: directories, and single scripts.
+fn around_hooks(
+    roots: &[Root],
+    git: &Path,
+    hooks: &mut BTreeSet<PathBuf>,
+    scripts: &mut BTreeSet<PathBuf>,
+) -> Result<(), ProtectError> {
+    let is_inside = |path: &PathBuf| inside(roots, path).is_some();
+    let all = ways_of_git(roots, git, Path::new("hooks"))?;
+    hooks.extend(all.into_iter().filter(is_inside));
+    let place = git.join("hooks");
+    for name in HOOKS {
+        if place.join(name).read_link().is_ok() {
+            let Trail { links, end, .. } = trail(&place, Path::new(name));
+            hooks.extend(links.into_iter().filter(is_inside));
+            scripts.extend(end.filter(is_inside));
+        }
+    }
+    Ok(())
+}
+
+/// The links on the way from `.git` to a git directory, and from that to the one that it shares.
+fn ways_to_directories(roots: &[Root], sight: &Sight) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let mut found = BTreeSet::new();
+    let named = sight.git_links().chain(
+        sight
+            .git_directories()
+            .into_iter()
+            .map(|(root, git)| (root, join(&git, b"commondir"))),
+    );
+    for (number, place) in named {
+        let Some(root) = roots.get(usize::from(number)) else {
+            continue;
+        };
+        let entry = root.path.join(OsStr::from_bytes(&place));
+        let base = entry.parent().unwrap_or(&entry);
+        let seen = glance(&root.fd, &place, MAX_CONFIG);
+        let text = match &seen {
+            Seen::Present(State::File { content, .. }) => {
+                let text = content.strip_prefix(b"gitdir:").unwrap_or(content);
+                OsStr::from_bytes(text.trim_ascii())
+            }
+            Seen::Present(State::Symlink { .. }) => entry.file_name().unwrap_or_default(),
+            Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left)
+            | Seen::Absent
+            | Seen::Long { .. }
+            | Seen::Unreadable(_) => continue,
+        };
+        let way = trail(base, Path::new(text));
+        is_firm(roots, &entry, &way)?;
+        found.extend(way.links.into_iter().filter(|link| *link != entry));
+    }
+    Ok(found)
 }
 
 /// Where the hooks lie that those of husky in this directory, `_`, run.
@@ -311,7 +406,8 @@ impl Reader<'_> {
                 (b"safe", b"directory") => leads.trusted = Trusted::Others,
                 (b"include" | b"includeif", b"path") => {
                     for path in expand(&value)? {
-                        let target = here.join(path);
+                        let target = here.join(&path);
+                        is_firm(self.roots, &target, &trail(here, &path))?;
                         leads.files.insert(target.clone());
                         if let Some(nested) = nested.checked_sub(1) {
                             self.include(&target, nested, leads)?;

@@ -213,7 +213,10 @@ impl Watch {
                 }
             });
         let all: BTreeSet<Place> = led.cloned().chain(replaced).chain(linked).collect();
-        let is_script = |place: &Place| self.held_at(place).is_some_and(|held| held.leads == Leads::Script);
+        let is_script = |place: &Place| {
+            let held = self.held_at(place).filter(|held| held.leads == Leads::Script);
+            held.is_some_and(|held| held.is_soon_taken(&roots[usize::from(place.0)]))
+        };
         let (scripts, leads): (Vec<Place>, Vec<Place>) = all.into_iter().partition(is_script);
         self.taken += u32::from(!scripts.is_empty());
         Hostile {
@@ -370,7 +373,8 @@ mod tests {
         let mut guard = Guard::snapshot(std::slice::from_ref(&root), &[], &store).unwrap();
         let mut watch = Watch::set(&guard, None).unwrap();
         happens(&root, &mut watch);
-        let taken = guard.take_away(&mut watch).1.is_some();
+        let mut taken = false;
+        let _done = guard.take_away(&mut watch, |_| taken = true);
         assert!(!taken || !root.join(".git/commondir").exists());
         assert!(guard.settle().errors.is_empty());
         taken

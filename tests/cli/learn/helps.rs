@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::common::{Fixture, SECRET, in_both_regimes};
-use crate::learn::lab::{accepted_nothing, config, learn, proposals, read_only, shown, text};
+use crate::learn::lab::{accepted_nothing, config, learn, proposals, read_only, text};
 
 in_both_regimes! {
     a_failure_is_a_denial_where_something_stays_denied_and_else_the_commands_own [];
