@@ -1,6 +1,6 @@
 //! Plan → running child → outcome.
 //!
-//! The parent (the [`Confinement`] handle) re-executes this binary as the [`stage`], or forks it first thing, hands it the
+//! The parent (the [`Confinement`] handle) re-executes this binary as the [`stage`], hands it the
 //! plan over a socketpair, and never opens a path an agent chose. The stage gives up what it can and
 //! forks: itself it stays as the [`keeper`], which outlives everything else and leaves nothing
 //! behind; its child is the [`worker`], confined for good and self-tested, which for each command

@@ -1,7 +1,7 @@
 //! A runner and its command that are made ready before there is one to run.
 //!
-//! In a session of many commands a third of what one costs is making ready what holds it: two processes, a layer each, the
-//! filters, the self-test. So while one runs, the next one's are made. The command's process is made just as it would be
+//! In a session of many commands a quarter or more of what one costs is making ready what holds it: two processes, a layer each,
+//! the filters, the self-test. So while one runs, the next one's are made. The command's process is made just as it would be
 //! otherwise, for that command alone, and hears last what it is to run: nothing of an agent has run in it before.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

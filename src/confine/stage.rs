@@ -1,5 +1,4 @@
-//! The stage: this binary re-executed, single-threaded, decided before any runtime exists; or forked from a program that
-//! starts it before it does anything else, and so holds nothing but its arguments and its environment, whose memory the stage wipes.
+//! The stage: this binary re-executed, single-threaded, decided before any runtime exists.
 //!
 //! Order: own session and nothing but the control socket · capabilities · `no_new_privs` · fork. What
 //! comes after the fork is told in [`super::keeper`] and [`super::worker`]; between fork and worker there may be
