@@ -52,8 +52,8 @@ impl Executor {
         let Some(Recovery { restored, unsettled }) = self.recovered.take() else {
             return error;
         };
-        let recorded = record_restored(self.deciding.recorder.as_ref(), None, &restored).await;
-        recorded.err().unwrap_or(error).with_put_back(&restored, unsettled)
+        let noted = record_restored(self.deciding.recorder.as_ref(), None, &restored).await;
+        noted.err().unwrap_or(error).with_put_back(&restored, unsettled)
     }
 
     /// Puts on record what was put back before a call that was given up, and so told nobody.
@@ -160,8 +160,8 @@ pub(super) async fn with_recovery(
     let Some(recovery) = recovered.take() else {
         return done;
     };
-    let recorded = record_restored(recorder, call, &recovery.restored).await;
-    match recorded.and(done) {
+    let done = record_restored(recorder, call, &recovery.restored).await.and(done);
+    match done {
         Ok(output) => Ok(recovery.added_to(output)),
         Err(error) => Err(error.with_put_back(&recovery.restored, recovery.unsettled)),
     }

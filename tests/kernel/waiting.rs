@@ -27,16 +27,14 @@ mod tests {
         when_the_session_ends_who_waits_ends [];
         who_waits_has_no_socket_of_the_worker [];
         a_command_reaches_nobody_who_waits [];
-        two_runners_take_turns_and_each_command_has_a_process_of_its_own [];
+        each_command_has_a_runner_and_a_process_of_its_own [];
         changes_of_files_and_commands_by_turns_have_each_what_confines_it [];
         many_changes_of_files_one_after_the_other_are_all_made [];
-        a_runner_keeps_no_stream_of_a_command_or_a_change_that_it_served [];
-        nothing_that_a_command_left_running_is_there_when_its_runner_has_another [];
-        a_signal_about_the_last_command_does_not_end_the_next [];
+        who_waits_has_no_stream_of_a_command_or_a_change [];
+        nothing_that_a_command_left_running_is_there_when_the_next_one_runs [];
         a_stop_that_comes_too_late_does_not_end_the_next_command [];
         the_time_of_the_last_command_does_not_end_the_next [];
         a_command_over_its_limit_leaves_the_next_one_alone [];
-        when_a_runner_between_two_commands_is_killed_the_next_ones_run_all_the_same [];
         when_a_runner_is_killed_with_its_command_the_next_ones_run_all_the_same [];
         what_a_person_changes_between_two_commands_or_while_asked_stays_and_what_a_command_changes_goes [];
     }
@@ -53,11 +51,9 @@ mod tests {
         nobody_waits_where_the_kernel_counts_processes [];
         changes_of_files_and_commands_by_turns_have_each_what_confines_it [];
         many_changes_of_files_one_after_the_other_are_all_made [];
-        nothing_that_a_command_left_running_is_there_when_its_runner_has_another [];
-        a_signal_about_the_last_command_does_not_end_the_next [];
+        nothing_that_a_command_left_running_is_there_when_the_next_one_runs [];
         a_stop_that_comes_too_late_does_not_end_the_next_command [];
         the_time_of_the_last_command_does_not_end_the_next [];
-        when_a_runner_between_two_commands_is_killed_the_next_ones_run_all_the_same [];
     }
 
     const CONFIG: &str = "\
@@ -139,18 +135,6 @@ shell:
                 ours.contains_key(runner) && !others.contains(child) && !others.contains(runner)
             });
             pairs.next().map(|(child, runner)| vec![*runner, *child])
-        })
-    }
-
-    /// A runner whose command has ended.
-    #[track_caller]
-    fn idle(agent: &Agent) -> i32 {
-        until_there("a runner is kept for another command", || {
-            let ours = ours(agent);
-            let is_alone = |pid: &i32| !ours.values().any(|parent| parent == pid);
-            ours.iter()
-                .find(|(pid, parent)| is_alone(pid) && !ours.contains_key(parent))
-                .map(|(pid, _)| *pid)
         })
     }
 
@@ -308,7 +292,7 @@ shell:
         }
     }
 
-    fn two_runners_take_turns_and_each_command_has_a_process_of_its_own(world: &Fixture) {
+    fn each_command_has_a_runner_and_a_process_of_its_own(world: &Fixture) {
         let mut agent = warm(world);
         let (mut runners, mut commands) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..12 {
@@ -320,7 +304,7 @@ shell:
             runners.insert(numbers.next().unwrap());
             commands.insert(numbers.next().unwrap());
         }
-        assert_eq!((runners.len(), commands.len()), (2, 12), "{runners:?} {commands:?}");
+        assert_eq!((runners.len(), commands.len()), (12, 12), "{runners:?} {commands:?}");
     }
 
     fn write(agent: &mut Agent, path: &str, content: &str) -> bool {
@@ -370,8 +354,7 @@ shell:
         }
     }
 
-    fn a_runner_keeps_no_stream_of_a_command_or_a_change_that_it_served(world: &Fixture) {
-        // Two of one kind first, so that one waits which those of the other kind have no use for.
+    fn who_waits_has_no_stream_of_a_command_or_a_change(world: &Fixture) {
         for changes_come_first in [false, true] {
             let mut agent = agent(world, "");
             for turn in 0..6 {
@@ -393,7 +376,7 @@ shell:
         }
     }
 
-    fn nothing_that_a_command_left_running_is_there_when_its_runner_has_another(world: &Fixture) {
+    fn nothing_that_a_command_left_running_is_there_when_the_next_one_runs(world: &Fixture) {
         let mut agent = warm(world);
         let marks = [
             "(setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 0.02; echo x >> left; done' &) >/dev/null 2>&1",
@@ -411,18 +394,6 @@ shell:
             let before = length();
             sleep(Duration::from_millis(60));
             assert_eq!(length(), before, "command {call}");
-        }
-    }
-
-    fn a_signal_about_the_last_command_does_not_end_the_next(world: &Fixture) {
-        let mut agent = warm(world);
-        for call in 0..6 {
-            let idle = Pid::from_raw(idle(&agent));
-            for signal in [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCHLD] {
-                kill(idle, signal).unwrap();
-            }
-            let result = run(&mut agent, "sleep 0.05; echo there");
-            assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
         }
     }
 
@@ -469,20 +440,6 @@ shell:
             assert_eq!(result["status"], "over_limit", "command {call}: {result}");
             let result = run(&mut agent, "sleep 0.2; echo there");
             assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
-        }
-    }
-
-    fn when_a_runner_between_two_commands_is_killed_the_next_ones_run_all_the_same(world: &Fixture) {
-        for pause in [0, 300] {
-            let mut agent = warm(world);
-            for call in 0..4 {
-                if call == 1 {
-                    kill(Pid::from_raw(idle(&agent)), Signal::SIGKILL).unwrap();
-                    sleep(Duration::from_millis(pause));
-                }
-                let result = run(&mut agent, "echo there");
-                assert_eq!(result["stdout"], "there\n", "command {call}: {result}");
-            }
         }
     }
 
