@@ -257,13 +257,14 @@ impl Executor {
             }
         };
         let (worker, stop) = within_a_stop(ready, stops).await?;
-        let worker = worker?;
-        match stop.or_else(|| stops.try_recv().ok()) {
-            Some(signal) => {
+        match (worker, stop.or_else(|| stops.try_recv().ok())) {
+            (worker, None) => worker,
+            (Ok(worker), Some(signal)) => {
                 self.workers.keep(derived.digest(), worker).await;
                 Err(ToolError::Stopped(signal))
             }
-            None => Ok(worker),
+            // The same key may have hit what was being started, before it had a group of its own.
+            (Err(_), Some(signal)) => Err(ToolError::Stopped(signal)),
         }
     }
 
