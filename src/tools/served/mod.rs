@@ -273,13 +273,7 @@ impl Executor {
             ended,
             stop: Some(stop),
             task: tokio::spawn(async move {
-                let mut passing = std::pin::pin!(async {
-                    for line in recovery.told() {
-                        // Nobody listens any more.
-                        let _unheard = said.send(line).await;
-                    }
-                    said::pass_on(&stderr, &said).await;
-                });
+                let mut passing = std::pin::pin!(said::pass_on(recovery.told(), &stderr, &said));
                 let mut watching = std::pin::pin!(watch_over(worker, running, way, stopped, (tell, record, &said)));
                 tokio::select! {
                     () = &mut passing => watching.await,

@@ -19,8 +19,12 @@ const A_WHILE: Duration = Duration::from_secs(10);
 /// Before each line, so that nobody takes it for Stockade's own word.
 const WHOSE: &str = "[server] ";
 
-/// Passes on what is said until the stream ends.
-pub(super) async fn pass_on(stream: &Pipe, to: &mpsc::Sender<String>) {
+/// Passes on these lines of Stockade's own, then what is said until the stream ends.
+pub(super) async fn pass_on(first: Vec<String>, stream: &Pipe, to: &mpsc::Sender<String>) {
+    for line in first {
+        // Nobody listens any more.
+        let _unheard = to.send(line).await;
+    }
     let mut lines = Lines::default();
     let mut allowance = Allowance::new(Instant::now());
     let mut piece = vec![0; 16 * 1024];
