@@ -338,7 +338,7 @@ impl Executor {
                 Demand::OncePerSession => Remember::Session,
                 Demand::None | Demand::Required | Demand::Deny => Remember::None,
             },
-            unresolved: super::permission::unresolved(names.unresolved, &operands),
+            unresolved: super::permission::unresolved(names.not_remembered(), &operands),
         };
         let wanted = Wanted {
             command,

@@ -136,7 +136,7 @@ impl Executor {
             .await?;
         // What changes the meaning of a name may change it for these.
         let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
-        let unresolved = unresolved(names.unresolved.clone(), &permit.operands);
+        let unresolved = unresolved(names.not_remembered(), &permit.operands);
         let derived = self.profile(&approved(&permit.call))?;
         let remember = match judgement.demand {
             Demand::OncePerSession => Remember::Session,

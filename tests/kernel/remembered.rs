@@ -109,7 +109,16 @@ mod tests {
             assert_eq!(asked(world, &[line, line]), once, "{line}");
         }
         // Text that is a program puts names together as it likes.
-        asked_each_time(world, &[], "python3 -c 'import os; print(1)'");
+        for line in [
+            "python3 -c 'import os; print(1)'",
+            "sed '1esh ?.sh' x.sh",
+            "cat x.sh | python3",
+            "git -c core.editor='sh ?.sh' status",
+            "HOME=src git status",
+            "node ./x",
+        ] {
+            asked_each_time(world, &[], line);
+        }
         let again = asked(world, &["sh x.sh", "sh x.sh", "cp bad x.sh", "sh x.sh"]);
         assert_eq!(again, ["sh x.sh", "sh x.sh"]);
     }
@@ -164,7 +173,7 @@ mod tests {
         for folder in ["one", "other"] {
             fs::create_dir(world.workspace().join(folder)).unwrap();
         }
-        for line in ["ls cur", "make -C cur", "make -Ccur", "python3 x.sh --in=cur"] {
+        for line in ["ls cur", "make -C cur", "make -Ccur", "python3 x.py --in=cur"] {
             let _none_yet = fs::remove_file(world.workspace().join("cur"));
             symlink("/usr/lib", world.workspace().join("cur")).unwrap();
             let lines = [line, line, "ln -sfn /usr/bin cur", line, line, "ln -sfn one cur", line];
@@ -197,14 +206,12 @@ mod tests {
             "CC=\"$PWD/x.sh\" make",
             "CC=`pwd`/x.sh make",
             "sh -s <<< \"$PWD/x.sh\"",
+            "CC='sh x.sh' make",
+            "perl <<'E'\ndo './x.sh'\nE\n",
         ] {
             asked_each_time(world, &[], line);
         }
-        for line in [
-            "CC='sh x.sh' make",
-            "make MAKEFLAGS=-fx.sh",
-            "perl <<'E'\ndo './x.sh'\nE\n",
-        ] {
+        for line in ["make MAKEFLAGS=-fx.sh", "CI=x.sh make", "sort <<'E'\n./x.sh\nE\n"] {
             let said = asked(world, &["cp good x.sh", line, line, "cp bad x.sh", line]);
             assert_eq!(said, [line, line], "{line}");
         }

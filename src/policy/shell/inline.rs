@@ -1,14 +1,17 @@
 //! Words that are text of another program, in which a name may be written so that it is not found.
 //!
 //! `python3 -c`, `perl -e`, an awk program and an alias of git are texts. What they name is looked for as in every word, and
-//! not found where an escape spells a letter of it (`\\x78`), or where a shell, or the program, fills it in (`$PWD/x`). A yes
-//! for the session is to what a line names, so there is none for such a line. A word is no text because it has a blank: whatever may be one
-//! counts.
+//! not found where an escape spells a letter of it (`\\x78`), or where a shell, or the program, fills it in (`$PWD/x`, `?.sh`). A yes
+//! for the session is to what a line names, so there is none for such a line. Few programs are known to take words for what they are;
+//! any other may hand one to a shell.
 
+use super::line::is_strictness;
 use super::matching::base_name;
 use super::reading::{Reading, Simple};
-use super::unknown::is_interpreter;
+use super::sed;
+use super::unknown::{Interpreter, interpreter, is_shell};
 use super::word::Word;
+use super::wrapper::is_wrapper;
 
 /// Why some text in the line may name a file that is not found in it.
 pub(super) fn hides_a_name(reading: &Reading) -> Option<String> {
@@ -17,89 +20,205 @@ pub(super) fn hides_a_name(reading: &Reading) -> Option<String> {
         .commands
         .iter()
         .filter_map(|command| command.words.first()?.literal())
-        .any(|name| !matches!(Reads::of(base_name(name)), Reads::Words | Reads::Nothing));
-    // Values of variables, and documents: what is run may read them as its program, or hand them to a shell.
+        .any(|path| !matches!(Reads::of(path), Reads::Words | Reads::Nothing | Reads::Command));
+    // Documents, and what loops run over: what is run may read them as its program, or hand them to a shell.
     let of_values = reading.values.iter().filter_map(Word::literal);
     let mut of_values = of_values.filter(|text| is_filled_in(text) || (runs_text && text.contains('\\')));
     let of_values = of_commands.or_else(|| of_values.next().map(told));
     of_values.or_else(|| {
-        let mut names = reading.assignments.iter().filter_map(|text| text.split('=').next());
-        let name = names.find(|name| name.starts_with("GIT_CONFIG") || LEADS.contains(name))?;
-        Some(format!("what `{name}` has programs read is known only when they run"))
+        let name = reading.assignments.first()?.split(['=', '+']).next()?;
+        Some(format!("what `{name}` has programs do is known only when they run"))
     })
 }
 
-/// Variables that name directories of what interpreters load: which file is loaded no text says.
-const LEADS: &[&str] = &[
-    "PERL5LIB",
-    "PERLLIB",
-    "PERL5OPT",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "RUBYLIB",
-    "RUBYOPT",
-    "NODE_PATH",
-    "NODE_OPTIONS",
-    "CLASSPATH",
-    "LUA_PATH",
-    "LUA_CPATH",
-    "AWKPATH",
-    "TCLLIBPATH",
-    "R_LIBS",
-    "PHP_INI_SCAN_DIR",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-];
-
 /// What a program does with the words that it is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Reads {
     /// It takes them for what they are.
     Nothing,
+    /// They are a command, which is judged itself.
+    Command,
     /// Names, patterns and options. One may be a line for a shell.
     Words,
-    /// An interpreter, which may be given its program.
+    /// An interpreter, which runs a script, or a program among its words or in its input.
+    Script(&'static Interpreter),
+    /// A program that is given programs in more ways than are known here.
     Program,
     /// A program of awk: `$1` is a field.
     Awk,
     /// A script of sed, where `.` is often behind a backslash.
     Sed,
-    /// Lines for shells in many a place, as git and make have them, or another program with its words (`busybox awk`).
+    /// Lines for shells in many a place.
     Lines,
+    /// The same, and settings.
+    Git,
 }
 
 impl Reads {
-    fn of(name: &str) -> Self {
+    fn of(path: &str) -> Self {
+        let name = base_name(path);
         match name {
-            "echo" | "printf" | "test" | "[" | ":" | "true" | "false" | "exit" | "return" | "shift" | "wait"
-            | "kill" | "sleep" => Self::Nothing,
+            _ if is_wrapper(name) => Self::Command,
+            _ if DATA.split_ascii_whitespace().any(|known| known == name) => Self::Nothing,
             "awk" | "gawk" | "mawk" | "nawk" | "original-awk" | "goawk" => Self::Awk,
             "sed" | "gsed" => Self::Sed,
-            "git" | "make" | "gmake" | "tar" | "bsdtar" | "rsync" | "vi" | "vim" | "nvim" | "ex" | "ed" | "emacs"
-            | "sqlite3" | "psql" | "mysql" | "m4" | "gnuplot" | "busybox" | "toybox" => Self::Lines,
-            name if is_interpreter(name) => Self::Program,
-            _ => Self::Words,
+            "git" => Self::Git,
+            "make" | "gmake" | "tar" | "bsdtar" | "gtar" | "rsync" | "npm" | "yarn" | "pnpm" => Self::Lines,
+            "vi" | "vim" | "nvim" | "ex" | "ed" | "emacs" | "sqlite3" | "psql" | "mysql" | "mariadb" | "m4"
+            | "gnuplot" | "dc" | "R" => Self::Program,
+            _ => interpreter(name).map_or(Self::Words, Self::Script),
         }
     }
 }
 
+/// Programs that run nothing that they are given, and hand no word to a shell. Not here: `sort`, `rg`, `split`, `man`.
+const DATA: &str = "
+    echo printf test [ : true false exit return shift wait kill sleep
+    grep egrep fgrep find ls cat head tail wc cut tr uniq cmp comm diff jq stat basename dirname mkdir rmdir touch cp mv rm ln chmod
+";
+
+/// Subcommands of git that take words for what they are.
+const DATA_OF_GIT: &str = "
+    add blame branch checkout commit diff grep log ls-files merge restore rev-parse show stash status switch tag
+";
+
+/// Settings of git that are given in a line and run nothing, nor lead anywhere.
+const SETTINGS: &str = "user.name user.email init.defaultbranch core.quotepath core.autocrlf commit.gpgsign";
+
+/// Options that have a program run something, load something, or look elsewhere for it: names of the programs, letters, long names.
+const OPTIONS: &[(&str, &str, &str)] = &[
+    (
+        "git",
+        "",
+        "exec upload-pack receive-pack open-files-in-pager extcmd tool config config-env exec-path template git-dir authors-prog",
+    ),
+    (
+        "tar bsdtar gtar",
+        "IF",
+        "use-compress-program to-command checkpoint-action info-script new-volume-script rsh-command rmt-command",
+    ),
+    ("rsync", "e", "rsh rsync-path"),
+    ("make gmake", "E", "eval"),
+    ("npm yarn pnpm", "c", "call script-shell node-options"),
+    ("split", "", "filter"),
+    ("sort", "", "compress-program"),
+    ("rg", "", "pre hostname-bin"),
+    ("man", "PH", "pager html"),
+    ("wget", "e", "execute use-askpass"),
+    ("zip", "T", "unzip-command"),
+    ("cargo", "", "config"),
+    ("go", "", "toolexec vettool exec overlay"),
+    (
+        "gcc g++ cc c++ clang clang++",
+        "",
+        "B fplugin specs wrapper fpass-plugin load",
+    ),
+];
+
 fn of_command(command: &Simple) -> Option<String> {
-    let (name, rest) = command.words.split_first()?;
-    let reads = name.literal().map_or(Reads::Lines, |name| Reads::of(base_name(name)));
-    let given = || rest.iter().filter_map(Word::literal);
-    let is_inline = reads == Reads::Program && given().any(gives_a_program);
-    let hides = |text: &&str| match reads {
-        Reads::Nothing => false,
-        // A program puts names together in more ways than can be read.
-        Reads::Program if is_inline => true,
-        Reads::Words | Reads::Program => is_filled_in(text),
-        Reads::Awk => {
-            !text.starts_with("-F") && (text.contains(['\\', '`', '|']) || runs_a_line(text) || fills_in_a_string(text))
+    let (path, rest) = command.words.split_first()?;
+    let path = path.literal()?;
+    let name = base_name(path);
+    let given: Vec<&str> = rest.iter().filter_map(Word::literal).collect();
+    let first = |is_meant: &dyn Fn(&str) -> bool| given.iter().copied().find(|text| is_meant(text)).map(told);
+    // The line is judged itself, and what it is given is known only when it runs.
+    let mut options = given
+        .iter()
+        .take_while(|text| text.starts_with('-') || is_strictness(text));
+    let is_opened = is_shell(name) && options.any(|text| text.starts_with('-') && text.contains('c'));
+    let is_known = !path.contains('/') || path.starts_with("/bin/") || path.starts_with("/usr/");
+    let by_name = first(&|text| has_option(name, text) || !is_known && is_a_line(text));
+    by_name.or_else(|| match Reads::of(path) {
+        Reads::Nothing | Reads::Command => None,
+        Reads::Words if is_opened => first(&is_filled_in),
+        Reads::Words => first(&is_a_line),
+        Reads::Script(interpreter) if interpreter.is_given_a_script(&given) => first(&is_a_line),
+        Reads::Sed if sed::runs_nothing(&given) => None,
+        Reads::Script(_) | Reads::Program | Reads::Sed => Some(told(given.first().unwrap_or(&name))),
+        Reads::Awk => of_awk(&given).map(told),
+        Reads::Git => of_git(&given).map(told),
+        Reads::Lines => {
+            let runs = |text: &str| matches!(text, "exec" | "x" | "dlx" | "node" | "explore");
+            let is_input = |text: &str| text == "-" || text.ends_with("f-") || text.ends_with("=-");
+            first(&|text| match name {
+                "make" | "gmake" => is_input(text) || text.contains('=') && text.contains(SPECIAL),
+                "npm" | "yarn" | "pnpm" => runs(text),
+                // The first word may be letters of options without a dash.
+                _ => !text.starts_with('-') && given.first() == Some(&text) && has_option(name, &format!("-{text}")),
+            })
+            .or_else(|| first(&is_text))
         }
-        Reads::Sed => is_filled_in(text) || spells_a_letter(text) || executes(text),
-        Reads::Lines => text.contains('\\') || is_filled_in(text) || hands_on_a_line(text),
+    })
+}
+
+/// Whether the word is an option of the program that has it run something. Long names may be cut short.
+fn has_option(program: &str, word: &str) -> bool {
+    let Some(option) = word.strip_prefix('-') else {
+        return false;
     };
-    given().find(hides).map(told)
+    let options = OPTIONS
+        .iter()
+        .filter(|(names, ..)| names.split(' ').any(|name| name == program));
+    options.into_iter().any(|(_, letters, long)| {
+        let mut long = long.split(' ');
+        match option.strip_prefix('-') {
+            Some(name) => {
+                let name = name.split('=').next().unwrap_or_default();
+                !name.is_empty() && long.any(|known| known.starts_with(name))
+            }
+            None => option.contains(|c| letters.contains(c)) || long.any(|known| option.starts_with(known)),
+        }
+    })
+}
+
+/// The word of awk that may run something.
+fn of_awk<'a>(given: &[&'a str]) -> Option<&'a str> {
+    let mut is_file = false;
+    let hides = |text: &&&str| {
+        let is_name = std::mem::replace(&mut is_file, **text == "-f");
+        let is_known = ["-F", "-v"].iter().any(|option| text.starts_with(option)) || **text == "-f";
+        // It may complete other names.
+        is_name && !text.ends_with(".awk")
+            || text.starts_with('-') && !is_known
+            || !text.starts_with("-F")
+                && (text.contains(['\\', '`', '|', '@']) || runs_a_line(text) || fills_in_a_string(text))
+    };
+    given.iter().find(hides).copied()
+}
+
+/// The word of git that may run something.
+fn of_git<'a>(given: &[&'a str]) -> Option<&'a str> {
+    let mut words = given.iter().copied();
+    let subcommand = loop {
+        let word = words.next()?;
+        match word {
+            "-C" => drop(words.next()),
+            "-c" if words.next().is_none_or(|setting| !is_harmless(setting)) => return Some(word),
+            "-c" | "-P" | "-p" | "--no-pager" | "--paginate" | "--no-optional-locks" | "--version" | "--help" => {}
+            _ if word.starts_with('-') => return Some(word),
+            _ => break word,
+        }
+    };
+    let letters = match subcommand {
+        "filter-branch" | "difftool" | "mergetool" | "send-email" => return Some(subcommand),
+        "submodule" | "bisect" => "",
+        "rebase" => "x",
+        "grep" => "O",
+        "clone" => "uc",
+        _ => "",
+    };
+    let is_data = DATA_OF_GIT.split_ascii_whitespace().any(|known| known == subcommand);
+    words.find(|word| {
+        let option = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        option.is_some_and(|option| option.contains(|c| letters.contains(c)))
+            || matches!((subcommand, *word), ("submodule", "foreach") | ("bisect", "run"))
+            || !is_data && is_text(word)
+    })
+}
+
+fn is_harmless(setting: &str) -> bool {
+    let key = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
+    key.starts_with("color.") || key.starts_with("advice.") || SETTINGS.split(' ').any(|known| known == key)
 }
 
 fn told(text: &str) -> String {
@@ -109,17 +228,19 @@ fn told(text: &str) -> String {
     format!("what `{short}{more}` names is known only when it runs")
 }
 
-/// Whether an option may be followed by a program, or hold one: `-c`, `-e`, `-ne`, `--eval=…`.
-fn gives_a_program(word: &str) -> bool {
-    if let Some(long) = word.strip_prefix("--") {
-        return ["eval", "print", "exec", "run", "init"]
-            .iter()
-            .any(|name| long.starts_with(name));
-    }
-    let short = word
-        .strip_prefix('-')
-        .is_some_and(|letters| letters.contains(['c', 'e', 'E', 'r', 'R', 'B', 'p', 'x']));
-    short || matches!(word, "eval" | "-" | "repl")
+/// What a shell takes for more than letters of a name.
+const SPECIAL: [char; 22] = [
+    '*', '?', '[', ']', '{', '}', '~', '<', '>', '(', ')', '\'', '"', '$', '\\', ';', '|', '&', '`', '#', '!', '^',
+];
+
+/// Whether a shell that is given the word may run other than the names in it.
+fn is_a_line(text: &str) -> bool {
+    is_filled_in(text) || text.contains(char::is_whitespace) && text.contains(SPECIAL)
+}
+
+/// The same for programs that read escapes in their words, or lines behind a `!`.
+fn is_text(text: &str) -> bool {
+    text.contains(['\\', '!']) || is_a_line(text)
 }
 
 /// Whether a shell, make or git would put something in the place of a part: `$x`, `${x}`, `$(x)`, a backquote.
@@ -134,41 +255,9 @@ fn fills_in_a_string(text: &str) -> bool {
     text.split('"').skip(1).step_by(2).any(|string| string.contains('$'))
 }
 
-/// Whether awk hands a string to a shell, or loads what runs.
+/// Whether awk hands a string to a shell.
 fn runs_a_line(text: &str) -> bool {
-    ["system", "getline", "@load"].iter().any(|word| text.contains(word))
-}
-
-/// Whether GNU sed runs a line or what it found: the command `e`, or the flag of `s`.
-fn executes(text: &str) -> bool {
-    let mut before = '\n';
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let behind = letters.peek().copied().unwrap_or('\n');
-        let begins = before.is_whitespace() || before.is_ascii_digit() || ";{}$!/,#|@:%".contains(before);
-        if letter == 'e'
-            && begins
-            && (behind.is_whitespace() || ";}gpiImMw".contains(behind) || behind.is_ascii_digit())
-        {
-            return true;
-        }
-        before = letter;
-    }
-    false
-}
-
-/// Whether a program hands a part of the word to a shell: an alias of git, an action of tar, a line of vi.
-fn hands_on_a_line(text: &str) -> bool {
-    text.contains('!')
-        || ["exec=", "command=", "--rsh", "system(", "hookspath", "hooksPath"]
-            .iter()
-            .any(|word| text.contains(word))
-}
-
-/// Whether GNU sed reads a character by its number.
-fn spells_a_letter(text: &str) -> bool {
-    let mut behind = text.split('\\').skip(1);
-    behind.any(|rest| rest.starts_with(['x', 'd', 'o', 'c']))
+    ["system", "getline"].iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -214,6 +303,113 @@ mod tests {
             "tar cf /dev/null --checkpoint=1 --checkpoint-action='exec=sh ?.sh' f",
             "vi -es -c '!sh ?.sh' -c q f",
             "PERL5LIB=sub perl x.pl",
+            "sed 's/.*/sh ?.sh/ge' f",
+            "sed --expression='1esh ?.sh' f",
+            // Text in the input.
+            "python3 <<'E'\nx\nE\n",
+            "python3 <<< x",
+            "cat x | python3",
+            "cat x | python3 -",
+            "cat x | perl -w",
+            "python3 < x.py",
+            "node /dev/stdin < x",
+            "cat x | ruby /dev/fd/0",
+            "cat x | php",
+            "cat x | lua -",
+            "cat x | tclsh",
+            "cat x | R",
+            "cat x | sqlite3 d",
+            "cat x | make -f -",
+            "cat x | make -f-",
+            "cat x | make --file=-",
+            "cat x | awk -f - y",
+            "cat x | awk -f- y",
+            "cat x | sed -f - y",
+            // Lines.
+            "git -c diff.external='sh ?.sh' diff",
+            "git -c core.sshCommand=x fetch",
+            "git -c core.editor=x commit",
+            "git --config-env=core.editor=X commit",
+            "git --exec-path=sub status",
+            "git --git-dir=sub status",
+            "git rebase -x 'sh ?.sh' main",
+            "git rebase -ix x main",
+            "git rebase --exec=x main",
+            "git rebase --exe x main",
+            "git submodule foreach x",
+            "git submodule --quiet foreach x",
+            "git grep -Ox a",
+            "git grep --open-files=x a",
+            "git ls-remote --upload-pack=x .",
+            "git fetch --upload-p=x .",
+            "git clone -ux . y",
+            "git clone -c core.sshCommand=x . y",
+            "git push --receive-pack=x .",
+            "git push --exec=x .",
+            "git difftool -x x",
+            "git mergetool",
+            "git bisect run x",
+            "git filter-branch --tree-filter x",
+            "make --eval='x:; sh ?.sh'",
+            "make --eval=x",
+            "make 'CC=./c?'",
+            "make 'SHELL=sh ?.sh'",
+            "split --filter='sh ?.sh' f",
+            "split --fil=./x f",
+            "timeout 5 split --filter='sh ?.sh' f",
+            "env nice split --filter x f",
+            "npm exec -c x",
+            "npm exec x",
+            "npx -c 'sh ?.sh'",
+            "npx x",
+            "yarn exec x",
+            "pnpm exec x",
+            "pnpm --silent dlx x",
+            "sqlite3 d '.shell sh ?.sh'",
+            "foo 'sh ?.sh'",
+            "foo --run='sh <x'",
+            "sh -e x.sh 'sh ?.sh'",
+            "sh x.sh -c 'sh ?.sh'",
+            "./grep 'sh ?.sh'",
+            "./env A 'sh ?.sh'",
+            "sort --compress-program=x f",
+            "tar cIf 'sh ?.sh' a b",
+            "rsync -e x a b",
+            "rg --pre=x y",
+            "cargo --config=x build",
+            "go test -exec=x",
+            "gcc -Bsub x.c",
+            "gcc -fplugin=sub/x x.c",
+            // Variables.
+            "GIT_EXTERNAL_DIFF=x git diff",
+            "env GIT_SSH=x git fetch",
+            "PAGER=x man y",
+            "HOME=sub git status",
+            "XDG_CONFIG_HOME=sub git status",
+            "GIT_EXEC_PATH=sub git status",
+            "PYTHONUSERBASE=sub x",
+            "npm_config_script_shell=x npm test",
+            "RUSTC_WRAPPER=x cargo build",
+            "env CARGO_HOME=x cargo build",
+            "LUA_INIT=x lua y.lua",
+            "for CC in ./cc; do make; done",
+            // Names that are completed.
+            "node ./x",
+            "node x",
+            "node --require ./x y.js",
+            "node -r ./x y.js",
+            "ts-node x",
+            "python3 dir",
+            "python3 -m mod",
+            "python3 -i x.py",
+            "perl -Mx y.pl",
+            "ruby -rx y.rb",
+            "php -B x y.php",
+            "java -cp classes Main",
+            "java x.jar",
+            "awk -f x y",
+            "awk -i x.awk y",
+            "awk '@include \"x\"' y",
             "GIT_CONFIG_PARAMETERS=\"'alias.z=!sh ?.sh'\" git z",
         ] {
             assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
@@ -236,6 +432,34 @@ mod tests {
             "printf '%s\\n' x",
             "make -j4 CC=gcc",
             "cat <<'E'\na\\b\nE\n",
+            "python3 -B x.py 'a b'",
+            "python3 -V",
+            "node x.js --watch",
+            "perl -w x.pl",
+            "java -jar x.jar",
+            "awk -f x.awk y",
+            "awk -v n=1 'NR == n {print}' y",
+            "make -f build.mk 'CFLAGS=-O2 -g'",
+            "git -C sub --no-pager log --format='%h (%s)'",
+            "git -c user.name='A (B)' -c color.ui=never commit -m 'Fix \"x\"; say $why & \\n'",
+            "git clean -fdx",
+            "git push -u origin main",
+            "git switch -c fix",
+            "git rebase --continue",
+            "git diff --exit-code",
+            "timeout 5 grep 'a b*' x",
+            "rg 'a.b' x",
+            "find . -name '* x' -newer y",
+            "cat x | jq '.a | .b'",
+            "bash -c 'ls -l; cat x'",
+            "npm test",
+            "npm run build -- --watch",
+            "tar --exclude='*.o' -xzf a.tgz",
+            "split -l 5 x",
+            "cargo test -- 'a b'",
+            "gcc -O2 -DBUG x.c",
+            "CI=1 cargo test",
+            "for i in 1 2; do make; done",
         ] {
             assert_eq!(hides_a_name(&Reading::of_line(line)), None, "{line}");
         }

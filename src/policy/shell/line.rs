@@ -85,7 +85,7 @@ fn are_known(letters: &str) -> bool {
 }
 
 /// Whether the option only makes a script stricter or more talkative.
-fn is_strictness(name: &str) -> bool {
+pub(super) fn is_strictness(name: &str) -> bool {
     matches!(
         name,
         "errexit" | "nounset" | "pipefail" | "xtrace" | "verbose" | "noclobber"

@@ -5,6 +5,7 @@
 //! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), what only steers the shell
 //! is told from the rest ([`steering`]), each command is held against the rules ([`matching`]), and the strictest answer wins
 //! ([`judge()`]). What it names, a yes is bound to ([`names`]); what a program is given in it, is told apart ([`called`]).
+//! Text that may hide a name is told from plain words ([`inline`], [`sed`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.
@@ -18,6 +19,7 @@ mod matching;
 mod names;
 mod parse;
 mod reading;
+mod sed;
 mod steering;
 mod substitution;
 mod unknown;

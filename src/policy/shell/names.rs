@@ -22,6 +22,8 @@ pub struct Names {
     pub moved: bool,
     /// Why it may name files that are not among these; `None` where it names no others.
     pub unresolved: Option<String>,
+    /// Why what its programs run may be something else by the next time, and these words the same.
+    pub hidden: Option<String>,
 }
 
 /// What a shell line names.
@@ -39,9 +41,9 @@ pub fn names_of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Names {
 }
 
 fn names(reading: Reading) -> Names {
-    let hidden = inline::hides_a_name(&reading);
     let mut names = Names {
         moved: reading.moved,
+        hidden: inline::hides_a_name(&reading),
         // The doubt may hide a command and what it names.
         unresolved: reading.doubt,
         ..Names::default()
@@ -55,11 +57,15 @@ fn names(reading: Reading) -> Names {
     names.words(&reading.inputs);
     names.words(&reading.outputs);
     names.words(&reading.values);
-    names.unresolved = names.unresolved.or(hidden);
     names
 }
 
 impl Names {
+    /// Why a yes to it cannot be a yes to what it runs; `None` where it can.
+    pub fn not_remembered(&self) -> Option<String> {
+        self.unresolved.clone().or_else(|| self.hidden.clone())
+    }
+
     fn command(&mut self, command: &Simple) {
         self.words(&command.inputs);
         self.words(&command.outputs);
@@ -207,10 +213,10 @@ mod tests {
             "for i in 1 2; do echo $i; done",
             "cd sub && sh deploy.sh",
             "echo \"$HOME\" && make",
-            "python < deploy.py",
+            "python deploy.py",
             "printf %s \"$X\" | wc -l",
         ] {
-            assert_eq!(names_of_line(line).unresolved, None, "{line}");
+            assert_eq!(names_of_line(line).not_remembered(), None, "{line}");
         }
     }
 

@@ -24,8 +24,41 @@ pub(super) fn takes_a_line(name: &str) -> bool {
 /// Whether the program runs what its operands hold, a directory too: `python app` runs `app/__main__.py`, `java -cp classes`
 /// the classes there. Numbers of versions do not count.
 pub(super) fn is_interpreter(name: &str) -> bool {
+    interpreter(name).is_some()
+}
+
+/// What is known of an interpreter of this name.
+pub(super) fn interpreter(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-    listed(INTERPRETERS, plain)
+    INTERPRETERS.iter().find(|known| listed(known.names, plain))
+}
+
+/// A kind of interpreter.
+#[derive(Debug)]
+pub(super) struct Interpreter {
+    names: &'static str,
+    /// How names of scripts end that it takes for what they are. Others it may complete (`node x`), or take for a directory, a module
+    /// or a class.
+    extensions: &'static str,
+    /// What may stand before a script and brings nothing else to run.
+    options: &'static str,
+}
+
+impl Interpreter {
+    /// Whether the words begin with a script file, and so name what is run.
+    pub(super) fn is_given_a_script(&self, words: &[&str]) -> bool {
+        let mut rest = words.iter().skip_while(|word| listed(self.options, word));
+        let script = rest.next().filter(|word| !word.starts_with('-'));
+        match script
+            .and_then(|word| word.rsplit_once('.'))
+            .map(|(_, extension)| extension)
+        {
+            // Without the option it is a class.
+            Some("jar") => listed(self.extensions, "jar") && words.first() == Some(&"-jar"),
+            Some(extension) => listed(self.extensions, extension),
+            None => matches!(words, ["--version" | "-V" | "-version" | "--help"]),
+        }
+    }
 }
 
 fn listed(names: &str, name: &str) -> bool {
@@ -65,10 +98,73 @@ const OTHER_SHELLS: &str = "
     nu pwsh hush lash msh sash osh ysh mrsh elvish xonsh rc es ion scsh bash-static busybox-static static-sh
 ";
 
-const INTERPRETERS: &str = "
-    python pypy ipython jython micropython node nodejs deno bun tsx ts-node npx bunx ruby jruby irb perl raku php lua luajit
-    java javaw jshell groovy scala kotlin clojure Rscript julia guile racket tclsh wish elixir erl escript dotnet mono swipl
-";
+const INTERPRETERS: &[Interpreter] = &[
+    Interpreter {
+        names: "python pypy ipython jython micropython",
+        extensions: "py pyw",
+        options: "-B -u -s -E -I -O -OO",
+    },
+    Interpreter {
+        names: "node nodejs tsx ts-node deno bun",
+        extensions: "js mjs cjs ts mts cts jsx tsx",
+        options: "",
+    },
+    Interpreter {
+        names: "ruby jruby irb",
+        extensions: "rb",
+        options: "-w -W",
+    },
+    Interpreter {
+        names: "perl",
+        extensions: "pl t",
+        options: "-w -W -T",
+    },
+    Interpreter {
+        names: "php",
+        extensions: "php",
+        options: "-n -f",
+    },
+    Interpreter {
+        names: "lua luajit",
+        extensions: "lua",
+        options: "",
+    },
+    Interpreter {
+        names: "java javaw",
+        extensions: "java jar",
+        options: "-jar",
+    },
+    Interpreter {
+        names: "groovy jshell scala kotlin clojure",
+        extensions: "groovy jsh scala kts clj",
+        options: "",
+    },
+    Interpreter {
+        names: "Rscript julia",
+        extensions: "R r jl",
+        options: "",
+    },
+    Interpreter {
+        names: "raku guile racket swipl",
+        extensions: "raku scm rkt pl",
+        options: "",
+    },
+    Interpreter {
+        names: "tclsh wish elixir escript",
+        extensions: "tcl exs escript",
+        options: "",
+    },
+    Interpreter {
+        names: "dotnet mono",
+        extensions: "dll exe",
+        options: "",
+    },
+    Interpreter {
+        names: "npx bunx erl",
+        extensions: "",
+        options: "",
+    },
+];
 
 const DOUBTFUL: &str = "
     eval source . trap alias unalias coproc let declare typeset local export readonly unset read mapfile readarray

@@ -64,6 +64,11 @@ pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
     }
 }
 
+/// Whether what a program of this name runs is opened, so that its words need not be judged again.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+}
+
 impl Wrapper {
     fn open(&self, mut rest: &[Word], reading: &mut Reading, depth: usize) {
         if self.name == "command"
