@@ -178,7 +178,7 @@ fn of_awk<'a>(given: &[&'a str]) -> Option<&'a str> {
         let is_name = std::mem::replace(&mut is_file, **text == "-f");
         let is_known = ["-F", "-v"].iter().any(|option| text.starts_with(option)) || **text == "-f";
         // It may complete other names.
-        is_name && !text.ends_with(".awk")
+        is_name && text.rsplit_once('.').is_none_or(|(_, ending)| ending != "awk")
             || text.starts_with('-') && !is_known
             || !text.starts_with("-F")
                 && (text.contains(['\\', '`', '|', '@']) || runs_a_line(text) || fills_in_a_string(text))
@@ -201,7 +201,6 @@ fn of_git<'a>(given: &[&'a str]) -> Option<&'a str> {
     };
     let letters = match subcommand {
         "filter-branch" | "difftool" | "mergetool" | "send-email" => return Some(subcommand),
-        "submodule" | "bisect" => "",
         "rebase" => "x",
         "grep" => "O",
         "clone" => "uc",
@@ -305,7 +304,14 @@ mod tests {
             "PERL5LIB=sub perl x.pl",
             "sed 's/.*/sh ?.sh/ge' f",
             "sed --expression='1esh ?.sh' f",
-            // Text in the input.
+        ] {
+            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn text_in_the_input_of_an_interpreter_hides_a_name() {
+        for line in [
             "python3 <<'E'\nx\nE\n",
             "python3 <<< x",
             "cat x | python3",
@@ -325,7 +331,14 @@ mod tests {
             "cat x | awk -f - y",
             "cat x | awk -f- y",
             "cat x | sed -f - y",
-            // Lines.
+        ] {
+            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_may_be_a_line_for_a_shell_hides_a_name() {
+        for line in [
             "git -c diff.external='sh ?.sh' diff",
             "git -c core.sshCommand=x fetch",
             "git -c core.editor=x commit",
@@ -380,7 +393,14 @@ mod tests {
             "go test -exec=x",
             "gcc -Bsub x.c",
             "gcc -fplugin=sub/x x.c",
-            // Variables.
+        ] {
+            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_reviewed_hides_what_it_has_programs_do() {
+        for line in [
             "GIT_EXTERNAL_DIFF=x git diff",
             "env GIT_SSH=x git fetch",
             "PAGER=x man y",
@@ -393,7 +413,14 @@ mod tests {
             "env CARGO_HOME=x cargo build",
             "LUA_INIT=x lua y.lua",
             "for CC in ./cc; do make; done",
-            // Names that are completed.
+        ] {
+            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_an_interpreter_completes_hides_what_it_runs() {
+        for line in [
             "node ./x",
             "node x",
             "node --require ./x y.js",

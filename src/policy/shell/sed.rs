@@ -160,7 +160,7 @@ impl Script<'_> {
                 c if c == delimiter => return (!bracket).then_some(()),
                 '\\' => {
                     let escaped = self.0.next()?;
-                    if bracket && matches!(escaped, ']' | '[') || bracket && escaped == delimiter || escaped == '\n' {
+                    if escaped == '\n' || bracket && (matches!(escaped, ']' | '[') || escaped == delimiter) {
                         return None;
                     }
                 }
