@@ -71,10 +71,10 @@ impl Reads {
     }
 }
 
-/// Programs that run nothing that they are given, and hand no word to a shell. Not here: `sort`, `rg`, `split`, `man`.
+/// Programs that run nothing that they are given, and hand no word to a shell, but for [`OPTIONS`].
 const DATA: &str = "
     echo printf test [ : true false exit return shift wait kill sleep
-    grep egrep fgrep find ls cat head tail wc cut tr uniq cmp comm diff jq stat basename dirname mkdir rmdir touch cp mv rm ln chmod
+    grep egrep fgrep rg find ls cat head tail wc cut tr uniq cmp comm diff jq stat basename dirname mkdir rmdir touch cp mv rm ln chmod
 ";
 
 /// Subcommands of git that take words for what they are.
@@ -475,7 +475,7 @@ mod tests {
             "git rebase --continue",
             "git diff --exit-code",
             "timeout 5 grep 'a b*' x",
-            "rg 'a.b' x",
+            "rg 'a (b|c)' x",
             "find . -name '* x' -newer y",
             "cat x | jq '.a | .b'",
             "bash -c 'ls -l; cat x'",
