@@ -126,7 +126,11 @@ fn of_command(command: &Simple) -> Option<String> {
         .iter()
         .take_while(|text| text.starts_with('-') || is_strictness(text));
     let is_opened = is_shell(name) && options.any(|text| text.starts_with('-') && text.contains('c'));
-    let is_known = !path.contains('/') || path.starts_with("/bin/") || path.starts_with("/usr/");
+    // Another program of a known name does what it likes.
+    let is_known = !path.contains('/')
+        || ["/bin/", "/usr/bin/"]
+            .iter()
+            .any(|bin| path.strip_prefix(bin) == Some(name));
     let by_name = first(&|text| has_option(name, text) || !is_known && is_a_line(text));
     by_name.or_else(|| match Reads::of(path) {
         Reads::Nothing | Reads::Command => None,
