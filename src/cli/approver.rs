@@ -12,6 +12,8 @@ use crate::approval::{
     ApprovalDecision, ApprovalRequest, ApprovalsPlace, Approver, ApproverError, CancelHandle, Presentation,
     ProgramApprover, SocketApprover, TerminalApprover,
 };
+use crate::config;
+use crate::policy::path::display;
 use crate::policy::{AbsPath, Channel, Policy, Right};
 use crate::tools::{Another, Places, approver_program, reached, terminal_size};
 
@@ -73,6 +75,12 @@ impl Answerer {
             let reached = |path: &AbsPath| reached(policy, path);
             let approver = if is_default(named) {
                 let directory = default_places(&places.state).swap_remove(0);
+                config::note(&places.state, &directory).map_err(|error| {
+                    let directory = display(&directory);
+                    Complaint::failed(format!(
+                        "{directory}, a place for sockets, cannot be kept from commands: {error}"
+                    ))
+                })?;
                 SocketApprover::among_others(&directory, patience, reached)
             } else {
                 SocketApprover::new(named, patience, reached)

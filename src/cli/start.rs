@@ -104,13 +104,14 @@ pub(super) fn start(
                 say(PASSED_OVER);
             }
             say(&cuts::short(&chosen.loaded.policy, environment));
-            tell_waiting(&context, &chosen.loaded.policy);
             if let Some(line) = unwritable(&chosen.loaded.policy) {
                 say(&format!("stockade: {line}\n"));
             }
         }
         Told::Nothing => {}
     }
+    // Names that are not as they were are no news to leave out.
+    tell_waiting(&context, &chosen.loaded.policy);
     let directory = match cwd {
         None => here,
         Some(directory) => std::fs::canonicalize(here.join(directory))

@@ -12,7 +12,9 @@ use nix::unistd::geteuid;
 use super::context::Context;
 use super::error::Diagnostic;
 use super::looks::Looks;
+use super::noted::noted;
 use super::source::Place;
+use super::trust::state_dir;
 use crate::policy::private_names::{OF_STOCKADE, ORIGIN_OF_STOCKADE};
 use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope, Target};
 
@@ -31,7 +33,7 @@ pub(crate) fn keep(
             None => error,
         }
     };
-    for own in places(context, looks) {
+    for own in places(context, looks)? {
         let named = roots.iter().map(|root| (&root.path, &root.origin));
         let all = named.chain(base.iter().map(|base| (&base.grant.path, &base.grant.origin)));
         if let Some((path, origin)) = all.into_iter().find(|(path, _)| looks.holds(&own, path)) {
@@ -91,7 +93,7 @@ fn below(around: &AbsPath, own: &AbsPath, looks: &Looks) -> Option<AbsPath> {
 
 /// Where they are, or would be, with links resolved. What Stockade itself would not make counts where it is there: the environment
 /// may name any directory as a home.
-fn places(context: &Context, looks: &Looks) -> Vec<AbsPath> {
+fn places(context: &Context, looks: &Looks) -> Result<Vec<AbsPath>, Box<Diagnostic>> {
     let below = |start: Option<AbsPath>, name: &str| Some(start?.as_path().join(name));
     let of_home = |home: Option<AbsPath>| OF_STOCKADE.map(|name| below(home.clone(), name));
     let named = |variable: &str, name: &str| below(context.path_variable(variable), name);
@@ -110,10 +112,18 @@ fn places(context: &Context, looks: &Looks) -> Vec<AbsPath> {
         .flatten();
     let all = of_home(context.home.clone()).into_iter().chain(sure).flatten();
     let all = all.chain(others.filter(|path| path.symlink_metadata().is_ok()));
+    let noted = match state_dir(context) {
+        Some(state) => noted(state.as_path()).map_err(|error| {
+            let told = format!("the directories of sockets that sessions noted in {state} cannot be read: {error}");
+            Diagnostic::error(told)
+        })?,
+        None => Vec::new(),
+    };
+    let all = all.chain(noted);
     let mut all: Vec<AbsPath> = all
         .filter_map(|path| Some(looks.real(&AbsPath::new(path).ok()?)))
         .collect();
     all.sort();
     all.dedup();
-    all
+    Ok(all)
 }

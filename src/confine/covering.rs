@@ -1,9 +1,9 @@
 //! What mounts are to cover of the protected names that a keeper has recorded.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::protect::{Covers, Guard, ProtectError, Watch};
+use super::protect::{Covers, Guard, ProtectError, Watch, shut};
 use super::protocol::{Covered, Covering, ProtectSetup};
 use crate::backend::namespaces::MOST_PROTECTED;
 
@@ -28,7 +28,7 @@ impl Shown {
             path: path.into_os_string(),
             copy,
         };
-        match setup.cover {
+        let all: Vec<Covered> = match setup.cover {
             Covering::Everything => {
                 let present = guard.present(MOST_PROTECTED).into_iter();
                 present.map(|path| covered(path, None)).collect()
@@ -41,8 +41,13 @@ impl Shown {
                     self.copies = Some(copies);
                     pairs
                 }
-                Err(error) => self.fail(error.to_string()),
+                Err(error) => return self.fail(error.to_string()),
             },
+        };
+        // A command could open the directory, and write what nothing covers.
+        match all.iter().find_map(|covered| shut(Path::new(&covered.path))) {
+            Some(error) => self.fail(error.to_string()),
+            None => all,
         }
     }
 

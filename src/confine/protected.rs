@@ -169,7 +169,15 @@ impl ProtectedNames {
         let program = setup.program.as_ref().map(Path::new);
         let known = self.known.as_ref();
         let guard = protect::Guard::ahead(&roots, &extra, &setup.names, store, &setup.person, known, program);
-        self.guard = Some(guard.map_err(|error| error.to_string())?);
+        let guard = guard.map_err(|error| error.to_string())?;
+        if let Some(left) = self.unrecovered.iter().find(|left| left.lies_in(&guard)) {
+            let why = left.explain(&store.join("journal"));
+            return match guard.release() {
+                Ok(()) => Err(why),
+                Err(error) => Err(format!("{why}; {error}")),
+            };
+        }
+        self.guard = Some(guard);
         Ok(())
     }
 

@@ -44,6 +44,9 @@ pub struct Restored {
 /// Why what is gone was not put back.
 pub const GONE: &str = "a socket or device can only be made again by who made it";
 
+/// What is said of a directory that let its owner in no longer.
+const SHUT: &str = "shut";
+
 /// What is said where a mode, a group or an access list was changed, and nothing else.
 const ACCESS: &str = "access";
 
@@ -121,6 +124,7 @@ impl Restored {
                 let what = match self.what.as_str() {
                     "gone" => "removed",
                     ACCESS => "changed as to who may use it",
+                    SHUT => "closed to you",
                     what => what,
                 };
                 return format!(
@@ -133,6 +137,11 @@ impl Restored {
         };
         if self.is_gone() {
             return format!("{beginning} is protected and was removed {when}; {GONE}{}", kept());
+        }
+        if self.what == SHUT {
+            return format!(
+                "{beginning} holds protected names and was closed to you {when} (its mode); it is open to you again"
+            );
         }
         if self.what == ACCESS {
             return format!(

@@ -74,6 +74,8 @@ mod scale;
 #[cfg(test)]
 mod seccomp;
 #[cfg(test)]
+mod shut;
+#[cfg(test)]
 mod stopped;
 #[cfg(test)]
 mod toolchains;

@@ -8,7 +8,9 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, symlink};
     use std::path::{Path, PathBuf};
 
-    use crate::common::{Fixture, Run, SECRET, in_both_regimes};
+    use nix::sys::signal::Signal;
+
+    use crate::common::{Fixture, Run, SECRET, eventually, in_both_regimes};
 
     in_both_regimes! {
         a_root_that_is_everything_is_refused_with_what_to_do_and_check_says_so [];
@@ -20,6 +22,7 @@ mod tests {
         as_it_stands_it_is_held_by_mounts_and_refused_by_landlock_alone [];
         tokens_of_other_sessions_are_not_read_even_where_a_config_gives_all_around_them [];
         a_session_that_asks_later_hides_its_token_too [];
+        the_token_of_a_session_with_other_variables_is_not_read [];
         where_a_link_in_a_private_directory_leads_is_not_read [];
     }
 
@@ -249,6 +252,61 @@ mod tests {
         told.read_to_string(&mut rest).unwrap();
         assert!(!running.wait().unwrap().success());
         assert_eq!(rest, "plain\n");
+    }
+
+    fn the_token_of_a_session_with_other_variables_is_not_read(world: &Fixture) {
+        let place = world.base().join("elsewhere");
+        world.write(place.join("bus"), "plain\n");
+        let text = format!(
+            "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}\n",
+            world.workspace().display()
+        );
+        let asks = world.write(world.base().join("asks.yaml"), text);
+        let args = [
+            "run",
+            "--config",
+            asks.to_str().unwrap(),
+            "--approvals-socket",
+            "default",
+            "-c",
+            "touch never",
+        ];
+        let running = world.stockade(&args).env("XDG_RUNTIME_DIR", &place).spawn();
+        let mut token = None;
+        eventually("the token", || {
+            let entries = fs::read_dir(place.join("stockade-approvals"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            token = entries
+                .map(|entry| entry.path())
+                .find(|path| path.extension().is_some_and(|end| end == "token"));
+            token.is_some()
+        });
+        let token = token.unwrap();
+        let file = config(
+            world,
+            &format!("{DECOMPOSE}  paths: {{r: {{root: {}}}}}\n", place.display()),
+        );
+        run(world, &file, &place, &format!("cat {}", token.display())).assert_denied();
+        assert_eq!(
+            run(world, &file, &place, &format!("cat {}/bus", place.display())).ok(),
+            "plain\n"
+        );
+        let of_flags = |line: &str| {
+            let place = place.to_str().unwrap();
+            world
+                .stockade(&["run", "--ro", place, "--cwd", place, "-c", line])
+                .output()
+        };
+        let read = of_flags(&format!("cat {}", token.display()));
+        assert!(
+            read.code() != 0 && !read.out().contains(&fs::read_to_string(&token).unwrap()),
+            "{}",
+            read.out()
+        );
+        running.signal(Signal::SIGTERM);
+        running.wait().exits(143);
     }
 
     fn where_a_link_in_a_private_directory_leads_is_not_read(world: &Fixture) {

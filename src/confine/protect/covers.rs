@@ -17,7 +17,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 
 use super::at::{self, is_within, join};
-use super::evict::{list, remove};
+use super::evict::{Modes, list, remove};
 use super::journal::{self, Kept, Record};
 use super::names::Names;
 use super::others::Gate;
@@ -267,7 +267,7 @@ impl Covers {
         left: &mut u64,
     ) -> Option<BTreeMap<Vec<u8>, Seen>> {
         let most = wanted.len() + MOST_NEW;
-        let all = match list(&self.folder, &copied.name, most) {
+        let all = match list(&self.folder, &copied.name, most, Modes::Kept) {
             Ok(all) => all,
             Err(Errno::ENOENT) => return Some(BTreeMap::new()),
             Err(_) => return None,

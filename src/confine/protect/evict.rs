@@ -36,11 +36,19 @@ impl Default for Budget {
 /// Bytes of paths listed at once.
 const MAX_PATHS: usize = 32 * 1024 * 1024;
 
+/// What becomes of the modes of directories that are shut to their owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Modes {
+    /// They are opened up for good: all of it is on its way out.
+    Opened,
+    /// They are what they were once the directory is read.
+    Kept,
+}
+
 /// Everything at and below `path`, at most `most`, holders first, each with whether it is a directory.
-pub(super) fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
+pub(super) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::Result<Vec<(Vec<u8>, bool)>> {
     let is_directory = at::kind(&at::stat(&root.fd, path)?) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
-    let mut buffer = vec![0; 64 * 1024];
     let mut index = 0;
     // Every entry is held by its whole path, which long names far down would make many gigabytes.
     let mut left = MAX_PATHS;
@@ -49,25 +57,39 @@ pub(super) fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Ve
         if !is_directory {
             continue;
         }
-        open_up(root, &path)?;
-        let fd = at::open_directory(&root.fd, &path)?;
-        loop {
-            let read = sys::getdents(&fd, &mut buffer)?;
-            if read == 0 {
-                break;
-            }
-            for name in sys::names(&buffer[..read]) {
-                let found = fstatat(&fd, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-                let below = join(&path, name);
-                left = left.checked_sub(below.len()).ok_or(Errno::E2BIG)?;
-                all.push((below, at::kind(&found) == libc::S_IFDIR));
-            }
-            if all.len() > most {
-                return Err(Errno::E2BIG);
-            }
+        let children = match modes {
+            Modes::Opened => open_up(root, &path).and_then(|()| children(root, &path, most))?,
+            Modes::Kept => at::insisting(&root.fd, &path, None, || children(root, &path, most))?,
+        };
+        for (name, is_directory) in children {
+            let below = join(&path, &name);
+            left = left.checked_sub(below.len()).ok_or(Errno::E2BIG)?;
+            all.push((below, is_directory));
+        }
+        if all.len() > most {
+            return Err(Errno::E2BIG);
         }
     }
     Ok(all)
+}
+
+/// What the directory holds, each with whether it is a directory.
+fn children(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
+    let fd = at::open_directory(&root.fd, path)?;
+    let (mut buffer, mut all) = (vec![0; 64 * 1024], Vec::new());
+    loop {
+        let read = sys::getdents(&fd, &mut buffer)?;
+        if read == 0 {
+            return Ok(all);
+        }
+        for name in sys::names(&buffer[..read]) {
+            let found = fstatat(&fd, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+            all.push((name.to_vec(), at::kind(&found) == libc::S_IFDIR));
+        }
+        if all.len() > most {
+            return Err(Errno::E2BIG);
+        }
+    }
 }
 
 /// Lets the owner into a directory that is on its way out; its mode goes with it.
@@ -176,7 +198,7 @@ pub(super) fn copy(
     budget: &mut Budget,
 ) -> nix::Result<()> {
     // What could be shut out is shut out of the listing first, before anything is made in the target.
-    let all = at::insisting(&root.fd, path, None, || list(root, path, budget.entries))?;
+    let all = at::insisting(&root.fd, path, None, || list(root, path, budget.entries, Modes::Opened))?;
     budget.entries = budget.entries.saturating_sub(all.len());
     let bytes = Cell::new(budget.bytes);
     let copied = at::insisting(&root.fd, path, None, || {

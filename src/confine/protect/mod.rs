@@ -27,7 +27,7 @@
 //! Bounds: a protected file has at most `MAX_FILE` bytes and all together `MAX_TOTAL`; above that the
 //! snapshot fails and the command may not start. Group and access lists are put back, and what is new lets others do no more than the umask permits (`access`); owner and other extended attributes are not kept.
 //! What a protected symlink points to in a root is protected too (`links`), and what a file of a tool names to be run (`named`);
-//! `search` looks until nothing new is found. Names are `patterns`, compared without regard to ASCII case. The `program` of the
+//! `search` looks until nothing new is found. Directories that a command `shut` are opened again: mounts cover what is in them. Names are `patterns`, compared without regard to ASCII case. The `program` of the
 //! session itself is put back from a copy where it lies in a root.
 
 mod access;
@@ -74,6 +74,7 @@ mod said;
 mod search;
 mod settings;
 mod settle;
+mod shut;
 mod sight;
 mod snapshot;
 mod stamp;
@@ -107,6 +108,7 @@ pub use offer::{Diff, Digest, NotPutBack, Offer};
 pub use present::present;
 pub use recover::{Recovered, Unrecovered, Waiting, recover, waiting};
 pub use repository::{Person, Repository, is_git_directory, read, repository, there};
+pub(crate) use shut::shut;
 pub use snapshot::{After, Guard, Known};
 pub use watch::Watch;
 pub use work::Settled;
@@ -176,6 +178,8 @@ pub enum What {
     Gone,
     /// It was given another name, through which another command could have written to it. It is a file of its own again.
     Linked,
+    /// A directory on the way to protected names, whose owner it let in no longer.
+    Shut,
     /// It holds what it may hold, and its mode, group or access lists said something else of who may use it.
     Access,
 }
@@ -189,6 +193,7 @@ impl What {
             Self::Removed => "removed",
             Self::Gone => "gone",
             Self::Linked => "linked",
+            Self::Shut => "shut",
             Self::Access => "access",
         }
     }
@@ -224,6 +229,13 @@ pub enum ProtectError {
         display(.0)
     )]
     Unlisted(PathBuf),
+    /// A directory that lets its owner not in, with something in it that is to be covered.
+    #[error(
+        "{} is closed to you, so what has a protected name in it cannot be covered while a command runs; open it (`chmod u+rwx \
+         {}`), remove it, or take roots that it does not lie in",
+        display(.0), display(.0)
+    )]
+    Shut(PathBuf),
     /// A directory lies too deep to be looked into.
     #[error("{} lies too deep below a writable root for the names in it to be protected; move it or remove it", display(.0))]
     TooDeep(PathBuf),
@@ -277,6 +289,7 @@ impl ProtectError {
             Self::TooLarge { .. }
             | Self::TooDeep(_)
             | Self::Unlisted(_)
+            | Self::Shut(_)
             | Self::Unclear(..)
             | Self::TooMany
             | Self::Full { .. }

@@ -16,8 +16,9 @@ use super::overlap;
 use super::patterns::Patterns;
 use super::roots::{open_roots, unlock};
 use super::settle::settle;
+use super::snapshot::Guard;
 use super::work::Settled;
-use super::{ProtectError, Violation};
+use super::{ProtectError, Violation, shown};
 use crate::policy::path::display;
 
 /// What [`recover`] came to.
@@ -62,6 +63,21 @@ impl Unrecovered {
                 .iter()
                 .any(|(identity, born)| roots.iter().any(|root| overlap::is_inside(*identity, *born, root))),
         }
+    }
+
+    /// Whether it is about a directory that is not where it was, and that lies in a root of the guard now.
+    pub(crate) fn lies_in(&self, guard: &Guard) -> bool {
+        let Extent::Elsewhere(own) = &self.extent else {
+            return false;
+        };
+        let wanted = own.iter().map(|(identity, _)| *identity).collect();
+        let places = guard.sight().locate(&wanted);
+        own.iter().any(|(identity, born)| {
+            let place = places.get(identity);
+            place.is_some_and(|(root, path)| {
+                !is_missing(&shown(&guard.roots()[usize::from(*root)], path), *identity, *born)
+            })
+        })
     }
 
     /// What is wrong and what to do about it, the journals being in `journals`.

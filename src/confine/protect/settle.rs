@@ -49,6 +49,9 @@ pub(super) fn settle(
     work.tell_failures();
     // The last round has cleared what errors came before.
     work.restore_modes();
+    if let Some(sight) = &sight {
+        work.let_in(sight, earlier);
+    }
     work.settled.errors.extend(copied);
     for root in unlocked {
         work.settled.errors.extend(root.shut().err());

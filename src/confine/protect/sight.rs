@@ -160,8 +160,8 @@ impl Sight {
         })
     }
 
-    /// The directories that hold protected entries, and those on the way to them, with who they are.
-    pub(super) fn holders(&self, roots: &[Root]) -> Vec<Holder> {
+    /// The numbers of the directories that hold protected entries, and of those on the way to them, outer ones first; no roots.
+    pub(super) fn ways(&self) -> impl Iterator<Item = (&Directory, u32)> {
         let mut wanted = vec![false; self.directories.len()];
         for entry in &self.entries {
             let mut at = entry.directory as usize;
@@ -173,7 +173,13 @@ impl Sight {
         let holders = self.directories.iter().zip(0_u32..).zip(wanted);
         holders
             .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
-            .map(|((directory, index), _)| {
+            .map(|(holder, _)| holder)
+    }
+
+    /// Those directories, with who they are.
+    pub(super) fn holders(&self, roots: &[Root]) -> Vec<Holder> {
+        self.ways()
+            .map(|(directory, index)| {
                 let path = self.path(index);
                 let place = at::open_place(&roots[usize::from(directory.root)].fd, &path).ok();
                 Holder {

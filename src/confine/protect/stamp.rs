@@ -4,7 +4,7 @@ use nix::sys::stat::FileStat;
 use nix::sys::statfs::{self, FsType};
 
 /// When a directory last changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(super) struct Stamp {
     pub(super) changed: (i64, i64),
     pub(super) modified: (i64, i64),

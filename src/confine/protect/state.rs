@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
-use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat, fstatat};
 
 use super::at;
 
@@ -153,7 +153,7 @@ fn try_look(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> 
     let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let mode = at::permissions(&stat);
     Ok(match at::kind(&stat) {
-        libc::S_IFREG => return read(directory, name, limit),
+        libc::S_IFREG => return read(directory, name, &stat, limit),
         libc::S_IFLNK => Seen::Present(State::Symlink {
             target: readlinkat(directory, name)?.into_vec(),
         }),
@@ -165,9 +165,8 @@ fn try_look(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> 
     })
 }
 
-fn read(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let mut file = File::from(openat(directory, name, flags, Mode::empty())?);
+fn read(directory: BorrowedFd<'_>, name: &[u8], seen: &FileStat, limit: u64) -> nix::Result<Seen> {
+    let mut file = File::from(open(directory, name, seen)?);
     let stat = fstat(&file)?;
     if at::kind(&stat) != libc::S_IFREG {
         return Err(Errno::EAGAIN);
@@ -191,6 +190,28 @@ fn read(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> {
         names: Names(stat.st_nlink),
         content,
     }))
+}
+
+/// Opens a file for reading; one of our own that its owner may not read gets that right for the moment.
+///
+/// Nothing is hidden by a mode, neither what a command wrote nor what is to be put back.
+fn open(directory: BorrowedFd<'_>, name: &[u8], seen: &FileStat) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let mode = Mode::from_bits_truncate(at::permissions(seen));
+    let first = match openat(directory, name, flags, Mode::empty()) {
+        Err(error @ Errno::EACCES) if !mode.contains(Mode::S_IRUSR) => error,
+        opened => return opened,
+    };
+    let set = |mode| fchmodat(directory, name, mode, FchmodatFlags::NoFollowSymlink);
+    set(mode | Mode::S_IRUSR).map_err(|_| first)?;
+    let opened = openat(directory, name, flags, Mode::empty());
+    match &opened {
+        Ok(file) if at::Identity::of(&fstat(file)?) == at::Identity::of(seen) => fchmod(file, mode)?,
+        // Another one has come there; that is looked at anew.
+        Ok(_) => return Err(Errno::EAGAIN),
+        Err(_) => set(mode)?,
+    }
+    opened
 }
 
 fn modified(stat: &FileStat) -> Modified {

@@ -141,7 +141,10 @@ impl Watch {
     }
 
     fn add(&mut self, holder: &Root, root: u16, path: &[u8]) -> Result<(), ProtectError> {
-        let fail = |errno| ProtectError::io("watch", shown(holder, path), errno);
+        let fail = |errno| match errno {
+            Errno::EACCES => ProtectError::Shut(shown(holder, path)),
+            errno => ProtectError::io("watch", shown(holder, path), errno),
+        };
         let directory = match at::open_place(&holder.fd, path) {
             Ok(directory) => directory,
             // Who removed it since is no command; and where a link leads there may be nothing yet.

@@ -79,7 +79,7 @@ impl<'a> Work<'a> {
     }
 
     pub(super) fn report(&mut self, root: u16, path: &[u8], what: What, quarantined: Option<PathBuf>, named: Named) {
-        let is_other_in_head = what != What::Access && self.tracked.is_other_in_head(root, path);
+        let is_other_in_head = !matches!(what, What::Access | What::Shut) && self.tracked.is_other_in_head(root, path);
         let path = shown(self.root(root), path);
         if self.said.is_news(&path, what) || quarantined.is_some() {
             self.settled.violations.push(Violation {

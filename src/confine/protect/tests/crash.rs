@@ -117,6 +117,40 @@ fn a_journal_waits_for_a_root_that_was_renamed_and_undoes_what_it_says_when_that
 }
 
 #[test]
+fn around_a_root_that_was_moved_nothing_starts() {
+    let scene = Scene::empty();
+    scene.write("outer/one/.envrc", "mine");
+    fs::create_dir(scene.at("other")).unwrap();
+    drop(Guard::snapshot(&[scene.at("outer/one")], &[], &scene.store()).unwrap());
+    fs::rename(scene.at("outer"), scene.at("moved")).unwrap();
+    let left = recover(&scene.store()).failures;
+    let lies_in = |root: &str| {
+        let guard = Guard::snapshot(&[scene.at(root)], &[], &scene.store()).unwrap();
+        let found = left.iter().any(|left| left.lies_in(&guard));
+        assert!(guard.settle().errors.is_empty());
+        found
+    };
+    assert!(lies_in("moved") && lies_in("") && !lies_in("other"));
+}
+
+#[test]
+fn what_a_command_shut_is_open_again_after_a_crash() {
+    let scene = Scene::new();
+    drop(scene.guard());
+    fs::create_dir(scene.at("z")).unwrap();
+    scene.git_in("z", &["init", "-q"]);
+    fs::create_dir(scene.at("plain")).unwrap();
+    for shut in ["z/.git", "z", "plain"] {
+        fs::set_permissions(scene.at(shut), fs::Permissions::from_mode(0)).unwrap();
+    }
+    let found = recovered(&scene);
+    let found: Vec<_> = found.iter().map(|one| (one.path.clone(), one.what)).collect();
+    assert_eq!(found, [(scene.at("z"), What::Shut), (scene.at("z/.git"), What::Shut)]);
+    let mode = |path: &str| fs::metadata(scene.at(path)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode("z"), mode("z/.git"), mode("plain")), (0o500, 0o500, 0));
+}
+
+#[test]
 fn a_full_quarantine_starts_nothing_until_there_is_room() {
     let scene = Scene::empty();
     let batch = scene.store().join("quarantine/1");

@@ -1,0 +1,118 @@
+//! The directories in which sessions have the sockets that answer for a person, noted in Stockade's state directory.
+//!
+//! The environment of a session says where it has its own, and that of another need not say the same. So each is noted before
+//! there is a token in it, as a link in the state directory, and every start denies all that are noted.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::policy::path::display;
+
+/// The folder of the links.
+const FOLDER: &str = "approvals-elsewhere";
+/// The most directories that are noted.
+const MOST: usize = 256;
+
+/// Makes a directory for sockets, and has every start from now on deny it. Those that are gone are noted no longer.
+///
+/// # Errors
+/// It cannot be noted, and no token may be put there.
+pub fn note(state: &Path, directory: &Path) -> io::Result<()> {
+    let make = |path: &Path| DirBuilder::new().mode(0o700).recursive(true).create(path);
+    make(directory)?;
+    let real = fs::canonicalize(directory)?;
+    if fs::canonicalize(state).is_ok_and(|state| real.starts_with(state)) {
+        return Ok(());
+    }
+    let folder = state.join(FOLDER);
+    make(&folder)?;
+    let mut count = 0;
+    for entry in fs::read_dir(&folder)? {
+        let link = entry?.path();
+        let target = match fs::read_link(&link) {
+            Ok(target) => target,
+            // Another start has just dropped it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if target == real {
+            return Ok(());
+        }
+        if !is_gone(&target) {
+            count += 1;
+        } else if let Err(error) = fs::remove_file(&link)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+    }
+    if count >= MOST {
+        let folder = display(&folder);
+        let told = format!("{MOST} directories of sockets are noted in {folder}; remove those that nobody uses");
+        return Err(io::Error::other(told));
+    }
+    let is_taken = |made: &io::Result<()>| matches!(made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
+    let mut made = (0..2 * MOST).map(|number| symlink(&real, folder.join(number.to_string())));
+    made.find(|made| !is_taken(made))
+        .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
+}
+
+/// Those that are noted and there.
+pub(super) fn noted(state: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(state.join(FOLDER)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        match fs::read_link(entry?.path()) {
+            Ok(target) if is_gone(&target) => {}
+            Ok(target) => all.push(target),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
+/// Whether it is certain that nothing is there.
+fn is_gone(directory: &Path) -> bool {
+    let found = fs::symlink_metadata(directory);
+    found.is_err_and(|error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_noted_once_and_only_as_long_as_it_is_there() {
+        let scene = tempfile::tempdir().unwrap();
+        let base = scene.path().canonicalize().unwrap();
+        let (state, one, two) = (base.join("state"), base.join("run/one"), base.join("run/two"));
+        assert_eq!(noted(&state).unwrap(), Vec::<PathBuf>::new());
+        note(&state, &one).unwrap();
+        note(&state, &one).unwrap();
+        assert_eq!(noted(&state).unwrap(), [one.clone()]);
+        fs::remove_dir(&one).unwrap();
+        note(&state, &two).unwrap();
+        assert_eq!(noted(&state).unwrap(), [two]);
+        // What lies in the state directory is denied anyhow.
+        note(&state, &state.join("approvals")).unwrap();
+        assert_eq!(noted(&state).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn no_more_are_noted_than_every_start_can_deny() {
+        let scene = tempfile::tempdir().unwrap();
+        let state = scene.path().join("state");
+        for number in 0..MOST {
+            note(&state, &scene.path().join(format!("run/{number}"))).unwrap();
+        }
+        assert!(note(&state, &scene.path().join("run/more")).is_err());
+        assert_eq!(noted(&state).unwrap().len(), MOST);
+    }
+}

@@ -1,0 +1,86 @@
+//! Directories that let their owner not in, with protected names in them.
+//!
+//! No mount can cover what lies in one. A command that shuts one would keep the next from starting, so it is opened again when the
+//! command is over. One that a person shut is left to them: the start names it.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::geteuid;
+
+use super::at::{self, Identity};
+use super::restore::set_mode;
+use super::sight::Sight;
+use super::stamp::Stamp;
+use super::work::Work;
+use super::{Named, ProtectError, What};
+
+/// What the owner needs to list a directory and to get to what is in it.
+const TO_LIST: u32 = 0o500;
+/// All that he may have.
+const ALL: u32 = 0o700;
+
+impl Work<'_> {
+    /// Lets the owner into the directories with protected names that commands have shut: as far as he was let in before, and
+    /// where they are new so far that he can list them.
+    pub(super) fn let_in(&mut self, sight: &Sight, earlier: Option<&Sight>) {
+        let record = self.record;
+        let before = record.holders.iter();
+        let before: HashMap<(u16, &[u8]), Option<u32>> = before
+            .map(|holder| ((holder.root, holder.path.as_slice()), holder.mode))
+            .collect();
+        let mut seen: HashMap<(Identity, Stamp), u32> = HashMap::new();
+        let mut wanted = Vec::new();
+        for (directory, index) in sight.ways() {
+            match directory.stamp {
+                Some(stamp) => {
+                    seen.insert((directory.identity, stamp), index);
+                }
+                None => wanted.push(index),
+            }
+        }
+        // A change of its mode would have shown in its stamp.
+        for directory in earlier.into_iter().flat_map(|earlier| &earlier.directories) {
+            if let Some(stamp) = directory.stamp {
+                seen.remove(&(directory.identity, stamp));
+            }
+        }
+        wanted.extend(seen.into_values());
+        // Outer ones first: nobody gets through one that is shut.
+        wanted.sort_unstable();
+        for index in wanted {
+            let (number, path) = (sight.directories[index as usize].root, sight.path(index));
+            let root = self.root(number);
+            let Ok(found) = at::stat(&root.fd, &path) else { continue };
+            let now = at::permissions(&found);
+            let wanted = match before.get(&(number, path.as_slice())) {
+                Some(mode) => now | (mode.unwrap_or(0) & ALL),
+                None => now | TO_LIST,
+            };
+            if at::kind(&found) != libc::S_IFDIR || found.st_uid != geteuid().as_raw() || wanted == now {
+                continue;
+            }
+            match set_mode(root, &path, wanted) {
+                Ok(()) => self.report(number, &path, What::Shut, None, Named::default()),
+                Err(error) => self.settled.errors.push(error),
+            }
+        }
+    }
+}
+
+/// Whether the way to this path is shut to us: the directory that is.
+pub(crate) fn shut(path: &Path) -> Option<ProtectError> {
+    let is_shut = |place: &Path| {
+        place
+            .symlink_metadata()
+            .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    if !is_shut(path) {
+        return None;
+    }
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let first = above.into_iter().find(|place| is_shut(&place.join(".")));
+    Some(ProtectError::Shut(first.map_or_else(|| path.to_owned(), PathBuf::from)))
+}
