@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 
 use super::at::{self, Identity};
+use super::place::Place;
 use super::restore::set_mode;
-use super::sight::Sight;
+use super::sight::{Directory, Sight};
 use super::stamp::Stamp;
+use super::state::State;
 use super::work::Work;
 use super::{Named, ProtectError, What};
 
@@ -32,7 +34,11 @@ impl Work<'_> {
             .collect();
         let mut seen: HashMap<(Identity, Stamp), u32> = HashMap::new();
         let mut wanted = Vec::new();
-        for (directory, index) in sight.ways() {
+        let is_protected = |(directory, _): &(&Directory, u32)| {
+            directory.depth > 0 && matches!(directory.context.place, Place::Whole(_))
+        };
+        let protected = sight.directories.iter().zip(0_u32..).filter(is_protected);
+        for (directory, index) in sight.ways().chain(protected) {
             match directory.stamp {
                 Some(stamp) => {
                     seen.insert((directory.identity, stamp), index);
@@ -49,15 +55,17 @@ impl Work<'_> {
         wanted.extend(seen.into_values());
         // Outer ones first: nobody gets through one that is shut.
         wanted.sort_unstable();
+        wanted.dedup();
         for index in wanted {
             let (number, path) = (sight.directories[index as usize].root, sight.path(index));
             let root = self.root(number);
             let Ok(found) = at::stat(&root.fd, &path) else { continue };
             let now = at::permissions(&found);
-            let wanted = match before.get(&(number, path.as_slice())) {
-                Some(mode) => now | (mode.unwrap_or(0) & ALL),
-                None => now | TO_LIST,
+            let had = match self.kept(number, &path).map(|kept| &kept.state) {
+                Some(State::Directory { mode }) => Some(*mode),
+                Some(_) | None => before.get(&(number, path.as_slice())).map(|mode| mode.unwrap_or(0)),
             };
+            let wanted = had.map_or(now | TO_LIST, |had| now | (had & ALL));
             if at::kind(&found) != libc::S_IFDIR || found.st_uid != geteuid().as_raw() || wanted == now {
                 continue;
             }
@@ -69,7 +77,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether the way to this path is shut to us: the directory that is.
+/// The directory that is shut to us: on the way to this path, or there.
 pub(crate) fn shut(path: &Path) -> Option<ProtectError> {
     let is_shut = |place: &Path| {
         place
@@ -77,7 +85,10 @@ pub(crate) fn shut(path: &Path) -> Option<ProtectError> {
             .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
     if !is_shut(path) {
-        return None;
+        let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        let listed = || std::fs::read_dir(path);
+        let cannot_be_listed = || listed().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        return (is_directory && cannot_be_listed()).then(|| ProtectError::Shut(path.to_owned()));
     }
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
