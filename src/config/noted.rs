@@ -54,8 +54,9 @@ pub fn note(state: &Path, directory: &Path) -> io::Result<()> {
         return Err(io::Error::other(told));
     }
     let is_taken = |made: &io::Result<()>| matches!(made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
-    let mut made = (0..2 * MOST).map(|number| symlink(&real, folder.join(number.to_string())));
-    made.find(|made| !is_taken(made))
+    let mut linked = (0..2 * MOST).map(|number| symlink(&real, folder.join(number.to_string())));
+    linked
+        .find(|made| !is_taken(made))
         .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
 }
 
