@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(noted(&state).unwrap(), Vec::<PathBuf>::new());
         note(&state, &one).unwrap();
         note(&state, &one).unwrap();
-        assert_eq!(noted(&state).unwrap(), [one.clone()]);
+        assert_eq!(noted(&state).unwrap(), std::slice::from_ref(&one));
         fs::remove_dir(&one).unwrap();
         note(&state, &two).unwrap();
         assert_eq!(noted(&state).unwrap(), [two]);

@@ -173,7 +173,7 @@ impl ProtectedNames {
         if let Some(left) = self.unrecovered.iter().find(|left| left.lies_in(&guard)) {
             let why = left.explain(&store.join("journal"));
             return match guard.release() {
-                Ok(()) => Err(why),
+                Ok(_) => Err(why),
                 Err(error) => Err(format!("{why}; {error}")),
             };
         }

@@ -42,8 +42,14 @@ pub(super) fn search(
     let mut last = None;
     for _ in 0..ROUNDS {
         let mut targets = targets::of(&seen.roots, &seen.patterns, &seen.sight, person)?;
+        passed.append(&mut targets.ways.clone());
         links::follow(&seen.roots, &seen.patterns, &seen.sight, &mut passed, &mut targets)?;
-        let Targets { run_at_once, others } = targets;
+        let Targets {
+            mut run_at_once,
+            others,
+            mut ways,
+        } = targets;
+        run_at_once.append(&mut ways);
         let mut more: Vec<PathBuf> = run_at_once.union(&others).cloned().collect();
         more.retain(|path| !extra.contains(path));
         last = more.first().cloned();

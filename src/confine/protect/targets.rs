@@ -73,6 +73,8 @@ pub(super) struct Targets {
     pub(super) run_at_once: BTreeSet<PathBuf>,
     /// The others.
     pub(super) others: BTreeSet<PathBuf>,
+    /// Links on the way to what git runs or obeys, which lead nowhere by themselves.
+    pub(super) ways: BTreeSet<PathBuf>,
 }
 
 /// What git is led to, and what other tools are by their own files. One that a root lies in stands for all of that root.
@@ -92,8 +94,9 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             .iter()
             .any(|root| root.path.starts_with(path) && root.path != path)
     };
+    let mut on_the_way = BTreeSet::new();
     for path in everywhere.hooks.iter().filter(|path| path.is_absolute()) {
-        let all = ways_of_git(roots, Path::new("/"), path)?;
+        let all = ways_of_git(roots, Path::new("/"), path, &mut on_the_way)?;
         hooks.extend(all.into_iter().filter(|path| !holds_a_root(path)));
     }
     let mut repositories = in_sight(roots, sight)?;
@@ -109,15 +112,16 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             reader.follow(&config, MAX_NESTED, &mut leads)?;
         }
         let mut scripts = BTreeSet::new();
-        for git in directories.iter().filter(|git| inside(roots, git).is_none()) {
-            around_hooks(roots, git, &mut hooks, &mut scripts)?;
+        let is_outside = |git: &&PathBuf| !roots.iter().any(|root| git.starts_with(&root.path));
+        for git in directories.iter().filter(is_outside) {
+            around_hooks(roots, git, &mut hooks, &mut scripts, &mut on_the_way)?;
         }
         single.append(&mut scripts);
         for place in places.iter().chain(&leads.worktrees) {
             let values = leads.hooks.iter().chain(&everywhere.hooks);
             let mut all = BTreeSet::new();
             for value in values {
-                all.append(&mut ways_of_git(roots, place, value)?);
+                all.append(&mut ways_of_git(roots, place, value, &mut on_the_way)?);
             }
             for target in all {
                 if place.starts_with(&target) || directories.iter().any(|git| git.starts_with(&target)) {
@@ -140,9 +144,10 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
     // a branch has it so.
     let mut found = BTreeSet::new();
     for file in &files {
-        found.append(&mut ways_of_git(roots, Path::new("/"), file)?);
+        found.append(&mut ways_of_git(roots, Path::new("/"), file, &mut on_the_way)?);
     }
-    found.append(&mut ways_to_directories(roots, sight)?);
+    on_the_way.append(&mut ways_to_directories(roots, sight)?);
+    on_the_way.retain(|path| inside(roots, path).is_some() && !found.contains(path));
     found.retain(|path| inside(roots, path).is_some());
     found.extend(
         hooks
@@ -160,6 +165,7 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
     Ok(Targets {
         run_at_once: found,
         others,
+        ways: on_the_way,
     })
 }
 
@@ -168,16 +174,21 @@ fn ways(path: &Path) -> BTreeSet<PathBuf> {
     [Some(plain(path)), leads_to(path)].into_iter().flatten().collect()
 }
 
-/// The same with every link on the way in a root, for what leads git.
-fn ways_of_git(roots: &[Root], base: &Path, path: &Path) -> Result<BTreeSet<PathBuf>, ProtectError> {
+/// The same for what leads git, and every link on the way.
+fn ways_of_git(
+    roots: &[Root],
+    base: &Path,
+    path: &Path,
+    on_the_way: &mut BTreeSet<PathBuf>,
+) -> Result<BTreeSet<PathBuf>, ProtectError> {
     let written = base.join(path);
     let way = trail(base, path);
     // What was joined before says nothing of where its `..` are written.
     if base.parent().is_some() {
         is_firm(roots, &written, &way)?;
     }
-    let links = way.links.into_iter().filter(|link| inside(roots, link).is_some());
-    Ok(links.chain([plain(&written)]).chain(way.end).collect())
+    on_the_way.extend(way.links);
+    Ok([plain(&written)].into_iter().chain(way.end).collect())
 }
 
 /// Refuses a way that a command can lead elsewhere by a link in the place of a directory: to protect that would be to protect all that
@@ -196,15 +207,16 @@ fn around_hooks(
     git: &Path,
     hooks: &mut BTreeSet<PathBuf>,
     scripts: &mut BTreeSet<PathBuf>,
+    on_the_way: &mut BTreeSet<PathBuf>,
 ) -> Result<(), ProtectError> {
     let is_inside = |path: &PathBuf| inside(roots, path).is_some();
-    let all = ways_of_git(roots, git, Path::new("hooks"))?;
+    let all = ways_of_git(roots, git, Path::new("hooks"), on_the_way)?;
     hooks.extend(all.into_iter().filter(is_inside));
     let place = git.join("hooks");
     for name in HOOKS {
         if place.join(name).read_link().is_ok() {
             let Trail { links, end, .. } = trail(&place, Path::new(name));
-            hooks.extend(links.into_iter().filter(is_inside));
+            on_the_way.extend(links);
             scripts.extend(end.filter(is_inside));
         }
     }

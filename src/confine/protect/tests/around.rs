@@ -314,7 +314,6 @@ fn a_directory_of_hooks_that_is_not_there_yet_is_found_through_links() {
     for (value, links) in [
         ("lnk/h", &[("lnk", "tools")][..]),
         ("lnk", &[("lnk", "tools/h")]),
-        ("lnk/../h", &[("lnk", "tools/sub")]),
         ("one/h", &[("one", "two"), ("two", "tools")]),
     ] {
         for root in [".", "tools"] {
@@ -328,6 +327,30 @@ fn a_directory_of_hooks_that_is_not_there_yet_is_found_through_links() {
             });
             assert!(!scene.exists("tools/h/pre-commit"), "{value} below {root}: {found:?}");
             assert!(scene.exists("tools/other"), "{value} below {root}");
+        }
+    }
+}
+
+#[test]
+fn a_way_that_leaves_a_directory_in_a_root_again_is_refused() {
+    for (value, root, is_refused) in [
+        ("lnk/../h", ".", true),
+        ("lnk/../h", "tools", true),
+        ("lnk/../h", "other", false),
+        ("tools/../h", ".", true),
+        ("tools/../h", "tools", false),
+        ("../h", ".", false),
+    ] {
+        let scene = configured(&format!("[core]\n\thooksPath = {value}"));
+        symlink("tools/sub", scene.at("lnk")).unwrap();
+        fs::create_dir_all(scene.at("other")).unwrap();
+        let started = Guard::snapshot(&[scene.at(root)], &[], &scene.store());
+        match started {
+            Ok(guard) => {
+                assert!(!is_refused, "{value} below {root}");
+                assert!(guard.settle().errors.is_empty());
+            }
+            Err(error) => assert!(is_refused && error.to_string().contains("write it without"), "{error}"),
         }
     }
 }

@@ -141,7 +141,7 @@ fn what_a_command_shut_is_open_again_after_a_crash() {
     scene.git_in("z", &["init", "-q"]);
     fs::create_dir(scene.at("plain")).unwrap();
     for shut in ["z/.git", "z", "plain"] {
-        fs::set_permissions(scene.at(shut), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(scene.at(shut), fs::Permissions::from_mode(0o0)).unwrap();
     }
     let found = recovered(&scene);
     let found: Vec<_> = found.iter().map(|one| (one.path.clone(), one.what)).collect();
