@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "a test file")]
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ mod tests {
     }
 
     /// The outcome of a command, and what of this world it says was restored.
-    fn outcome(world: &Fixture, line: &str) -> (Value, Vec<Value>) {
+    pub(crate) fn outcome(world: &Fixture, line: &str) -> (Value, Vec<Value>) {
         let run = world.stockade(&["run", "--json", "-c", line]).output();
         let outcome: Value = serde_json::from_str(&run.out()).unwrap_or_else(|_| panic!("{} {}", run.out(), run.err()));
         assert_eq!(outcome["unsettled"], Value::Null, "{outcome:#}");

@@ -10,6 +10,7 @@ mod tests {
     use serde_json::Value;
 
     use crate::common::{Fixture, as_root_and_as_user, eventually, in_all_namespaces};
+    use crate::covered::tests::outcome;
 
     as_root_and_as_user! {
         in_landlock_what_takes_the_place_of_a_link_is_undone_at_the_end ["git"];
@@ -122,16 +123,6 @@ mod tests {
             ),
         );
         world.workspace()
-    }
-
-    /// The outcome of a command, and what of this world it says was restored.
-    fn outcome(world: &Fixture, line: &str) -> (Value, Vec<Value>) {
-        let run = world.stockade(&["run", "--json", "-c", line]).output();
-        let outcome: Value = serde_json::from_str(&run.out()).unwrap_or_else(|_| panic!("{} {}", run.out(), run.err()));
-        assert_eq!(outcome["unsettled"], Value::Null, "{outcome:#}");
-        let restored = outcome["restored"].as_array().cloned().unwrap_or_default();
-        let mine = |one: &Value| Path::new(one["path"].as_str().unwrap()).starts_with(world.base());
-        (outcome, restored.into_iter().filter(mine).collect())
     }
 
     /// What there is of the links and of what they lead to.

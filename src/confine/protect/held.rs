@@ -11,11 +11,10 @@ use super::at::is_within;
 use super::covers::Covers;
 use super::leads::{Trail, trail};
 use super::place::Role;
-use super::roots::Root;
+use super::roots::{Root, number};
 use super::shown;
 use super::snapshot::Guard;
 use super::state::{Seen, State, glance};
-use super::targets::number;
 use super::watch::{Changed, Place, changed};
 
 /// Longest script that git is expected to check out.

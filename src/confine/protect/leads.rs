@@ -85,6 +85,21 @@ fn steps<'a>(path: &'a Path, origin: &'a Rc<Path>) -> impl Iterator<Item = Step>
     })
 }
 
+/// The path without `.` and `..`.
+pub(super) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            Component::RootDir | Component::Normal(_) | Component::Prefix(_) => plain.push(component),
+        }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,9 +15,10 @@ use super::at::join;
 use super::leads::trail;
 use super::patterns::Patterns;
 use super::place::Role;
-use super::roots::Root;
+use super::roots::{Root, inside};
 use super::sight::Sight;
-use super::targets::{HOOKS, Targets, inside, is_firm};
+use super::targets::Targets;
+use super::ways::{HOOKS, is_firm};
 
 /// Adds what the protected links lead to. `passed` are links on the way of others, which are put back and lead nowhere by
 /// themselves.

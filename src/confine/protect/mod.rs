@@ -89,6 +89,7 @@ mod unchanged;
 mod vcs;
 mod walk;
 mod watch;
+mod ways;
 mod work;
 mod worktrees;
 

@@ -21,8 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::at::{self, Identity, split};
 use super::journal::folder;
 use super::restore::make_way;
-use super::roots::Root;
-use super::targets::inside;
+use super::roots::{Root, inside};
 use super::work::Work;
 use super::{Named, ProtectError, What};
 

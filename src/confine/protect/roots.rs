@@ -110,3 +110,19 @@ pub(super) fn open_roots(
     }
     Ok(roots)
 }
+
+/// The root a path lies in, and its path there.
+pub(super) fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
+    roots.iter().find_map(|root| {
+        let below = path.strip_prefix(&root.path).ok()?;
+        (!below.as_os_str().is_empty()).then_some((root, below))
+    })
+}
+
+/// The number of that root, and the path there.
+pub(super) fn number<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
+    (0..).zip(roots).find_map(|(number, root)| {
+        let below = path.strip_prefix(&root.path).ok()?;
+        (!below.as_os_str().is_empty()).then_some((number, below))
+    })
+}

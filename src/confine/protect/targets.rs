@@ -11,52 +11,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
 use super::at::{insisting, join, split};
-use super::leads::{Trail, leads_to, trail};
+use super::leads::{leads_to, plain, trail};
 use super::names::is_dot_git;
 use super::patterns::Patterns;
 use super::repository::{self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository};
-use super::roots::Root;
+use super::roots::{Root, inside};
 use super::settings::{Setting, settings};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
+use super::ways::{HOOKS, around_hooks, is_firm, ways_of_git, ways_to_directories};
 use super::{ProtectError, named};
 
-/// What git runs of a directory of hooks.
-pub(super) const HOOKS: &[&str] = &[
-    "applypatch-msg",
-    "commit-msg",
-    "fsmonitor-watchman",
-    "post-applypatch",
-    "post-checkout",
-    "post-commit",
-    "post-index-change",
-    "post-merge",
-    "post-receive",
-    "post-rewrite",
-    "post-update",
-    "pre-applypatch",
-    "pre-auto-gc",
-    "pre-commit",
-    "pre-merge-commit",
-    "pre-push",
-    "pre-rebase",
-    "pre-receive",
-    "prepare-commit-msg",
-    "proc-receive",
-    "push-to-checkout",
-    "reference-transaction",
-    "sendemail-validate",
-    "update",
-    "p4-changelist",
-    "p4-post-changelist",
-    "p4-pre-submit",
-    "p4-prepare-changelist",
-];
 /// How many files are read because another names them.
 const MAX_INCLUDED: usize = 1_000;
 /// How many bytes are read of such files in all.
@@ -174,89 +144,6 @@ fn ways(path: &Path) -> BTreeSet<PathBuf> {
     [Some(plain(path)), leads_to(path)].into_iter().flatten().collect()
 }
 
-/// The same for what leads git, and every link on the way.
-fn ways_of_git(
-    roots: &[Root],
-    base: &Path,
-    path: &Path,
-    on_the_way: &mut BTreeSet<PathBuf>,
-) -> Result<BTreeSet<PathBuf>, ProtectError> {
-    let written = base.join(path);
-    let way = trail(base, path);
-    // What was joined before says nothing of where its `..` are written.
-    if base.parent().is_some() {
-        is_firm(roots, &written, &way)?;
-    }
-    on_the_way.extend(way.links);
-    Ok([plain(&written)].into_iter().chain(way.end).collect())
-}
-
-/// Refuses a way that a command can lead elsewhere by a link in the place of a directory: to protect that would be to protect all that
-/// is in it.
-pub(super) fn is_firm(roots: &[Root], written: &Path, way: &Trail) -> Result<(), ProtectError> {
-    let why = "leads git through a directory and `..` behind it, where commands may put a link; write it without";
-    match way.left.iter().find(|left| inside(roots, left).is_some()) {
-        Some(_) => Err(ProtectError::Unclear(written.to_owned(), why)),
-        None => Ok(()),
-    }
-}
-
-/// What the hooks of a git directory outside of the roots lead to: directories, and single scripts.
-fn around_hooks(
-    roots: &[Root],
-    git: &Path,
-    hooks: &mut BTreeSet<PathBuf>,
-    scripts: &mut BTreeSet<PathBuf>,
-    on_the_way: &mut BTreeSet<PathBuf>,
-) -> Result<(), ProtectError> {
-    let is_inside = |path: &PathBuf| inside(roots, path).is_some();
-    let all = ways_of_git(roots, git, Path::new("hooks"), on_the_way)?;
-    hooks.extend(all.into_iter().filter(is_inside));
-    let place = git.join("hooks");
-    for name in HOOKS {
-        if place.join(name).read_link().is_ok() {
-            let Trail { links, end, .. } = trail(&place, Path::new(name));
-            on_the_way.extend(links);
-            scripts.extend(end.filter(is_inside));
-        }
-    }
-    Ok(())
-}
-
-/// The links on the way from `.git` to a git directory, and from that to the one that it shares.
-fn ways_to_directories(roots: &[Root], sight: &Sight) -> Result<BTreeSet<PathBuf>, ProtectError> {
-    let mut found = BTreeSet::new();
-    let named = sight.git_links().chain(
-        sight
-            .git_directories()
-            .into_iter()
-            .map(|(root, git)| (root, join(&git, b"commondir"))),
-    );
-    for (number, place) in named {
-        let Some(root) = roots.get(usize::from(number)) else {
-            continue;
-        };
-        let entry = root.path.join(OsStr::from_bytes(&place));
-        let base = entry.parent().unwrap_or(&entry);
-        let seen = glance(&root.fd, &place, MAX_CONFIG);
-        let text = match &seen {
-            Seen::Present(State::File { content, .. }) => {
-                let text = content.strip_prefix(b"gitdir:").unwrap_or(content);
-                OsStr::from_bytes(text.trim_ascii())
-            }
-            Seen::Present(State::Symlink { .. }) => entry.file_name().unwrap_or_default(),
-            Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left)
-            | Seen::Absent
-            | Seen::Long { .. }
-            | Seen::Unreadable(_) => continue,
-        };
-        let way = trail(base, Path::new(text));
-        is_firm(roots, &entry, &way)?;
-        found.extend(way.links.into_iter().filter(|link| *link != entry));
-    }
-    Ok(found)
-}
-
 /// Where the hooks lie that those of husky in this directory, `_`, run.
 fn beside(hooks: &Path) -> Option<&Path> {
     let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
@@ -328,22 +215,6 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
         known.places.extend(linked.places);
     }
     Ok(found.into_values().collect())
-}
-
-/// The root a path lies in, and its path there.
-pub(super) fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
-    roots.iter().find_map(|root| {
-        let below = path.strip_prefix(&root.path).ok()?;
-        (!below.as_os_str().is_empty()).then_some((root, below))
-    })
-}
-
-/// The number of that root, and the path there.
-pub(super) fn number<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
-    (0..).zip(roots).find_map(|(number, root)| {
-        let below = path.strip_prefix(&root.path).ok()?;
-        (!below.as_os_str().is_empty()).then_some((number, below))
-    })
 }
 
 /// What configs lead git to; paths as they are written.
@@ -458,19 +329,4 @@ impl Reader<'_> {
             Seen::Unreadable(error) => Err(ProtectError::io("read", file, error)),
         }
     }
-}
-
-/// The path without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            Component::RootDir | Component::Normal(_) | Component::Prefix(_) => plain.push(component),
-        }
-    }
-    plain
 }

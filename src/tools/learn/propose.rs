@@ -115,6 +115,11 @@ pub fn outermost<T>(all: &mut Vec<T>, policy: &Policy, change: impl Fn(&T) -> &C
     for ((names, _, path), (scope, rights)) in given {
         let mut around = path.ancestors().skip(usize::from(!names));
         let more = around.find_map(|above| speakers.get(&above)).copied().flatten();
+        // A root in one that is executed is executed, as a change says nothing of that.
+        let rights = match more {
+            Some(more) if more.has(Right::Execute) => rights | Rights::EXECUTE,
+            Some(_) | None => rights,
+        };
         let is_new = names || new.values().any(|root| *root == path);
         if is_new && more.is_some_and(|more| more.contains(rights)) {
             dropped.insert((path.clone(), names));

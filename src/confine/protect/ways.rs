@@ -1,0 +1,132 @@
+//! The ways that lead git to hooks, settings and git directories.
+//!
+//! A link on such a way is put back like a protected name, and watched while a command runs. A way that enters a directory of a root
+//! and leaves it by `..` is refused.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::ProtectError;
+use super::at::join;
+use super::leads::{Trail, plain, trail};
+use super::repository::MAX_CONFIG;
+use super::roots::{Root, inside};
+use super::sight::Sight;
+use super::state::{Seen, State, glance};
+
+/// What git runs of a directory of hooks.
+pub(super) const HOOKS: &[&str] = &[
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+];
+
+/// A path as it is written and where it leads, and every link on the way.
+pub(super) fn ways_of_git(
+    roots: &[Root],
+    base: &Path,
+    path: &Path,
+    on_the_way: &mut BTreeSet<PathBuf>,
+) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let written = base.join(path);
+    let way = trail(base, path);
+    // What was joined before says nothing of where its `..` are written.
+    if base.parent().is_some() {
+        is_firm(roots, &written, &way)?;
+    }
+    on_the_way.extend(way.links);
+    Ok([plain(&written)].into_iter().chain(way.end).collect())
+}
+
+/// Refuses a way that a command can lead elsewhere by a link in the place of a directory: to protect that would be to protect all that
+/// is in it.
+pub(super) fn is_firm(roots: &[Root], written: &Path, way: &Trail) -> Result<(), ProtectError> {
+    let why = "leads git through a directory and `..` behind it, where commands may put a link; write it without";
+    match way.left.iter().find(|left| inside(roots, left).is_some()) {
+        Some(_) => Err(ProtectError::Unclear(written.to_owned(), why)),
+        None => Ok(()),
+    }
+}
+
+/// What the hooks of a git directory outside of the roots lead to: directories, and single scripts.
+pub(super) fn around_hooks(
+    roots: &[Root],
+    git: &Path,
+    hooks: &mut BTreeSet<PathBuf>,
+    scripts: &mut BTreeSet<PathBuf>,
+    on_the_way: &mut BTreeSet<PathBuf>,
+) -> Result<(), ProtectError> {
+    let is_inside = |path: &PathBuf| inside(roots, path).is_some();
+    let all = ways_of_git(roots, git, Path::new("hooks"), on_the_way)?;
+    hooks.extend(all.into_iter().filter(is_inside));
+    let place = git.join("hooks");
+    for name in HOOKS {
+        if place.join(name).read_link().is_ok() {
+            let Trail { links, end, .. } = trail(&place, Path::new(name));
+            on_the_way.extend(links);
+            scripts.extend(end.filter(is_inside));
+        }
+    }
+    Ok(())
+}
+
+/// The links on the way from `.git` to a git directory, and from that to the one that it shares.
+pub(super) fn ways_to_directories(roots: &[Root], sight: &Sight) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let mut found = BTreeSet::new();
+    let named = sight.git_links().chain(
+        sight
+            .git_directories()
+            .into_iter()
+            .map(|(root, git)| (root, join(&git, b"commondir"))),
+    );
+    for (number, place) in named {
+        let Some(root) = roots.get(usize::from(number)) else {
+            continue;
+        };
+        let entry = root.path.join(OsStr::from_bytes(&place));
+        let base = entry.parent().unwrap_or(&entry);
+        let seen = glance(&root.fd, &place, MAX_CONFIG);
+        let text = match &seen {
+            Seen::Present(State::File { content, .. }) => {
+                let text = content.strip_prefix(b"gitdir:").unwrap_or(content);
+                OsStr::from_bytes(text.trim_ascii())
+            }
+            Seen::Present(State::Symlink { .. }) => entry.file_name().unwrap_or_default(),
+            Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left)
+            | Seen::Absent
+            | Seen::Long { .. }
+            | Seen::Unreadable(_) => continue,
+        };
+        let way = trail(base, Path::new(text));
+        is_firm(roots, &entry, &way)?;
+        found.extend(way.links.into_iter().filter(|link| *link != entry));
+    }
+    Ok(found)
+}
