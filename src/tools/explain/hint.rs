@@ -10,7 +10,7 @@ const HOW: &str = "if the sandbox may have denied it something: `--explain`, or 
                    says what, by which line, and what would permit it";
 
 /// What is said where something could not be removed or renamed.
-const BUSY: &str = "`config` and `hooks` of a repository that was there before the session, `.envrc`, and denied names are covered by \
+const BUSY: &str = "`config` and `hooks` of a repository that was there before the session, and denied names are covered by \
                     mounts, and a command cannot remove or move them; do that outside the sandbox";
 
 /// How the same say EBUSY.
