@@ -66,6 +66,7 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
     };
     let mut on_the_way = BTreeSet::new();
     for path in everywhere.hooks.iter().filter(|path| path.is_absolute()) {
+        is_firm(roots, path, &trail(Path::new("/"), path))?;
         let all = ways_of_git(roots, Path::new("/"), path, &mut on_the_way)?;
         hooks.extend(all.into_iter().filter(|path| !holds_a_root(path)));
     }
@@ -79,6 +80,10 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
         let Repository { places, directories } = known;
         let mut leads = Leads::default();
         for config in known.configs() {
+            let (base, name) = (config.parent(), config.file_name());
+            if let (Some(base), Some(name)) = (base, name) {
+                is_firm(roots, &config, &trail(base, Path::new(name)))?;
+            }
             reader.follow(&config, MAX_NESTED, &mut leads)?;
         }
         let mut scripts = BTreeSet::new();
@@ -246,6 +251,7 @@ impl Reader<'_> {
     fn everywhere(&self) -> Result<Leads, ProtectError> {
         let mut leads = Leads::default();
         for config in self.person.configs() {
+            is_firm(self.roots, config, &trail(Path::new("/"), config))?;
             // It may lie in a root itself.
             leads.files.insert(config.to_owned());
             self.follow(config, MAX_NESTED, &mut leads)?;
@@ -284,7 +290,12 @@ impl Reader<'_> {
         };
         for Setting { section, key, value } in settings(&content) {
             match (section.as_slice(), key.as_slice()) {
-                (b"core", b"worktree") => leads.worktrees.extend(ways(&here.join(OsStr::from_bytes(&value)))),
+                (b"core", b"worktree") => {
+                    let value = Path::new(OsStr::from_bytes(&value));
+                    let target = here.join(value);
+                    is_firm(self.roots, &target, &trail(here, value))?;
+                    leads.worktrees.extend(ways(&target));
+                }
                 (b"core", b"hookspath") => leads.hooks.extend(expand(&value)?),
                 (b"safe", b"directory") => leads.trusted = Trusted::Others,
                 (b"include" | b"includeif", b"path") => {

@@ -89,7 +89,9 @@ pub(super) fn around_hooks(
     let place = git.join("hooks");
     for name in HOOKS {
         if place.join(name).read_link().is_ok() {
-            let Trail { links, end, .. } = trail(&place, Path::new(name));
+            let way = trail(&place, Path::new(name));
+            is_firm(roots, &place.join(name), &way)?;
+            let Trail { links, end, .. } = way;
             on_the_way.extend(links);
             scripts.extend(end.filter(is_inside));
         }

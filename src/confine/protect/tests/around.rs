@@ -356,6 +356,36 @@ fn a_way_that_leaves_a_directory_in_a_root_again_is_refused() {
 }
 
 #[test]
+fn so_is_one_that_a_persons_settings_or_a_hook_around_the_root_takes() {
+    let is_refused = |scene: &Scene, person: &Person| match start(scene, &["tools"], person) {
+        Ok(guard) => {
+            assert!(guard.settle().errors.is_empty());
+            false
+        }
+        Err(error) => error.to_string().contains("write it without"),
+    };
+    let detour = "tools/sub/../h";
+    let scene = configured("");
+    assert!(!is_refused(&scene, &person(&scene)));
+    scene.write(
+        "home/.gitconfig",
+        format!("[core]\n\thooksPath = {}\n", scene.at(detour).display()),
+    );
+    assert!(is_refused(&scene, &person(&scene)));
+    let scene = configured("");
+    fs::create_dir_all(scene.at("home")).unwrap();
+    symlink(scene.at(detour), scene.at("home/.gitconfig")).unwrap();
+    assert!(is_refused(&scene, &person(&scene)));
+    let scene = configured("");
+    symlink(scene.at(detour), scene.at(".git/hooks/pre-commit")).unwrap();
+    assert!(is_refused(&scene, &none()));
+    let scene = configured("");
+    fs::rename(scene.at(".git/config"), scene.at("tools/h")).unwrap();
+    symlink(scene.at(detour), scene.at(".git/config")).unwrap();
+    assert!(is_refused(&scene, &none()));
+}
+
+#[test]
 fn an_included_file_that_is_not_there_yet_is_found_through_links() {
     let scene = configured("[include]\n\tpath = ../cfg/team.gitconfig");
     symlink("tools", scene.at("cfg")).unwrap();
