@@ -309,7 +309,7 @@ cat "$2/answers" "$2/said"
     }
 
     /// Runs the host's git beside the command; whether that ran anything of it.
-    fn hosts_git_beside(world: &Fixture, line: &str, trace: &Path) -> bool {
+    pub(crate) fn hosts_git_beside(world: &Fixture, line: &str, trace: &Path) -> bool {
         let run = world.stockade(&["run", "--json", "-c", line]).spawn();
         let (begun, stop) = (world.workspace().join("begun"), world.workspace().join("stop"));
         eventually("the command runs", || begun.exists());

@@ -9,8 +9,8 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::common::{Fixture, as_root_and_as_user, eventually, in_all_namespaces};
-    use crate::covered::tests::outcome;
+    use crate::common::{Fixture, as_root_and_as_user, in_all_namespaces};
+    use crate::covered::tests::{hosts_git_beside, outcome};
 
     as_root_and_as_user! {
         in_landlock_what_takes_the_place_of_a_link_is_undone_at_the_end ["git"];
@@ -317,17 +317,7 @@ mod tests {
             "touch begun; while [ ! -e stop ]; do git config core.fsmonitor {evil}; cp settings c; \
              printf '[core]\\n\\tfsmonitor = {evil}\\n' >> c; cat c > settings; mv -f c settings; done 2>/dev/null; true"
         );
-        let run = world.stockade(&["run", "--json", "-c", &line]).spawn();
-        let (begun, stop) = (world.workspace().join("begun"), world.workspace().join("stop"));
-        eventually("the command runs", || begun.exists());
-        for round in 0..25 {
-            world.write("file", format!("{round}"));
-            // A config that is cut short while git has it mapped ends git by SIGBUS.
-            let _said = git(world, "git status -s; git add file; git diff --stat HEAD; true");
-        }
-        world.write(stop, "");
-        let _ended = run.wait();
-        let ran = trace.exists();
+        let ran = hosts_git_beside(world, &line, &trace);
         let _after = git(world, "git status -s; git add -A");
         let settings = git(world, "git config --local --list");
         assert!(!settings.contains("evil"), "{settings}");
