@@ -72,15 +72,15 @@ def binary(pytestconfig: pytest.Config) -> Path:
     return path
 
 
+def alone() -> bool:
+    reap()
+    return not children()
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     before = sessions()
     yield
-
-    def alone() -> bool:
-        reap()
-        return not children()
-
     clean = wait_until(alone)
     left = children()
     for pid in left:
@@ -94,4 +94,6 @@ def nothing_is_left() -> Iterator[None]:
 def world(binary: Path, nothing_is_left: None) -> Iterator[World]:
     it = World(binary)
     yield it
+    # A client that ends may still be removing its own files. What never ends, `nothing_is_left` tells of.
+    wait_until(alone)
     it.check_and_remove()

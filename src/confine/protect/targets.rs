@@ -24,7 +24,7 @@ use super::roots::{Root, inside};
 use super::settings::{Setting, settings};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
-use super::ways::{HOOKS, around_hooks, is_firm, ways_of_git, ways_to_directories};
+use super::ways::{HOOKS, is_firm, scripts_of, way_from, ways_of_git, ways_to_directories};
 use super::{ProtectError, named};
 
 /// How many files are read because another names them.
@@ -64,6 +64,7 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             .iter()
             .any(|root| root.path.starts_with(path) && root.path != path)
     };
+    let is_outside = |path: &&PathBuf| !roots.iter().any(|root| path.starts_with(&root.path));
     let mut on_the_way = BTreeSet::new();
     for path in everywhere.hooks.iter().filter(|path| path.is_absolute()) {
         is_firm(roots, path, &trail(Path::new("/"), path))?;
@@ -71,10 +72,13 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
         hooks.extend(all.into_iter().filter(|path| !holds_a_root(path)));
     }
     let mut repositories = in_sight(roots, sight)?;
-    // Scripts in a root that hooks outside are links to.
-    let mut single = BTreeSet::new();
     for root in roots {
-        repositories.extend(around(&root.path, everywhere.trusted)?);
+        for one in around(&root.path, everywhere.trusted)? {
+            for place in &one.places {
+                on_the_way.extend(way_from(roots, &place.join(".git"))?);
+            }
+            repositories.push(one);
+        }
     }
     for known in &repositories {
         let Repository { places, directories } = known;
@@ -86,12 +90,10 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             }
             reader.follow(&config, MAX_NESTED, &mut leads)?;
         }
-        let mut scripts = BTreeSet::new();
-        let is_outside = |git: &&PathBuf| !roots.iter().any(|root| git.starts_with(&root.path));
         for git in directories.iter().filter(is_outside) {
-            around_hooks(roots, git, &mut hooks, &mut scripts, &mut on_the_way)?;
+            hooks.append(&mut ways_of_git(roots, git, Path::new("hooks"), &mut on_the_way)?);
+            on_the_way.extend(way_from(roots, &git.join("commondir"))?);
         }
-        single.append(&mut scripts);
         for place in places.iter().chain(&leads.worktrees) {
             let values = leads.hooks.iter().chain(&everywhere.hooks);
             let mut all = BTreeSet::new();
@@ -115,6 +117,10 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             return Err(ProtectError::TooMany);
         }
     }
+    let mut scripts = BTreeSet::new();
+    for directory in hooks.iter().filter(is_outside) {
+        scripts.append(&mut scripts_of(roots, directory, &mut on_the_way)?);
+    }
     // Also what the names alone protect: of that git runs nothing while a command is running, and nothing of it stays because
     // a branch has it so.
     let mut found = BTreeSet::new();
@@ -132,7 +138,7 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
     let is_open = |root: &Root, below: &Path| !patterns.covers(root.context, below.as_os_str().as_bytes());
     let named = named::of(roots, sight, |file| reader.content(file))?;
     let mut others: BTreeSet<PathBuf> = named.iter().flat_map(|path| ways(path)).collect();
-    others.append(&mut single);
+    others.append(&mut scripts);
     others.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
     if found.len() + others.len() > MAX_TARGETS {
         return Err(ProtectError::TooMany);

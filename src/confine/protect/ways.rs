@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::ProtectError;
 use super::at::join;
 use super::leads::{Trail, plain, trail};
-use super::repository::MAX_CONFIG;
+use super::repository::{self, MAX_CONFIG};
 use super::roots::{Root, inside};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
@@ -75,28 +75,46 @@ pub(super) fn is_firm(roots: &[Root], written: &Path, way: &Trail) -> Result<(),
     }
 }
 
-/// What the hooks of a git directory outside of the roots lead to: directories, and single scripts.
-pub(super) fn around_hooks(
+/// The single scripts in a root that hooks in a directory outside of the roots are links to.
+pub(super) fn scripts_of(
     roots: &[Root],
-    git: &Path,
-    hooks: &mut BTreeSet<PathBuf>,
-    scripts: &mut BTreeSet<PathBuf>,
+    hooks: &Path,
     on_the_way: &mut BTreeSet<PathBuf>,
-) -> Result<(), ProtectError> {
-    let is_inside = |path: &PathBuf| inside(roots, path).is_some();
-    let all = ways_of_git(roots, git, Path::new("hooks"), on_the_way)?;
-    hooks.extend(all.into_iter().filter(is_inside));
-    let place = git.join("hooks");
+) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let mut scripts = BTreeSet::new();
     for name in HOOKS {
-        if place.join(name).read_link().is_ok() {
-            let way = trail(&place, Path::new(name));
-            is_firm(roots, &place.join(name), &way)?;
+        if hooks.join(name).read_link().is_ok() {
+            let way = trail(hooks, Path::new(name));
+            is_firm(roots, &hooks.join(name), &way)?;
             let Trail { links, end, .. } = way;
             on_the_way.extend(links);
-            scripts.extend(end.filter(is_inside));
+            scripts.extend(end.filter(|end| inside(roots, end).is_some()));
         }
     }
-    Ok(())
+    Ok(scripts)
+}
+
+/// The links on the way that a `.git` or a `commondir` outside of the roots leads.
+pub(super) fn way_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
+    let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let mut ways = vec![trail(base, Path::new(name))];
+    if let Some(text) = repository::read(entry)? {
+        ways.push(trail(base, written(&text)));
+    }
+    let mut found = Vec::new();
+    for way in ways {
+        is_firm(roots, entry, &way)?;
+        found.extend(way.links);
+    }
+    Ok(found)
+}
+
+/// The path that a `.git` file or a `commondir` names.
+fn written(text: &[u8]) -> &Path {
+    let text = text.strip_prefix(b"gitdir:").unwrap_or(text);
+    Path::new(OsStr::from_bytes(text.trim_ascii()))
 }
 
 /// The links on the way from `.git` to a git directory, and from that to the one that it shares.
@@ -116,17 +134,14 @@ pub(super) fn ways_to_directories(roots: &[Root], sight: &Sight) -> Result<BTree
         let base = entry.parent().unwrap_or(&entry);
         let seen = glance(&root.fd, &place, MAX_CONFIG);
         let text = match &seen {
-            Seen::Present(State::File { content, .. }) => {
-                let text = content.strip_prefix(b"gitdir:").unwrap_or(content);
-                OsStr::from_bytes(text.trim_ascii())
-            }
-            Seen::Present(State::Symlink { .. }) => entry.file_name().unwrap_or_default(),
+            Seen::Present(State::File { content, .. }) => written(content),
+            Seen::Present(State::Symlink { .. }) => Path::new(entry.file_name().unwrap_or_default()),
             Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left)
             | Seen::Absent
             | Seen::Long { .. }
             | Seen::Unreadable(_) => continue,
         };
-        let way = trail(base, Path::new(text));
+        let way = trail(base, text);
         is_firm(roots, &entry, &way)?;
         found.extend(way.links.into_iter().filter(|link| *link != entry));
     }

@@ -228,6 +228,29 @@ fn a_persons_own_settings_lead_git_into_a_root() {
 }
 
 #[test]
+fn hooks_of_a_person_that_are_links_into_a_root_lead_to_scripts_that_stay() {
+    let scene = Scene::empty();
+    let person = person(&scene);
+    scene.write("home/.gitconfig", "[core]\n\thooksPath = ~/.githooks\n");
+    scene.write("home/.githooks/commit-msg", "mine");
+    scene.write("dots/h/real/pre-commit", "mine");
+    symlink("real", scene.at("dots/h/way")).unwrap();
+    symlink("../../dots/h/way/pre-commit", scene.at("home/.githooks/pre-commit")).unwrap();
+    symlink("../../dots/new", scene.at("home/.githooks/pre-push")).unwrap();
+    symlink("../../dots/h/helper", scene.at("home/.githooks/helper")).unwrap();
+    let found = report(&scene, &["dots"], &person, |s| {
+        fs::remove_file(s.at("dots/h/way")).unwrap();
+        s.write("dots/h/way/pre-commit", "evil");
+        s.write("dots/h/real/pre-commit", "evil");
+        s.write("dots/new", "evil");
+        s.write("dots/h/helper", "work");
+    });
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(scene.read("dots/h/way/pre-commit"), "mine");
+    assert!(!scene.exists("dots/new") && scene.exists("dots/h/helper"));
+}
+
+#[test]
 fn settings_behind_links_are_those_that_git_reads() {
     let scene = Scene::empty();
     let person = person(&scene);
