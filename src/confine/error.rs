@@ -32,7 +32,7 @@ pub enum ConfineError {
     #[error("failed to start the confined stage: {0}")]
     Spawn(#[source] io::Error),
     /// A step of the stage, the worker or the command failed; nothing was run.
-    #[error("failed to confine: {0}")]
+    #[error("{}{}", if .0.step == Step::Killed { "" } else { "failed to confine: " }, .0)]
     Step(#[from] StartFailure),
     /// A self-test found the confinement not to hold.
     #[error("the self-test found that {0}; nothing was run")]

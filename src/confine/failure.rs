@@ -46,6 +46,8 @@ pub enum Step {
     Protect,
     /// Covering protected names; no command had started.
     Covers,
+    /// None: what a command did got it killed, and its session.
+    Killed,
     /// Entering the working directory.
     Directory,
     /// Setting up standard streams or the terminal.
@@ -79,6 +81,7 @@ impl fmt::Display for Step {
             Self::Fork => "forking",
             Self::Protect => "recording protected names",
             Self::Covers => "covering protected names",
+            Self::Killed => "running the command",
             Self::Directory => "entering the working directory",
             Self::Streams => "setting up standard streams",
             Self::Broker => "starting the attribute broker",
@@ -90,7 +93,6 @@ impl fmt::Display for Step {
 
 /// A step that failed, with the system's word for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{step}: {}{}", Errno::from_raw(*errno).desc(), if detail.is_empty() { String::new() } else { format!(" ({})", escape(detail.as_bytes())) })]
 pub struct StartFailure {
     /// Which step.
     pub step: Step,
@@ -98,6 +100,20 @@ pub struct StartFailure {
     pub errno: i32,
     /// What it was about; escaped where it is shown, because a child said it.
     pub detail: String,
+}
+
+impl fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let detail = escape(self.detail.as_bytes());
+        if self.step == Step::Killed {
+            return write!(f, "{detail}");
+        }
+        write!(f, "{}: {}", self.step, Errno::from_raw(self.errno).desc())?;
+        if self.detail.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({detail})")
+    }
 }
 
 impl StartFailure {

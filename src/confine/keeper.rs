@@ -174,10 +174,10 @@ impl<'a> Keeper<'a> {
             return false;
         };
         let what = format!(
-            "a command led git elsewhere by {}, which programs of yours would have obeyed at once; it was killed",
+            "the command was killed: it changed {}, which leads your git to settings or hooks, and git obeys those at once",
             display(&first)
         );
-        self.give_up(Step::Protect, Errno::EPERM, &what);
+        self.give_up(Step::Killed, Errno::EPERM, &what);
         true
     }
 
@@ -189,9 +189,9 @@ impl<'a> Keeper<'a> {
         let is_outgrown = self.names.is_outgrown();
         *measured = Instant::now();
         if is_outgrown {
-            let what = "a command made more directories than protected names can be looked for in; it was killed. \
+            let what = "the command was killed: it made more directories than protected names can be looked for in. \
                         Remove what it made";
-            self.give_up(Step::Protect, Errno::ENOSPC, what);
+            self.give_up(Step::Killed, Errno::ENOSPC, what);
         }
         is_outgrown
     }

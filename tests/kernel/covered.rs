@@ -403,7 +403,7 @@ cat "$2/answers" "$2/said"
             let (outcome, restored) = outcome(world, &format!("{OTHER}{way}; sleep 600"));
             let why = outcome["why"].as_str().unwrap_or_default();
             assert_eq!(outcome["status"], "failed", "{way}: {outcome:#}");
-            assert!(why.contains("led git elsewhere"), "{way}: {outcome:#}");
+            assert!(why.contains("leads your git"), "{way}: {outcome:#}");
             let is_it = |one: &&Value| Path::new(one["path"].as_str().unwrap()) == place.join(changed);
             let told = restored
                 .iter()

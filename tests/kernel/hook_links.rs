@@ -147,7 +147,7 @@ mod tests {
                 // Nothing else ends it.
                 let (outcome, restored) = outcome(world, &format!("{way}; sleep 600"));
                 assert!(
-                    what_was_killed(&outcome).contains("led git elsewhere"),
+                    what_was_killed(&outcome).contains("leads your git"),
                     "{way}: {outcome:#}"
                 );
                 let is_it = |one: &&Value| Path::new(one["path"].as_str().unwrap()) == place.join(changed);
@@ -303,7 +303,7 @@ mod tests {
         let (outcome, _) = outcome(world, &format!("{EVIL}while :; do cp n scripts/x; sleep 0.01; done"));
         let why = what_was_killed(&outcome);
         assert!(
-            why.contains("led git elsewhere") && why.contains("scripts/x"),
+            why.contains("leads your git") && why.contains("scripts/x"),
             "{outcome:#}"
         );
         assert_eq!(fs::read(place.join("scripts/x")).unwrap(), before);
