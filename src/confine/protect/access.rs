@@ -17,9 +17,10 @@ use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstat, fstatat};
 use nix::unistd::{Gid, fchownat, getegid};
 
 use super::at::{self, split};
+use super::error::ProtectError;
 use super::roots::Root;
+use super::roots::shown;
 use super::state::State;
-use super::{ProtectError, shown};
 
 /// Who may use the file, and what new files in the directory get.
 const LISTS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];

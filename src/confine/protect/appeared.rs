@@ -19,7 +19,7 @@ use super::names::is_passed_over;
 use super::patterns::Patterns;
 use super::place::{Context, Kind, Place};
 use super::roots::Root;
-use super::shown;
+use super::roots::shown;
 use super::sight::{Directory, Sight};
 use super::stamp::Stamp;
 use crate::confine::sys;

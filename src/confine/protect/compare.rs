@@ -7,6 +7,7 @@ use nix::errno::Errno;
 
 use super::access;
 use super::at::{self, split};
+use super::error::ProtectError;
 use super::gitconfig::{self, Verdict};
 use super::gitscope::Scope;
 use super::inspect::MAX_NEW;
@@ -14,11 +15,12 @@ use super::journal::Kept;
 use super::place::Role;
 use super::restore::{can_be_made, is_blocked, put, replace, set_mode};
 use super::roots::Root;
+use super::roots::shown;
 use super::state::{Seen, State, glance};
 use super::tracked;
 use super::vcs;
+use super::violation::{Named, What};
 use super::work::Work;
-use super::{Named, ProtectError, What, shown};
 
 /// What was undone of one entry.
 struct Undone {

@@ -2,15 +2,17 @@
 
 use super::at::split;
 use super::covers::{Covers, Difference};
+use super::error::ProtectError;
 use super::gitconfig::{self, Verdict};
 use super::gitscope::Scope;
 use super::inspect::MAX_NEW;
 use super::journal::Kept;
 use super::place::Role;
 use super::restore::{put, write_over};
+use super::state::MAX_FILE;
 use super::state::{Seen, State, glance};
+use super::violation::{Named, What};
 use super::work::Work;
-use super::{MAX_FILE, Named, ProtectError, What};
 
 impl Work<'_> {
     /// Settles each difference between the copies and what was recorded; what could not be.

@@ -17,6 +17,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 
 use super::at::{self, is_within, join};
+use super::error::ProtectError;
 use super::evict::{Modes, list, remove};
 use super::journal::{self, Kept, Record};
 use super::names::Names;
@@ -24,10 +25,12 @@ use super::others::Gate;
 use super::patterns::Patterns;
 use super::quarantine::Quarantine;
 use super::restore::{make, set_mode};
+use super::roots::shown;
 use super::roots::{Root, open_roots};
 use super::snapshot::Guard;
+use super::state::{MAX_FILE, MAX_TOTAL};
 use super::state::{Seen, State, glance};
-use super::{MAX_FILE, MAX_TOTAL, ProtectError, What, shown};
+use super::violation::What;
 use crate::confine::{session, sys};
 
 /// The folder of copies.
@@ -75,7 +78,7 @@ impl Covers {
         let _gate = Gate::enter(store)?;
         let all = journal::folder(store, COPIES)?;
         sweep(&all);
-        let own = journal::folder(&all, &super::stamp())?;
+        let own = journal::folder(&all, &super::at::unique_name())?;
         let fail = |step| {
             let path = own.clone();
             move |source| ProtectError::Io { step, path, source }

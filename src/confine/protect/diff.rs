@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::What;
 use super::change::{Change, Copy};
 use super::state::State;
+use super::violation::What;
 use crate::policy::path::display;
 
 /// Most bytes of all the text: what is longer nobody reads, so it is not offered.

@@ -11,10 +11,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use super::Named;
 use super::gitkeys::{self, Change};
 use super::gitscope::Scope;
 use super::gittext::{Config, Header, Setting, line_end, written};
+use super::violation::Named;
 
 /// What a config was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

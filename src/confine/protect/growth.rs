@@ -19,8 +19,8 @@ use nix::sys::statvfs::fstatvfs;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, pipe2};
 
-use super::ProtectError;
 use super::at;
+use super::error::ProtectError;
 use super::snapshot::Guard;
 use super::walk::{most_directories, walk_through};
 use crate::confine::sys;

@@ -9,7 +9,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::Named;
 use super::at::{join, split};
 use super::gitconfig::{self, Verdict};
 use super::gitscope::Scope;
@@ -18,6 +17,7 @@ use super::roots::Root;
 use super::sight::Found;
 use super::state::{Seen, State, glance};
 use super::vcs;
+use super::violation::Named;
 
 /// Longest new file that may stay, in bytes: the next snapshot must hold them all.
 pub(super) const MAX_NEW: usize = 64 * 1024;

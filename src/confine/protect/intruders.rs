@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::access::{self, Access};
 use super::at::{outermost, split};
+use super::error::ProtectError;
 use super::inspect::{Judged, Surroundings, judge};
 use super::place::Role;
 use super::restore::replace;
 use super::sight::{Found, Sight};
+use super::state::MAX_TOTAL;
 use super::state::{Names, Seen, State, glance};
+use super::violation::{Named, What};
 use super::work::Work;
-use super::{MAX_TOTAL, Named, ProtectError, What};
 
 /// What becomes of a new entry.
 enum Fate {

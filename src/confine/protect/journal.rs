@@ -15,9 +15,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::ProtectError;
 use super::access::Access;
 use super::at::Identity;
+use super::error::ProtectError;
 use super::missing::is_missing;
 use super::state::{Names, State};
 
@@ -132,7 +132,11 @@ impl Journal {
     /// Writes a journal that counts for nobody before it is [finished](Self::finish).
     pub(super) fn ahead(store: &Path, record: &Record) -> Result<Self, ProtectError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(".{}-{}", super::stamp(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            ".{}-{}",
+            super::at::unique_name(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let path = store.join(JOURNAL).join(&name);
         let fail = |step| {
             let path = path.clone();

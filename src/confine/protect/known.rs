@@ -14,8 +14,8 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use super::ProtectError;
 use super::at::Identity;
+use super::error::ProtectError;
 use super::journal::folder;
 use super::names::{Names, PASSED_OVER};
 use super::sight::Sight;
@@ -72,7 +72,7 @@ pub(super) fn save(
     let key = key(roots, extra, names);
     let folder = folder(store, "known")?;
     let target = path(&folder, &key);
-    let unfinished = folder.join(super::stamp());
+    let unfinished = folder.join(super::at::unique_name());
     let written = postcard::to_stdvec(sight)
         .map_err(std::io::Error::other)
         .and_then(|body| {

@@ -10,8 +10,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::ProtectError;
 use super::at::join;
+use super::error::ProtectError;
 use super::leads::trail;
 use super::patterns::Patterns;
 use super::place::Role;

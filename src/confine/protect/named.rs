@@ -9,11 +9,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::error::ProtectError;
 use super::leads::leads_to;
 use super::names::same_name;
 use super::roots::Root;
 use super::sight::Sight;
-use super::{MAX_FILE, ProtectError};
+use super::state::MAX_FILE;
 use crate::policy::protected::{Lead, Start, TOOLS};
 
 /// The absolute paths that protected files name, as they are written.

@@ -13,11 +13,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::at::{Identity, join, split};
 use super::change::{Change, Changes, Copy, copy};
+use super::error::ProtectError;
 use super::others::Gate;
 use super::restore::{make, rename, set_mode};
 use super::roots::Root;
+use super::roots::shown;
 use super::state::{Seen, State, glance};
-use super::{ProtectError, What, diff, evict, shown};
+use super::violation::What;
+use super::{diff, evict};
 
 /// The changes of one settling that may still be put back, all of them with one answer.
 #[derive(Debug)]
@@ -140,7 +143,7 @@ fn is(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
 fn replace(root: &Root, change: &Change) -> Result<(), NotPutBack> {
     let aside = join(
         split(&change.path).0,
-        format!(".stockade-restore-{}", super::stamp()).as_bytes(),
+        format!(".stockade-restore-{}", super::at::unique_name()).as_bytes(),
     );
     let (here, aside_here) = ((root, change.path.as_slice()), (root, aside.as_slice()));
     let (from, to, how) = match (&change.before, &change.after) {

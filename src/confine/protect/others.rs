@@ -16,8 +16,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-use super::ProtectError;
 use super::at::{self, Identity, is_within, join};
+use super::error::ProtectError;
 use super::journal::{self, JOURNAL, Kept, Record};
 use super::lookup::protected_by;
 use super::sight::Holder;

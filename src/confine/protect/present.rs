@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use super::at::{is_within, split};
+use super::error::ProtectError;
 use super::journal::Kept;
 use super::names::Names;
 use super::place::Role;
 use super::repository::Person;
 use super::roots::Root;
+use super::roots::shown;
 use super::search::{Look, Search, search};
 use super::snapshot::keep;
 use super::state::State;
 use super::vcs::is_judged_text;
-use super::{ProtectError, shown};
 use crate::backend::namespaces::MOST_PROTECTED;
 
 /// `PATH_MAX`, which counts the NUL byte behind a path.

@@ -19,11 +19,12 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::os::unix::ffi::OsStrExt;
 
 use super::at::{self, Identity, split};
+use super::error::ProtectError;
 use super::journal::folder;
 use super::restore::make_way;
 use super::roots::{Root, inside};
+use super::violation::{Named, What};
 use super::work::Work;
-use super::{Named, ProtectError, What};
 
 /// The folder of copies in the store.
 const COPIES: &str = "programs";
@@ -184,7 +185,7 @@ fn put(root: &Root, path: &[u8], mode: u32, copy: &File) -> nix::Result<()> {
     let (directory, name) = split(path);
     at::insisting(&root.fd, directory, None, || {
         let parent = at::open_place(&root.fd, directory)?;
-        let aside = format!(".stockade-restore-{}", super::stamp());
+        let aside = format!(".stockade-restore-{}", super::at::unique_name());
         let done =
             put_beside(&parent, &aside, mode, copy).and_then(|()| renameat(&parent, aside.as_str(), &parent, name));
         if done.is_err() {
@@ -206,7 +207,7 @@ fn put_beside(parent: &OwnedFd, aside: &str, mode: u32, copy: &File) -> nix::Res
 }
 
 fn make_copy(mut from: File, copies: &Path, copy: &Path) -> std::io::Result<()> {
-    let aside = copies.join(super::stamp());
+    let aside = copies.join(super::at::unique_name());
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
     let made = options.open(&aside).and_then(|mut file| {

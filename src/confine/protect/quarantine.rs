@@ -23,11 +23,14 @@ use nix::fcntl::{OFlag, RenameFlags, open, renameat, renameat2};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 
 use super::at::{self, split};
+use super::error::ProtectError;
 use super::evict::Budget;
 use super::room::{self, Held, MANIFEST, QUARANTINE};
 use super::roots::Root;
+use super::roots::shown;
 use super::state::State;
-use super::{ProtectError, What, evict, journal, shown};
+use super::violation::What;
+use super::{evict, journal};
 use crate::policy::hex::hex;
 
 /// About the most bytes of a manifest.
@@ -261,7 +264,7 @@ impl Quarantine {
 }
 
 fn create(store: &Path) -> Result<(PathBuf, OwnedFd), ProtectError> {
-    let folder = journal::folder(store, QUARANTINE)?.join(super::stamp());
+    let folder = journal::folder(store, QUARANTINE)?.join(super::at::unique_name());
     let folder = journal::folder(&folder, "")?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let fd = open(&folder, flags, Mode::empty()).map_err(|error| ProtectError::io("open", folder.clone(), error))?;

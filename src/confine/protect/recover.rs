@@ -9,16 +9,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::at::Identity;
+use super::error::ProtectError;
 use super::journal::{self, Journal, Record, abandoned};
 use super::missing::is_missing;
 use super::others::Gate;
 use super::overlap;
 use super::patterns::Patterns;
+use super::roots::shown;
 use super::roots::{open_roots, unlock};
 use super::settle::settle;
 use super::snapshot::Guard;
+use super::violation::Violation;
 use super::work::Settled;
-use super::{ProtectError, Violation, shown};
 use crate::policy::path::display;
 
 /// What [`recover`] came to.

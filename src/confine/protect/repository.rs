@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{User, geteuid};
 
+use super::error::ProtectError;
 use super::place::Markers;
-use super::{MAX_FILE, ProtectError};
+use super::state::MAX_FILE;
 
 /// Longest config, include or `.git` file that is read, in bytes.
 pub(super) const MAX_CONFIG: u64 = MAX_FILE;

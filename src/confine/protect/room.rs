@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::ProtectError;
+use super::error::ProtectError;
 
 /// The folder of the store where the quarantine lies.
 pub(super) const QUARANTINE: &str = "quarantine";

@@ -1,5 +1,6 @@
 //! The writable roots, each held open from before the command starts.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fchmod, fstat};
 
-use super::ProtectError;
 use super::at::{self, Identity};
+use super::error::ProtectError;
 use super::patterns::Patterns;
 use super::place::Context;
 
@@ -46,6 +47,15 @@ impl Root {
     pub(super) fn shut(&self) -> Result<(), ProtectError> {
         fchmod(&self.fd, Mode::from_bits_truncate(self.mode))
             .map_err(|error| ProtectError::io("restore the mode of", self.path.clone(), error))
+    }
+}
+
+/// The absolute path of an entry of a root.
+pub(super) fn shown(root: &Root, path: &[u8]) -> PathBuf {
+    if path.is_empty() {
+        root.path.clone()
+    } else {
+        root.path.join(OsStr::from_bytes(path))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::What;
+use super::violation::What;
 
 /// What has been reported: a second try at an entry is no second violation.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::at::Identity;
+use super::error::ProtectError;
 use super::names::Names;
 use super::patterns::Patterns;
 use super::repository::Person;
@@ -13,7 +14,7 @@ use super::sight::Sight;
 use super::snapshot::Known;
 use super::targets::{self, Targets};
 use super::walk::walk;
-use super::{ProtectError, known, links};
+use super::{known, links};
 
 /// How often what was found leads to more. What leads on after that is somebody's who wants it to.
 const ROUNDS: usize = 16;

@@ -12,17 +12,19 @@ use nix::fcntl::RenameFlags;
 
 use super::at::{self, Identity, split};
 use super::covers::Covers;
+use super::error::ProtectError;
 use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::patterns::Patterns;
 use super::restore::{make_way, rename, set_mode};
 use super::roots::Root;
+use super::roots::shown;
 use super::sight::{Holder, Sight, born};
 use super::touched::Touched;
 use super::tracked::Tips;
+use super::violation::{Named, Violation, What};
 use super::walk::walk_through;
 use super::work::{Settled, Work};
-use super::{Named, ProtectError, Violation, What, shown};
 
 /// Rounds of undoing before the tree counts as restless.
 const ROUNDS: usize = 1000;
@@ -202,7 +204,7 @@ impl<'a> Work<'a> {
             Ok(()) => {}
             // One of the two is inside the other: out of it first, home in the next pass.
             Err(Errno::EINVAL) if how == RenameFlags::RENAME_EXCHANGE => {
-                let aside = format!(".stockade-restore-{}", super::stamp());
+                let aside = format!(".stockade-restore-{}", super::at::unique_name());
                 rename((now, path), (now, aside.as_bytes()), RenameFlags::RENAME_NOREPLACE).map_err(fail)?;
             }
             Err(error) => return Err(fail(error)),

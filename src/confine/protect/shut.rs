@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 
 use super::at::{self, Identity};
+use super::error::ProtectError;
 use super::place::Place;
 use super::restore::set_mode;
 use super::sight::{Directory, Sight};
 use super::stamp::Stamp;
 use super::state::State;
+use super::violation::{Named, What};
 use super::work::Work;
-use super::{Named, ProtectError, What};
 
 /// What the owner needs to list a directory and to get to what is in it.
 const TO_LIST: u32 = 0o500;

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use nix::sys::stat::fstat;
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 
-use super::ProtectError;
 use super::at::{self, Identity};
+use super::error::ProtectError;
 use super::place::{Context, Kind, Place, Role};
 use super::roots::Root;
 use super::stamp::Stamp;

@@ -9,6 +9,7 @@ use super::access::Access;
 use super::appeared::{self, Appeared};
 use super::at::Identity;
 use super::covers::Covers;
+use super::error::ProtectError;
 use super::journal::{self, Journal, Kept, Record};
 use super::names::Names;
 use super::offer::Offer;
@@ -19,14 +20,17 @@ use super::present::{run_at_once, topmost};
 use super::program::Program;
 use super::repository::Person;
 use super::roots::Root;
+use super::roots::shown;
 use super::search::{Look, Search, search};
 use super::sight::{Sight, made};
+use super::state::{MAX_FILE, MAX_TOTAL};
 use super::state::{Seen, State, glance};
 use super::tracked::Tips;
+use super::violation::Violation;
 use super::walk::{TICK, now};
 use super::watch::{Hostile, Watch};
 use super::work::Settled;
-use super::{MAX_FILE, MAX_TOTAL, ProtectError, Violation, known, room, settle, shown, stand_ins};
+use super::{known, room, settle, stand_ins};
 
 /// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
 /// [`Guard::settle`].

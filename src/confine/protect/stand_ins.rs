@@ -7,11 +7,12 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
 use super::at::{self, join};
+use super::error::ProtectError;
 use super::place::Role;
 use super::roots::Root;
+use super::roots::shown;
 use super::snapshot::Guard;
 use super::state::State;
-use super::{ProtectError, shown};
 
 /// The setting with which git reads `config.worktree` too.
 const OF_A_WORK_TREE: &[u8] = b"worktreeconfig";

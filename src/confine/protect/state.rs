@@ -11,6 +11,11 @@ use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat, fst
 
 use super::at;
 
+/// Longest protected file that can be restored, in bytes.
+pub(super) const MAX_FILE: u64 = 16 * 1024 * 1024;
+/// Bytes of protected files in all.
+pub(super) const MAX_TOTAL: u64 = 64 * 1024 * 1024;
+
 /// An entry as it is or was.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum State {

@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 
 use super::at::{insisting, join, split};
+use super::error::ProtectError;
 use super::leads::{leads_to, plain, trail};
+use super::named;
 use super::names::is_dot_git;
 use super::patterns::Patterns;
 use super::repository::{self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository};
@@ -25,7 +27,6 @@ use super::settings::{Setting, settings};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
 use super::ways::{HOOKS, is_firm, scripts_of, way_from, ways_of_git, ways_to_directories};
-use super::{ProtectError, named};
 
 /// How many files are read because another names them.
 const MAX_INCLUDED: usize = 1_000;

@@ -4,11 +4,11 @@
 //! Mercurial, Sapling and Jujutsu. A name that is not here may be one that the tool obeys: a hook, a setting, a way to another
 //! repository. Nothing of these is a link or a pipe. [`verdict`] judges the few texts that are data or orders.
 
-use super::Named;
 use super::gitconfig::{self, Verdict};
 use super::gittext::Config;
 use super::names::same_name;
 use super::place::{Kind, Place, Role};
+use super::violation::Named;
 
 /// A directory with a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -21,15 +21,16 @@ use nix::sys::stat::FileStat;
 
 use super::at::{self, Identity, join, split};
 use super::covers::Covers;
+use super::error::ProtectError;
 use super::held::{Held, Leads, held};
 use super::inspect::{Surroundings, is_of_worktree, leads_to_git_directory};
 use super::names::is_dot_git;
 use super::place::Role;
 use super::roots::Root;
+use super::roots::shown;
 use super::sight::Found;
 use super::snapshot::Guard;
 use super::state::{Seen, State, glance};
-use super::{ProtectError, shown};
 
 /// The name that leads a git directory to another one's settings.
 const COMMON: &[u8] = b"commondir";

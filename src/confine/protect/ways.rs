@@ -8,8 +8,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::ProtectError;
 use super::at::join;
+use super::error::ProtectError;
 use super::leads::{Trail, plain, trail};
 use super::repository::{self, MAX_CONFIG};
 use super::roots::{Root, inside};

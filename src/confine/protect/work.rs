@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use super::at::Identity;
 use super::change::Changes;
+use super::error::ProtectError;
 use super::journal::{Kept, Record};
 use super::quarantine::Quarantine;
 use super::roots::Root;
+use super::roots::shown;
 use super::said::Said;
 use super::tracked::{Tips, Tracked};
+use super::violation::{Named, Violation, What};
 use super::worktrees::Moved;
-use super::{Named, ProtectError, Violation, What, shown};
 
 /// What settling came to.
 #[derive(Debug, Default)]

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::super::repository::Person;
-use super::super::{Guard, MAX_FILE, Names, What, recover};
+use super::super::state::MAX_FILE;
+use super::super::{Guard, Names, What, recover};
 use super::{Scene, whole};
 
 const PLACE: &str = "target/debug/stockade";

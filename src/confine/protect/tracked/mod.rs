@@ -32,7 +32,7 @@ use super::lookup::protected_name;
 use super::names::is_dot_git;
 use super::place::Role;
 use super::roots::Root;
-use super::shown;
+use super::roots::shown;
 use super::state::{Names, Seen, State, glance};
 use super::vcs::is_judged_text;
 use id::{Algorithm, Id};

@@ -29,7 +29,7 @@ use super::super::journal::{JOURNAL, Record, folder, in_folder};
 use super::super::overlap::is_overlap;
 use super::super::place::Markers;
 use super::super::roots::Root;
-use super::super::shown;
+use super::super::roots::shown;
 use super::super::sight::Sight;
 use super::id::Id;
 use super::refs::{self, Ref};
@@ -333,7 +333,7 @@ fn load(store: &Path, key: &str) -> Loaded {
 fn save(store: &Path, key: &str, kept: &Kept) -> io::Result<()> {
     let bytes = postcard::to_extend(kept, MAGIC.to_vec()).map_err(io::Error::other)?;
     let path = folder(store, TIPS).map_err(io::Error::other)?.join(key);
-    let unfinished = path.with_extension(super::super::stamp());
+    let unfinished = path.with_extension(super::super::at::unique_name());
     let written = write_new(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {
         let _gone = fs::remove_file(&unfinished);

@@ -1,0 +1,114 @@
+//! Why protected names could not be recorded or put back.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::policy::path::display;
+
+/// Why protected names could not be written down or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtectError {
+    /// A step on one file failed.
+    #[error("failed to {step} {}: {source}", display(.path))]
+    Io {
+        /// The step, as a verb.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A protected file is too large to be restored.
+    #[error("{} has a protected name and {length} bytes; at most {limit} can be kept to restore it", display(.path))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        length: u64,
+        /// The limit it exceeds: of one file, or what the others left of all.
+        limit: u64,
+    },
+    /// A directory cannot be listed, and a command could reach what lies in it.
+    #[error(
+        "{} cannot be listed, so what has a protected name in it could not be put back; make it readable, close it for you (`chmod \
+         o-x` by its owner), or take roots that it does not lie in",
+        display(.0)
+    )]
+    Unlisted(PathBuf),
+    /// A directory that lets its owner not in, with something in it that is to be covered.
+    #[error(
+        "{} is closed to you, so what has a protected name in it cannot be covered while a command runs; open it (`chmod u+rwx \
+         {}`), remove it, or take roots that it does not lie in",
+        display(.0), display(.0)
+    )]
+    Shut(PathBuf),
+    /// A directory lies too deep to be looked into.
+    #[error("{} lies too deep below a writable root for the names in it to be protected; move it or remove it", display(.0))]
+    TooDeep(PathBuf),
+    /// What may lead git to something in a root, and cannot be known not to.
+    #[error(
+        "{} {}, and git may be led by it to what it runs in a writable root; move it, make it readable, or take a root \
+         that it has nothing to do with",
+        display(.0), .1
+    )]
+    Unclear(PathBuf, &'static str),
+    /// More directories than can be watched.
+    #[error("the writable roots hold too many directories to protect names in them")]
+    TooMany,
+    /// More in quarantine than it may hold.
+    #[error(
+        "the quarantine {} is full: {entries} entries with {bytes} bytes, and it may hold {most_entries} and {most_bytes}. \
+         Nothing is ever dropped from it: look at what is there and remove what you do not need, then start again",
+        display(.path)
+    )]
+    Full {
+        /// Where it is.
+        path: PathBuf,
+        /// What it holds.
+        entries: u64,
+        /// Bytes of that.
+        bytes: u64,
+        /// What it may hold.
+        most_entries: u64,
+        /// Bytes of that.
+        most_bytes: u64,
+    },
+    /// A journal that is not one.
+    #[error(
+        "{} cannot be read as a journal of protected names; look at it, then remove it (git hooks and the like may be changed \
+         where a command was running when it was written)",
+        display(.0)
+    )]
+    Journal(PathBuf),
+    /// The tree would not come to rest.
+    #[error("{} could not be restored: it changes as fast as it is put back", display(.0))]
+    Restless(PathBuf),
+}
+
+impl ProtectError {
+    /// Whether a disk or a quota is full.
+    pub(super) fn is_for_want_of_room(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::TooLarge { .. }
+            | Self::TooDeep(_)
+            | Self::Unlisted(_)
+            | Self::Shut(_)
+            | Self::Unclear(..)
+            | Self::TooMany
+            | Self::Full { .. }
+            | Self::Journal(_)
+            | Self::Restless(_) => false,
+        }
+    }
+
+    pub(super) fn io(step: &'static str, path: PathBuf, error: nix::errno::Errno) -> Self {
+        Self::Io {
+            step,
+            path,
+            source: error.into(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a command did to protected names, as it is told.
+
+use std::path::PathBuf;
+
+/// A protected name that a command changed, and that has been put back where that could be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The protected entry, or the moved directory that held some.
+    pub path: PathBuf,
+    /// What the command did to it.
+    pub what: What,
+    /// Where the intruder is kept, if there was one.
+    pub quarantined: Option<PathBuf>,
+    /// The settings of a git config that were undone; what else it sets stays.
+    pub named: Named,
+    /// Whether HEAD has another version than what is there now, which a commit of everything would revert.
+    pub is_other_in_head: bool,
+    /// Why it, or something below it, could not be put back, if so.
+    pub failed: Option<String>,
+}
+
+/// Settings as git names them, as many as are told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Some.
+    pub settings: Vec<Vec<u8>>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+impl Named {
+    /// How many bytes of names are told behind the first, and how many names: a command chooses both.
+    const MOST: (usize, usize) = (8 * 1024, 32);
+
+    /// Adds a name, once.
+    pub(super) fn add(&mut self, name: Vec<u8>) {
+        if self.settings.contains(&name) {
+            return;
+        }
+        let (bytes, names) = Self::MOST;
+        let told: usize = self.settings.iter().map(Vec::len).sum();
+        if told == 0 || (self.settings.len() < names && told + name.len() <= bytes) {
+            self.settings.push(name);
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+/// What a command did to a protected name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum What {
+    /// It was there and became something else.
+    Changed,
+    /// It was not there.
+    Created,
+    /// It was there and went: deleted, or moved with a directory that held it.
+    Removed,
+    /// It was there and went, and is of a kind that only who made it can make again.
+    Gone,
+    /// It was given another name, through which another command could have written to it. It is a file of its own again.
+    Linked,
+    /// A directory on the way to protected names, whose owner it let in no longer.
+    Shut,
+    /// It holds what it may hold, and its mode, group or access lists said something else of who may use it.
+    Access,
+}
+
+impl What {
+    /// The word for people and manifests.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Created => "created",
+            Self::Removed => "removed",
+            Self::Gone => "gone",
+            Self::Linked => "linked",
+            Self::Shut => "shut",
+            Self::Access => "access",
+        }
+    }
+}
