@@ -33,16 +33,18 @@ impl Shown {
                 let present = guard.present(MOST_PROTECTED).into_iter();
                 present.map(|path| covered(path, None)).collect()
             }
-            Covering::RunAtOnce => match Covers::make(guard, setup.store.as_ref(), MOST_PROTECTED) {
-                Ok(copies) => {
-                    let pairs = copies.pairs(guard);
-                    let pairs = pairs.map(|(path, copy)| covered(path, Some(copy.into_os_string())));
-                    let pairs = pairs.collect();
-                    self.copies = Some(copies);
-                    pairs
+            Covering::RunAtOnce => {
+                match Covers::make(guard.record(), guard.to_cover(MOST_PROTECTED), setup.store.as_ref()) {
+                    Ok(copies) => {
+                        let pairs = copies.pairs(guard.roots());
+                        let pairs = pairs.map(|(path, copy)| covered(path, Some(copy.into_os_string())));
+                        let pairs = pairs.collect();
+                        self.copies = Some(copies);
+                        pairs
+                    }
+                    Err(error) => return self.fail(error.to_string()),
                 }
-                Err(error) => return self.fail(error.to_string()),
-            },
+            }
         };
         // A command could open the directory, and write what nothing covers.
         match all.iter().find_map(|covered| shut(Path::new(&covered.path))) {
@@ -70,14 +72,14 @@ impl Shown {
     /// # Errors
     /// They are not, and the command must not start.
     pub(super) fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
-        self.copies().map_or(Ok(()), |copies| copies.lay(guard))
+        self.copies().map_or(Ok(()), |copies| copies.lay(guard.record()))
     }
 
     /// Whether the copies are of all that is to be covered now: a command, or a person, may have made more of it since they
     /// were mounted.
     pub(super) fn covers_all_of(&self, guard: &Guard) -> bool {
         self.copies()
-            .is_none_or(|copies| copies.are_all_of(guard, MOST_PROTECTED))
+            .is_none_or(|copies| copies.are_all_of(&guard.to_cover(MOST_PROTECTED), MOST_PROTECTED))
     }
 
     /// Watches what no mount can cover, where mounts cover the rest.

@@ -109,7 +109,7 @@ impl ProtectedNames {
     pub(super) fn take_away(&mut self, kill: impl FnOnce()) -> Option<PathBuf> {
         let (watch, guard) = (self.watch.as_mut()?, self.guard.as_mut()?);
         let mut first = None;
-        let taken = guard.take_away(watch, |path| {
+        let taken = watch.take_away(guard, |path| {
             kill();
             first = Some(path);
         });
@@ -136,7 +136,7 @@ impl ProtectedNames {
 
     /// Has what git obeys be there for mounts to cover; recorded anew where something was made.
     fn stand_in(&mut self) -> Result<(), String> {
-        match self.guard.as_ref().map(protect::Guard::stand_in) {
+        match self.guard.as_ref().map(protect::stand_in) {
             None | Some(Ok(false)) => Ok(()),
             Some(Ok(true)) => {
                 self.release()?;

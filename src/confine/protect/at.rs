@@ -208,15 +208,3 @@ pub(super) fn outermost<'a>(set: &HashSet<(u16, &[u8])>, root: u16, path: &'a [u
     let mut above = ends.chain([path.len()]).map(|end| &path[..end]);
     above.find(|above| set.contains(&(root, *above)))
 }
-
-/// A name that sorts by time and is this process's own.
-pub(super) fn unique_name() -> String {
-    let now = std::time::SystemTime::now();
-    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    format!(
-        "{:012}{:09}-{}",
-        since.as_secs(),
-        since.subsec_nanos(),
-        std::process::id()
-    )
-}

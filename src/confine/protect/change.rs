@@ -7,7 +7,7 @@
 use nix::errno::Errno;
 
 use super::at::{self, join};
-use super::journal::Kept;
+use super::record::Kept;
 use super::roots::Root;
 use super::state::{Seen, State, glance};
 use crate::confine::sys;

@@ -19,17 +19,18 @@ use nix::sys::stat::Mode;
 use super::at::{self, is_within, join};
 use super::error::ProtectError;
 use super::evict::{Modes, list, remove};
-use super::journal::{self, Kept, Record};
 use super::names::Names;
 use super::others::Gate;
 use super::patterns::Patterns;
 use super::quarantine::Quarantine;
+use super::record::Kept;
+use super::record::Record;
 use super::restore::{make, set_mode};
 use super::roots::shown;
-use super::roots::{Root, open_roots};
-use super::snapshot::Guard;
+use super::roots::{Place, Root, open_roots};
 use super::state::{MAX_FILE, MAX_TOTAL};
 use super::state::{Seen, State, glance};
+use super::store;
 use super::violation::What;
 use crate::confine::{session, sys};
 
@@ -69,16 +70,16 @@ pub(super) struct Difference<'a> {
 }
 
 impl Covers {
-    /// Copies of what was recorded and is to be covered, `most` at most.
+    /// Copies of what was recorded and is to be covered.
     ///
     /// # Errors
     /// Nothing may run where they were to be.
-    pub fn make(guard: &Guard, store: &Path, most: usize) -> Result<Self, ProtectError> {
+    pub(in crate::confine) fn make(record: &Record, to_cover: Vec<Place>, store: &Path) -> Result<Self, ProtectError> {
         // Whoever sweeps meanwhile would take a folder that is not locked yet for one that was left.
         let _gate = Gate::enter(store)?;
-        let all = journal::folder(store, COPIES)?;
+        let all = store::folder(store, COPIES)?;
         sweep(&all);
-        let own = journal::folder(&all, &super::at::unique_name())?;
+        let own = store::folder(&all, &store::unique_name())?;
         let fail = |step| {
             let path = own.clone();
             move |source| ProtectError::Io { step, path, source }
@@ -91,7 +92,7 @@ impl Covers {
             .into_iter()
             .next();
         let folder = folder.ok_or_else(|| ProtectError::io("open", own, Errno::ENOTDIR))?;
-        let covered = guard.to_cover(most).into_iter().zip(0_usize..);
+        let covered = to_cover.into_iter().zip(0_usize..);
         let copies = covered.map(|((root, path), number)| Copied {
             root,
             path,
@@ -102,28 +103,27 @@ impl Covers {
             _lock: lock,
             folder,
         };
-        covers.lay(guard)?;
+        covers.lay(record)?;
         Ok(covers)
     }
 
     /// Whether there are copies of all that is to be covered by now, of `most` at most.
-    pub fn are_all_of(&self, guard: &Guard, most: usize) -> bool {
-        let has = |(root, path): &(u16, Vec<u8>)| {
+    pub(in crate::confine) fn are_all_of(&self, to_cover: &[Place], most: usize) -> bool {
+        let has = |(root, path): &Place| {
             self.copies
                 .iter()
                 .any(|copied| copied.root == *root && is_within(path, &copied.path))
         };
-        self.copies.len() >= most || guard.to_cover(most).iter().all(has)
+        self.copies.len() >= most || to_cover.iter().all(has)
     }
 
     /// What there are copies of, by the numbers of the roots.
-    pub fn places(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.copies.iter().map(|copied| (copied.root, copied.path.clone()))
     }
 
     /// The protected paths, and the copies in their places.
-    pub fn pairs<'a>(&'a self, guard: &'a Guard) -> impl Iterator<Item = (PathBuf, PathBuf)> + 'a {
-        let roots = guard.roots();
+    pub(in crate::confine) fn pairs<'a>(&'a self, roots: &'a [Root]) -> impl Iterator<Item = (PathBuf, PathBuf)> + 'a {
         self.copies.iter().map(|copied| {
             let source = self.folder.path.join(OsStr::from_bytes(&copied.name));
             (shown(&roots[usize::from(copied.root)], &copied.path), source)
@@ -134,9 +134,9 @@ impl Covers {
     ///
     /// # Errors
     /// A copy is not what the host has, so the command must not start.
-    pub fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
+    pub(in crate::confine) fn lay(&self, record: &Record) -> Result<(), ProtectError> {
         for copied in &self.copies {
-            let wanted = copied.of(guard.record());
+            let wanted = copied.of(record);
             let is_laid = || {
                 let now = self.now(copied, &wanted, &mut (2 * MAX_TOTAL));
                 now.is_some_and(|now| is_same(&wanted, &now))

@@ -7,18 +7,20 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::at::is_within;
+use super::at::{self, is_within};
 use super::covers::Covers;
 use super::leads::{Trail, trail};
 use super::place::Role;
 use super::roots::shown;
-use super::roots::{Root, number};
+use super::roots::{Place, Root, number};
 use super::snapshot::Guard;
 use super::state::{Seen, State, glance};
-use super::watch::{Changed, Place, changed};
 
 /// Longest script that git is expected to check out.
 const LONGEST: u64 = 1 << 20;
+
+/// When an inode was changed last.
+pub(super) type Changed = (i64, i64);
 
 /// What one of them is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,4 +135,10 @@ impl Held {
             ) => false,
         }
     }
+}
+
+/// When the entry was changed last, if it is there.
+pub(super) fn changed(holder: &Root, path: &[u8]) -> Option<Changed> {
+    let stat = at::stat(&holder.fd, path).ok()?;
+    Some((stat.st_ctime, stat.st_ctime_nsec))
 }

@@ -8,18 +8,19 @@
 //! much as the journal has.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::Access;
 use super::at::Identity;
 use super::error::ProtectError;
-use super::missing::is_missing;
+use super::record::Record;
 use super::state::{Names, State};
+use super::store::{in_folder, unique_name};
 
 /// First bytes of a journal; the last one is the version of the format.
 const MAGIC: &[u8] = b"stockade protect journal 1\n";
@@ -27,98 +28,6 @@ const MAGIC: &[u8] = b"stockade protect journal 1\n";
 const UNFINISHED: &[u8] = b".";
 /// The folder of journals.
 pub(super) const JOURNAL: &str = "journal";
-
-/// Everything needed to put protected entries back.
-#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Record {
-    /// The roots: absolute path and who is there.
-    pub(super) roots: Vec<(Vec<u8>, Identity)>,
-    /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
-    /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
-    /// program of the session, the group and access lists of each entry, and the permission bits of each holder.
-    #[serde(skip)]
-    pub(super) modes: Vec<u32>,
-    /// When each root was made, as far as that can be known: the number of an inode is used again.
-    #[serde(skip)]
-    pub(super) born: Vec<Option<(i64, u32)>>,
-    /// What the config makes of the list of names.
-    #[serde(skip)]
-    pub(super) names: super::names::Names,
-    /// The program of the session, where it lies in a root.
-    #[serde(skip)]
-    pub(super) program: Option<super::program::Program>,
-    /// The files protected by path.
-    pub(super) extra: Vec<Vec<u8>>,
-    /// The protected entries, holders before what they hold.
-    pub(super) entries: Vec<Kept>,
-    /// The directories on the way to them, outer ones first.
-    pub(super) holders: Vec<super::sight::Holder>,
-}
-
-impl Record {
-    /// The numbers of the roots that are not where they were.
-    pub(super) fn missing(&self) -> Vec<u16> {
-        let born = self.born.iter().copied().chain(std::iter::repeat(None));
-        let roots = self.roots.iter().zip(born).zip(0_u16..);
-        let missing =
-            roots.filter(|(((path, who), born), _)| is_missing(Path::new(OsStr::from_bytes(path)), *who, *born));
-        missing.map(|(_, number)| number).collect()
-    }
-
-    /// What is said of these roots alone.
-    pub(super) fn of_roots(self, wanted: &[u16]) -> Self {
-        fn pick<T>(all: Vec<T>, is_wanted: impl Fn(usize) -> bool) -> Vec<T> {
-            let numbered = all.into_iter().enumerate();
-            numbered.filter(|(at, _)| is_wanted(*at)).map(|(_, one)| one).collect()
-        }
-        let number = |old: u16| {
-            wanted
-                .iter()
-                .position(|one| *one == old)
-                .and_then(|new| u16::try_from(new).ok())
-        };
-        let is_wanted = |at: usize| u16::try_from(at).is_ok_and(|at| wanted.contains(&at));
-        let entries = self.entries.into_iter();
-        let holders = self.holders.into_iter();
-        Self {
-            roots: pick(self.roots, is_wanted),
-            modes: pick(self.modes, is_wanted),
-            born: pick(self.born, is_wanted),
-            names: self.names,
-            program: self.program,
-            extra: self.extra,
-            entries: entries
-                .filter_map(|kept| {
-                    Some(Kept {
-                        root: number(kept.root)?,
-                        ..kept
-                    })
-                })
-                .collect(),
-            holders: holders
-                .filter_map(|holder| {
-                    Some(super::sight::Holder {
-                        root: number(holder.root)?,
-                        ..holder
-                    })
-                })
-                .collect(),
-        }
-    }
-}
-
-/// A protected entry as it was.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(super) struct Kept {
-    pub(super) root: u16,
-    pub(super) path: Vec<u8>,
-    pub(super) role: super::place::Role,
-    pub(super) anchor: Vec<u8>,
-    pub(super) state: State,
-    /// Its group and access lists; none of what has no such, and in journals of before they were kept.
-    #[serde(skip)]
-    pub(super) access: Option<Access>,
-}
 
 /// A journal on disk and its lock.
 #[derive(Debug)]
@@ -132,11 +41,7 @@ impl Journal {
     /// Writes a journal that counts for nobody before it is [finished](Self::finish).
     pub(super) fn ahead(store: &Path, record: &Record) -> Result<Self, ProtectError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            ".{}-{}",
-            super::at::unique_name(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!(".{}-{}", unique_name(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = store.join(JOURNAL).join(&name);
         let fail = |step| {
             let path = path.clone();
@@ -354,28 +259,4 @@ fn next<T: serde::de::DeserializeOwned + Default>(added: &mut &[u8]) -> Option<T
     let (value, rest) = postcard::take_from_bytes(added).ok()?;
     *added = rest;
     Some(value)
-}
-
-/// Does what needs a private folder of the store; makes that first where it is not there.
-pub(super) fn in_folder<T>(
-    store: &Path,
-    name: &str,
-    work: impl Fn(PathBuf) -> io::Result<T>,
-) -> Result<io::Result<T>, ProtectError> {
-    match work(store.join(name)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(work(folder(store, name)?)),
-        done => Ok(done),
-    }
-}
-
-/// A private folder of the store.
-pub(super) fn folder(store: &Path, name: &str) -> Result<PathBuf, ProtectError> {
-    let path = store.join(name);
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-    created.map_err(|source| ProtectError::Io {
-        step: "create",
-        path: path.clone(),
-        source,
-    })?;
-    Ok(path)
 }

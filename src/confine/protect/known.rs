@@ -16,15 +16,35 @@ use sha2::{Digest, Sha256};
 
 use super::at::Identity;
 use super::error::ProtectError;
-use super::journal::folder;
 use super::names::{Names, PASSED_OVER};
 use super::sight::Sight;
+use super::store::folder;
 
 /// Changes with the format of the file.
 const FORMAT: &str = "stockade known directories 5";
 
 /// How many sets of roots are remembered.
 const MOST: usize = 64;
+
+/// What a settled guard saw of the tree.
+#[derive(Debug)]
+pub struct Known {
+    pub(super) roots: Vec<(Vec<u8>, Identity)>,
+    pub(super) extra: Vec<PathBuf>,
+    pub(super) names: Names,
+    pub(super) sight: Sight,
+}
+
+impl Known {
+    /// Writes it down for the next process where that spares enough reading.
+    pub(super) fn keep(&mut self, store: &Path) {
+        // It would only have spared the next start some reading.
+        let save = || save(store, &self.roots, &self.extra, &self.names, &self.sight);
+        if self.sight.is_worth_keeping() && save().is_ok() {
+            self.sight.stale = 0;
+        }
+    }
+}
 
 /// What a sight depends on: nodes of the pattern tree are numbers that mean something only with these.
 fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> [u8; 32] {
@@ -72,7 +92,7 @@ pub(super) fn save(
     let key = key(roots, extra, names);
     let folder = folder(store, "known")?;
     let target = path(&folder, &key);
-    let unfinished = folder.join(super::at::unique_name());
+    let unfinished = folder.join(super::store::unique_name());
     let written = postcard::to_stdvec(sight)
         .map_err(std::io::Error::other)
         .and_then(|body| {

@@ -143,7 +143,7 @@ fn is(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
 fn replace(root: &Root, change: &Change) -> Result<(), NotPutBack> {
     let aside = join(
         split(&change.path).0,
-        format!(".stockade-restore-{}", super::at::unique_name()).as_bytes(),
+        format!(".stockade-restore-{}", super::store::unique_name()).as_bytes(),
     );
     let (here, aside_here) = ((root, change.path.as_slice()), (root, aside.as_slice()));
     let (from, to, how) = match (&change.before, &change.after) {

@@ -18,9 +18,12 @@ use nix::sys::stat::Mode;
 
 use super::at::{self, Identity, is_within, join};
 use super::error::ProtectError;
-use super::journal::{self, JOURNAL, Kept, Record};
+use super::journal::JOURNAL;
 use super::lookup::protected_by;
+use super::record::Kept;
+use super::record::Record;
 use super::sight::Holder;
+use super::store::in_folder;
 
 /// The lock on the store, held while a tree is written down or put back. The kernel drops it with its holder.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ impl Gate {
             options.write(true).create(true).truncate(false).mode(0o600);
             options.custom_flags(libc::O_NOFOLLOW).open(&path)
         };
-        let file = journal::in_folder(store, JOURNAL, open)?.map_err(fail("open"))?;
+        let file = in_folder(store, JOURNAL, open)?.map_err(fail("open"))?;
         file.lock().map_err(fail("lock"))?;
         Ok(Self { _lock: file })
     }

@@ -8,9 +8,11 @@ use std::path::{Component, Path, PathBuf};
 
 use super::at::{join, split};
 use super::lookup::is_like;
+use super::markers::Markers;
 use super::names::{Names, is_passed_over, same_name};
-use super::place::{Context, Kind, Markers, Place, Role, Verdict, of_git};
+use super::place::{Context, Kind, Place, Role, Verdict};
 use super::vcs::is_judged_text;
+use super::vcs::of_git;
 
 /// The tree.
 #[derive(Debug)]
@@ -42,9 +44,6 @@ enum End {
 }
 
 impl Patterns {
-    pub(super) const ANYWHERE: u32 = 0;
-    pub(super) const NOWHERE: u32 = 1;
-
     /// The default names, but for what a config takes off them and adds.
     pub(super) fn new(names: &Names) -> Self {
         let mut patterns = Self {
@@ -56,17 +55,17 @@ impl Patterns {
             let (directory, last) = split(bytes);
             match bytes.strip_suffix(b"/**") {
                 Some(directory) => {
-                    let node = patterns.insert(Self::ANYWHERE, directory);
+                    let node = patterns.insert(Context::ANYWHERE, directory);
                     patterns.nodes[node as usize].end = End::Whole;
                 }
                 None if last.contains(&b'*') => {
-                    let node = patterns.insert(Self::ANYWHERE, directory);
+                    let node = patterns.insert(Context::ANYWHERE, directory);
                     patterns.nodes[node as usize].loose.push(last.to_vec());
                 }
-                None => patterns.protect(Self::ANYWHERE, bytes),
+                None => patterns.protect(Context::ANYWHERE, bytes),
             }
         }
-        for child in &patterns.nodes[Self::ANYWHERE as usize].children {
+        for child in &patterns.nodes[Context::ANYWHERE as usize].children {
             patterns.by_first[first(&child.0)].push(child.clone());
         }
         patterns
@@ -94,8 +93,8 @@ impl Patterns {
     pub(super) fn start(&self, root: u32, path: &Path) -> Context {
         let mut context = Context {
             place: Place::Plain,
-            pattern: Self::ANYWHERE,
-            path: Self::NOWHERE,
+            pattern: Context::ANYWHERE,
+            path: Context::NOWHERE,
             passed_over: false,
         };
         let mut above = PathBuf::new();
@@ -150,7 +149,7 @@ impl Patterns {
 
     fn push(&mut self) -> u32 {
         self.nodes.push(Node::default());
-        u32::try_from(self.nodes.len() - 1).unwrap_or(Self::NOWHERE)
+        u32::try_from(self.nodes.len() - 1).unwrap_or(Context::NOWHERE)
     }
 
     /// The node of a path, made where there is none.
@@ -175,7 +174,7 @@ impl Patterns {
 
     /// The nodes of an entry: where a pattern is under way, where one begins, and on the way to a path.
     fn nodes_of(&self, context: Context, name: &[u8]) -> [Option<u32>; 3] {
-        let nested = (context.pattern != Self::ANYWHERE)
+        let nested = (context.pattern != Context::ANYWHERE)
             .then(|| self.step(context.pattern, name))
             .flatten();
         let fresh = (!is_silent(context))
@@ -197,9 +196,9 @@ impl Patterns {
                 (End::Way, Kind::Directory | Kind::Other | Kind::Special) => {}
             }
         }
-        let says = |node: &u32| *node != Self::ANYWHERE || !is_silent(context);
+        let says = |node: &u32| *node != Context::ANYWHERE || !is_silent(context);
         let like = |node: u32| self.nodes[node as usize].loose.iter().any(|want| is_like(want, name));
-        if protect != Some(Role::Name) && [context.pattern, Self::ANYWHERE].into_iter().filter(says).any(like) {
+        if protect != Some(Role::Name) && [context.pattern, Context::ANYWHERE].into_iter().filter(says).any(like) {
             protect = Some(Role::Name);
         }
         // A directory where a single file is meant, too: whatever is in it came with it.
@@ -214,8 +213,8 @@ impl Patterns {
             Kind::Symlink | Kind::Other | Kind::Special => None,
             Kind::Directory => place.map(|place| Context {
                 place,
-                pattern: nested.or(fresh).unwrap_or(Self::ANYWHERE),
-                path: path.unwrap_or(Self::NOWHERE),
+                pattern: nested.or(fresh).unwrap_or(Context::ANYWHERE),
+                path: path.unwrap_or(Context::NOWHERE),
                 passed_over: context.passed_over
                     || (context.place == Place::Plain && place == Place::Plain && is_passed_over(name)),
             }),

@@ -1,14 +1,7 @@
 //! What a directory means to the walk, and what each name in it is.
 //!
 //! Two things decide: the [`Place`] (a plain directory, a git directory, inside a tree that is protected
-//! whole) and how far the path so far has matched a pattern, held as a node of a small tree of names ([`Patterns`]).
-
-use std::path::Path;
-
-use super::names::is_dot_git;
-use super::patterns::Patterns;
-use super::repository::there;
-use super::vcs::{self, List};
+//! whole) and how far the path so far has matched a pattern, held as a node of a small tree of names ([`super::patterns`]).
 
 /// What a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -29,6 +22,25 @@ pub(super) enum Place {
     Data,
     /// The same, by names that a person chooses: a branch may be called `mise.toml`.
     Refs,
+}
+
+/// A directory with a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) enum List {
+    /// A git directory.
+    Git,
+    /// What git notes of a rebase or the like that is under way.
+    Steps,
+    /// Old ways to say where a remote is: nothing may be new here.
+    Remotes,
+    /// `.hg` or `.sl`, or `sl` in a git directory.
+    Mercurial,
+    /// `.jj`.
+    Jujutsu,
+    /// `.jj/repo`.
+    JujutsuRepository,
+    /// `.jj/repo/store`.
+    JujutsuStore,
 }
 
 /// What a protected entry is to the host.
@@ -82,18 +94,23 @@ pub(super) struct Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Context {
     pub(super) place: Place,
-    /// Node of the pattern tree; [`Patterns::ANYWHERE`] when no pattern is under way.
+    /// Node of the pattern tree; [`Context::ANYWHERE`] when no pattern is under way.
     pub(super) pattern: u32,
-    /// Node of the tree of files protected by path; [`Patterns::NOWHERE`] when none lies below.
+    /// Node of the tree of files protected by path; [`Context::NOWHERE`] when none lies below.
     pub(super) path: u32,
     /// Whether it lies below a directory where names of the table say nothing.
     pub(super) passed_over: bool,
 }
 
 impl Context {
+    /// The node that every directory has beside its own.
+    pub(super) const ANYWHERE: u32 = 0;
+    /// The node that nothing hangs on.
+    pub(super) const NOWHERE: u32 = 1;
+
     /// Whether the directory lies on the way to something that a pattern or path below it names.
     pub(super) fn is_under_way(self) -> bool {
-        self.pattern != Patterns::ANYWHERE || self.path != Patterns::NOWHERE
+        self.pattern != Self::ANYWHERE || self.path != Self::NOWHERE
     }
 
     /// The same, protected with everything below it.
@@ -109,131 +126,5 @@ impl Context {
             | Place::Refs => Place::Whole(Role::Name),
         };
         Self { place, ..self }
-    }
-}
-
-/// What git makes of an entry: its role, and its place if it is a directory to walk.
-pub(super) fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
-    if let Place::Whole(role) = place {
-        return (Some(role), Some(place));
-    }
-    if is_dot_git(name) {
-        return match kind {
-            Kind::Directory => (Some(Role::GitDirectory), Some(Place::Git)),
-            Kind::Symlink | Kind::Other | Kind::Special => (Some(Role::GitLink), None),
-        };
-    }
-    if let (Some(list), Kind::Directory) = (vcs::list_of(name), kind) {
-        return (None, Some(Place::Listed(list)));
-    }
-    let file = |role| match kind {
-        Kind::Directory => (Some(role), Some(Place::Whole(role))),
-        Kind::Symlink | Kind::Other | Kind::Special => (Some(role), None),
-    };
-    let directory = |place| match kind {
-        Kind::Directory => (None, Some(place)),
-        Kind::Symlink => (Some(Role::Way), None),
-        Kind::Other | Kind::Special => (None, None),
-    };
-    match (place, name) {
-        (Place::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
-        (Place::Git, b"commondir") => file(Role::GitCommon),
-        (Place::Git, b"gitdir") => file(Role::GitBack),
-        (Place::Git, b"hooks") => file(Role::GitHook),
-        (Place::Git, b"modules") => directory(Place::Modules),
-        (Place::Git, b"worktrees") => directory(Place::Worktrees),
-        // A submodule may be called `config`; only what could become a git directory's file counts here.
-        (Place::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
-        (Place::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
-        (Place::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBack),
-        (Place::Modules, _) => (None, Some(Place::Modules)),
-        (Place::Worktrees, _) => (None, Some(Place::Git)),
-        (Place::Git, _) => vcs::judge(List::Git, name, kind),
-        (Place::Listed(list), _) => vcs::judge(list, name, kind),
-        (Place::Data | Place::Refs, _) => vcs::judge_data(place, kind),
-        (Place::Plain | Place::Whole(_), _) => (None, Some(Place::Plain)),
-    }
-}
-
-/// Which of the names by which git knows a git directory have been seen in a listing.
-#[derive(Debug, Default, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "four names, each seen or not")]
-pub(super) struct Markers {
-    head: bool,
-    objects: bool,
-    refs: bool,
-    common: bool,
-}
-
-impl Markers {
-    /// What a directory holds that is not listed. What cannot be looked at may be there: at worst hooks and
-    /// settings stay as they are where git would run none.
-    pub(super) fn look(directory: &Path) -> Self {
-        let mut markers = Self::default();
-        // Without the first the others decide nothing, and most directories are not asked for more.
-        for name in ["HEAD", "commondir", "objects", "refs"] {
-            if !matches!(there(&directory.join(name)), Ok(None)) {
-                markers.see(name.as_bytes());
-            } else if !markers.head {
-                break;
-            }
-        }
-        markers
-    }
-
-    /// Notes a name.
-    pub(super) fn see(&mut self, name: &[u8]) {
-        match name {
-            b"HEAD" => self.head = true,
-            b"objects" => self.objects = true,
-            b"refs" => self.refs = true,
-            b"commondir" => self.common = true,
-            _ => {}
-        }
-    }
-
-    /// Whether git would accept the directory: it asks for a HEAD, and for objects and refs either here
-    /// or where `commondir` points. Their kinds are not looked at: git accepts more kinds than one.
-    pub(super) fn is_git_directory(self) -> bool {
-        self.head && (self.common || (self.objects && self.refs))
-    }
-
-    /// The context the directory has, given what it holds.
-    pub(super) fn refine(self, context: Context) -> Context {
-        match context.place {
-            // It takes three empty files to make any directory a git directory, and nothing keeps a person from working below it.
-            Place::Plain | Place::Modules | Place::Data | Place::Refs if self.is_git_directory() => Context {
-                place: Place::Git,
-                ..context
-            },
-            Place::Plain
-            | Place::Modules
-            | Place::Git
-            | Place::Worktrees
-            | Place::Whole(_)
-            | Place::Listed(_)
-            | Place::Data
-            | Place::Refs => context,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_git_directory_is_known_by_what_git_asks_for() {
-        let holds = |names: &[&str]| {
-            let mut markers = Markers::default();
-            for name in names {
-                markers.see(name.as_bytes());
-            }
-            markers.is_git_directory()
-        };
-        assert!(holds(&["HEAD", "objects", "refs"]));
-        assert!(holds(&["HEAD", "commondir"]));
-        assert!(!holds(&["objects", "refs", "config"]));
-        assert!(!holds(&["HEAD", "refs"]));
     }
 }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use super::at::{is_within, split};
 use super::error::ProtectError;
-use super::journal::Kept;
 use super::names::Names;
 use super::place::Role;
+use super::record::Kept;
+use super::record::keep;
 use super::repository::Person;
 use super::roots::Root;
 use super::roots::shown;
 use super::search::{Look, Search, search};
-use super::snapshot::keep;
 use super::state::State;
 use super::vcs::is_judged_text;
 use crate::backend::namespaces::MOST_PROTECTED;

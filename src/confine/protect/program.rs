@@ -20,11 +20,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::at::{self, Identity, split};
 use super::error::ProtectError;
-use super::journal::folder;
+use super::quarantine::Quarantine;
 use super::restore::make_way;
-use super::roots::{Root, inside};
-use super::violation::{Named, What};
-use super::work::Work;
+use super::roots::{Place, Root, inside, number};
+use super::store::{folder, unique_name};
+use super::violation::What;
 
 /// The folder of copies in the store.
 const COPIES: &str = "programs";
@@ -97,51 +97,57 @@ impl Program {
     }
 }
 
-impl Work<'_> {
-    /// Puts the program back where a command changed it.
-    pub(super) fn restore_program(&mut self) {
-        let Some(program) = &self.record.program else { return };
-        let Some((root, below)) = inside(self.roots, &program.path) else {
-            return;
+/// What became of the program, and was undone.
+pub(super) struct Restored {
+    /// Where it is.
+    pub(super) place: Place,
+    pub(super) what: What,
+    /// Where what lay there is kept.
+    pub(super) quarantined: Option<PathBuf>,
+}
+
+impl Program {
+    /// Puts it back where a command changed it; what was undone, if anything.
+    pub(super) fn restore(
+        &self,
+        roots: &[Root],
+        store: &Path,
+        quarantine: &mut Quarantine,
+    ) -> Result<Option<Restored>, ProtectError> {
+        let Some((number, below)) = number(roots, &self.path) else {
+            return Ok(None);
         };
-        let path = below.as_os_str().as_bytes();
+        let (root, path) = (&roots[usize::from(number)], below.as_os_str().as_bytes());
         let now = at::stat(&root.fd, path);
-        if now.as_ref().is_ok_and(|now| Stamp::of(now) == program.stamp) {
-            return;
+        if now.as_ref().is_ok_and(|now| Stamp::of(now) == self.stamp) {
+            return Ok(None);
         }
         // Without its copy it cannot be put back; that keeps nobody from working.
-        let Ok(copy) = File::open(program.copy(&self.store)) else {
-            return;
+        let Ok(copy) = File::open(self.copy(store)) else {
+            return Ok(None);
         };
-        let is_same = holds_the_same(root, path, program, &copy);
-        if is_same && now.as_ref().is_ok_and(|now| at::permissions(now) == program.mode) {
-            return;
+        let fail = |step| move |error| ProtectError::io(step, self.path.clone(), error);
+        let is_same = holds_the_same(root, path, self, &copy);
+        if is_same && now.as_ref().is_ok_and(|now| at::permissions(now) == self.mode) {
+            return Ok(None);
         }
-        let number = self.roots.iter().zip(0_u16..).find(|(one, _)| std::ptr::eq(*one, root));
-        let number = number.map_or(0, |(_, number)| number);
+        let what = if now.is_ok() { What::Changed } else { What::Removed };
+        let mut quarantined = None;
         if is_same {
-            return match put_mode(root, path, program.mode) {
-                Ok(()) => self.report(number, path, What::Changed, None, Named::default()),
-                Err(error) => {
-                    let error = ProtectError::io("restore the mode of", program.path.clone(), error);
-                    self.settled.errors.push(error);
-                }
-            };
+            put_mode(root, path, self.mode).map_err(fail("restore the mode of"))?;
+        } else {
+            if what == What::Changed {
+                quarantined = quarantine.take(root, path, what)?;
+            }
+            make_way(root, split(path).0, quarantine)?;
+            put(root, path, self.mode, &copy).map_err(fail("restore"))?;
         }
-        let (what, taken) = match now {
-            Ok(_) => (What::Changed, self.quarantine.take(root, path, What::Changed)),
-            Err(_) => (What::Removed, Ok(None)),
-        };
-        let put = taken.and_then(|taken| {
-            make_way(root, split(path).0, &mut self.quarantine)?;
-            let fail = |error| ProtectError::io("restore", program.path.clone(), error);
-            put(root, path, program.mode, &copy).map_err(fail)?;
-            Ok(taken)
-        });
-        match put {
-            Ok(taken) => self.report(number, path, what, taken, Named::default()),
-            Err(error) => self.settled.errors.push(error),
-        }
+        let place = (number, path.to_vec());
+        Ok(Some(Restored {
+            place,
+            what,
+            quarantined,
+        }))
     }
 }
 
@@ -185,7 +191,7 @@ fn put(root: &Root, path: &[u8], mode: u32, copy: &File) -> nix::Result<()> {
     let (directory, name) = split(path);
     at::insisting(&root.fd, directory, None, || {
         let parent = at::open_place(&root.fd, directory)?;
-        let aside = format!(".stockade-restore-{}", super::at::unique_name());
+        let aside = format!(".stockade-restore-{}", unique_name());
         let done =
             put_beside(&parent, &aside, mode, copy).and_then(|()| renameat(&parent, aside.as_str(), &parent, name));
         if done.is_err() {
@@ -207,7 +213,7 @@ fn put_beside(parent: &OwnedFd, aside: &str, mode: u32, copy: &File) -> nix::Res
 }
 
 fn make_copy(mut from: File, copies: &Path, copy: &Path) -> std::io::Result<()> {
-    let aside = copies.join(super::at::unique_name());
+    let aside = copies.join(unique_name());
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
     let made = options.open(&aside).and_then(|mut file| {

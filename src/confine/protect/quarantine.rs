@@ -30,7 +30,7 @@ use super::roots::Root;
 use super::roots::shown;
 use super::state::State;
 use super::violation::What;
-use super::{evict, journal};
+use super::{evict, store};
 use crate::policy::hex::hex;
 
 /// About the most bytes of a manifest.
@@ -264,8 +264,8 @@ impl Quarantine {
 }
 
 fn create(store: &Path) -> Result<(PathBuf, OwnedFd), ProtectError> {
-    let folder = journal::folder(store, QUARANTINE)?.join(super::at::unique_name());
-    let folder = journal::folder(&folder, "")?;
+    let folder = store::folder(store, QUARANTINE)?.join(store::unique_name());
+    let folder = store::folder(&folder, "")?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let fd = open(&folder, flags, Mode::empty()).map_err(|error| ProtectError::io("open", folder.clone(), error))?;
     Ok((folder, fd))

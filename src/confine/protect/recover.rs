@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use super::at::Identity;
 use super::error::ProtectError;
-use super::journal::{self, Journal, Record, abandoned};
+use super::journal::{self, Journal, abandoned};
 use super::missing::is_missing;
 use super::others::Gate;
 use super::overlap;
 use super::patterns::Patterns;
+use super::record::Record;
 use super::roots::shown;
 use super::roots::{open_roots, unlock};
 use super::settle::settle;

@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::unistd::{User, geteuid};
 
 use super::error::ProtectError;
-use super::place::Markers;
+use super::markers::{certain, is_git_directory};
 use super::state::MAX_FILE;
 
 /// Longest config, include or `.git` file that is read, in bytes.
@@ -129,24 +129,6 @@ impl Repository {
         let of = |directory: &PathBuf| ["config", "config.worktree"].map(|name| directory.join(name));
         self.directories.iter().flat_map(of)
     }
-}
-
-/// What there is under a name; that there is nothing must be certain.
-pub fn there(entry: &Path) -> io::Result<Option<Metadata>> {
-    certain(std::fs::symlink_metadata(entry))
-}
-
-fn certain<T>(found: io::Result<T>) -> io::Result<Option<T>> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether git would take a directory for its own; one that cannot be looked into it may.
-pub fn is_git_directory(directory: &Path) -> bool {
-    Markers::look(directory).is_git_directory()
 }
 
 /// Whose repositories git obeys, beside the user's own.

@@ -53,7 +53,7 @@ pub(super) fn replace(
     let fail = |error| ProtectError::io("rewrite", shown(root, path), error);
     let aside = join(
         split(path).0,
-        format!(".stockade-restore-{}", super::at::unique_name()).as_bytes(),
+        format!(".stockade-restore-{}", super::store::unique_name()).as_bytes(),
     );
     make(root, &aside, state).map_err(fail)?;
     let (here, there) = ((root, aside.as_slice()), (root, path));
@@ -117,7 +117,7 @@ pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
 fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, content: &[u8]) -> nix::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temporary = format!(".stockade-restore-{}-{count}", super::at::unique_name());
+    let temporary = format!(".stockade-restore-{}-{count}", super::store::unique_name());
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut file = File::from(openat(
         parent,

@@ -14,9 +14,12 @@ use super::error::ProtectError;
 use super::patterns::Patterns;
 use super::place::Context;
 
+/// A place, by the number of its root and the path in it.
+pub(super) type Place = (u16, Vec<u8>);
+
 /// A writable root.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(in crate::confine) struct Root {
     pub(super) path: PathBuf,
     pub(super) fd: OwnedFd,
     pub(super) identity: Identity,

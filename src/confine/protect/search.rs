@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::at::Identity;
 use super::error::ProtectError;
+use super::known::Known;
 use super::names::Names;
 use super::patterns::Patterns;
 use super::repository::Person;
 use super::roots::{Root, open_roots};
 use super::sight::Sight;
-use super::snapshot::Known;
 use super::targets::{self, Targets};
 use super::walk::walk;
 use super::{known, links};

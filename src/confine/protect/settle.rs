@@ -13,9 +13,10 @@ use nix::fcntl::RenameFlags;
 use super::at::{self, Identity, split};
 use super::covers::Covers;
 use super::error::ProtectError;
-use super::journal::{Kept, Record};
 use super::names::is_dot_git;
 use super::patterns::Patterns;
+use super::record::Kept;
+use super::record::Record;
 use super::restore::{make_way, rename, set_mode};
 use super::roots::Root;
 use super::roots::shown;
@@ -46,7 +47,19 @@ pub(super) fn settle(
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.open_up()).collect();
     let copied = covers.map(|covers| work.settle_copies(covers)).unwrap_or_default();
     let sight = work.come_to_rest(patterns, earlier);
-    work.restore_program();
+    if let Some(program) = &record.program {
+        match program.restore(roots, store, &mut work.quarantine) {
+            Ok(Some(done)) => work.report(
+                done.place.0,
+                &done.place.1,
+                done.what,
+                done.quarantined,
+                Named::default(),
+            ),
+            Ok(None) => {}
+            Err(error) => work.settled.errors.push(error),
+        }
+    }
     work.quarantine.close();
     work.tell_failures();
     // The last round has cleared what errors came before.
@@ -204,7 +217,7 @@ impl<'a> Work<'a> {
             Ok(()) => {}
             // One of the two is inside the other: out of it first, home in the next pass.
             Err(Errno::EINVAL) if how == RenameFlags::RENAME_EXCHANGE => {
-                let aside = format!(".stockade-restore-{}", super::at::unique_name());
+                let aside = format!(".stockade-restore-{}", super::store::unique_name());
                 rename((now, path), (now, aside.as_bytes()), RenameFlags::RENAME_NOREPLACE).map_err(fail)?;
             }
             Err(error) => return Err(fail(error)),

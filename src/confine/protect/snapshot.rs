@@ -5,32 +5,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::access::Access;
 use super::appeared::{self, Appeared};
-use super::at::Identity;
 use super::covers::Covers;
 use super::error::ProtectError;
-use super::journal::{self, Journal, Kept, Record};
+use super::journal::{self, Journal};
+use super::known::Known;
 use super::names::Names;
 use super::offer::Offer;
 use super::others::{self, Gate};
 use super::patterns::Patterns;
-use super::place::Role;
 use super::present::{run_at_once, topmost};
 use super::program::Program;
+use super::record::Record;
+use super::record::keep;
 use super::repository::Person;
 use super::roots::Root;
-use super::roots::shown;
 use super::search::{Look, Search, search};
 use super::sight::{Sight, made};
-use super::state::{MAX_FILE, MAX_TOTAL};
-use super::state::{Seen, State, glance};
 use super::tracked::Tips;
-use super::violation::Violation;
+
 use super::walk::{TICK, now};
-use super::watch::{Hostile, Watch};
 use super::work::Settled;
-use super::{known, room, settle, stand_ins};
+use super::{room, settle};
 
 /// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
 /// [`Guard::settle`].
@@ -226,7 +222,7 @@ impl Guard {
     }
 
     /// Those of them that programs of the host run or obey while a command is running, by their roots.
-    pub(super) fn to_cover(&self, most: usize) -> Vec<(u16, Vec<u8>)> {
+    pub(in crate::confine) fn to_cover(&self, most: usize) -> Vec<(u16, Vec<u8>)> {
         let is_made = |root, git: &[u8]| self.is_made(root, git);
         run_at_once(&self.roots, &self.record.entries, &self.at_once, is_made, most)
     }
@@ -246,34 +242,16 @@ impl Guard {
         self.tips.are_made(root, git)
     }
 
-    /// Takes away what the watch has seen of a command; what was done. Where that may write to it meanwhile it is killed first:
-    /// `kill` hears of the first of it.
-    pub(crate) fn take_away(&mut self, watch: &mut Watch, kill: impl FnOnce(PathBuf)) -> Vec<Violation> {
-        let Hostile {
-            leads,
-            scripts,
-            is_killing,
-        } = watch.hostile(&self.roots);
-        let all: Vec<_> = leads.into_iter().chain(scripts).collect();
-        let Some((root, path)) = all.first() else {
-            return Vec::new();
-        };
-        if is_killing {
-            self.has_seized = true;
-            kill(shown(&self.roots[usize::from(*root)], path));
-        }
-        settle::take_away(&self.roots, &self.record, &self.store, all)
+    /// Something was taken away while the command ran.
+    pub(super) fn distrust(&mut self) {
+        self.has_seized = true;
     }
 
-    /// Makes, empty, what git would obey and is not there, for mounts to stand on; whether anything was made.
-    ///
-    /// # Errors
-    /// Nothing may run where it cannot be covered.
-    pub(crate) fn stand_in(&self) -> Result<bool, ProtectError> {
-        stand_ins::make(self)
+    pub(super) fn store(&self) -> &Path {
+        &self.store
     }
 
-    pub(super) fn roots(&self) -> &[Root] {
+    pub(in crate::confine) fn roots(&self) -> &[Root] {
         &self.roots
     }
 
@@ -290,7 +268,7 @@ impl Guard {
         &self.patterns
     }
 
-    pub(super) fn record(&self) -> &Record {
+    pub(in crate::confine) fn record(&self) -> &Record {
         &self.record
     }
 
@@ -311,80 +289,4 @@ pub struct After {
     pub known: Option<Known>,
     /// What it undid and a person may still want, if everything is as it was.
     pub offer: Option<Offer>,
-}
-
-/// What a settled guard saw of the tree.
-#[derive(Debug)]
-pub struct Known {
-    pub(super) roots: Vec<(Vec<u8>, Identity)>,
-    pub(super) extra: Vec<PathBuf>,
-    pub(super) names: Names,
-    pub(super) sight: Sight,
-}
-
-impl Known {
-    /// Writes it down for the next process where that spares enough reading.
-    fn keep(&mut self, store: &Path) {
-        // It would only have spared the next start some reading.
-        let save = || known::save(store, &self.roots, &self.extra, &self.names, &self.sight);
-        if self.sight.is_worth_keeping() && save().is_ok() {
-            self.sight.stale = 0;
-        }
-    }
-}
-
-/// Longest file that is kept of those that a host's tool has put beside the data of version control.
-const MAX_UNLISTED: u64 = 64 * 1024;
-/// Bytes of them in all; what is beyond is left alone.
-const MAX_ALL_UNLISTED: u64 = 4 * 1024 * 1024;
-
-/// Reads every protected entry.
-pub(super) fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
-    let (mut left, mut unlisted) = (MAX_TOTAL, MAX_ALL_UNLISTED);
-    let mut kept = Vec::new();
-    for found in sight.found() {
-        let root = &roots[usize::from(found.root)];
-        if found.role == Role::TooDeep {
-            return Err(ProtectError::TooDeep(shown(root, &found.path)));
-        }
-        let limit = match found.role {
-            Role::Unlisted => MAX_UNLISTED.min(unlisted),
-            _ => MAX_FILE.min(left),
-        };
-        let seen = glance(&root.fd, &found.path, limit);
-        let state = match seen {
-            // What is in it is not looked at, and what cannot be kept cannot be put back.
-            Seen::Present(State::Directory { .. } | State::Special { .. })
-            | Seen::Long { .. }
-            | Seen::Unreadable(_)
-                if found.role == Role::Unlisted =>
-            {
-                State::Left
-            }
-            Seen::Present(state) => state,
-            Seen::Absent => continue,
-            Seen::Long { length } => {
-                let path = shown(root, &found.path);
-                return Err(ProtectError::TooLarge { path, length, limit });
-            }
-            Seen::Unreadable(error) => return Err(ProtectError::io("read", shown(root, &found.path), error)),
-        };
-        left = left.saturating_sub(state.length());
-        if found.role == Role::Unlisted {
-            unlisted = unlisted.saturating_sub(state.length());
-        }
-        let access = match &state {
-            State::File { .. } | State::Directory { .. } => Access::of(root, &found.path)?,
-            State::Symlink { .. } | State::Special { .. } | State::Left => None,
-        };
-        kept.push(Kept {
-            access,
-            root: found.root,
-            path: found.path,
-            role: found.role,
-            anchor: found.anchor,
-            state,
-        });
-    }
-    Ok(kept)
 }

@@ -24,8 +24,12 @@ enum Kind {
     Directory,
 }
 
-/// Makes what is missing in the git directories that no command made; whether anything was.
-pub(super) fn make(guard: &Guard) -> Result<bool, ProtectError> {
+/// Makes, empty, what git would obey in the git directories that no command made and is not there, for mounts to stand on;
+/// whether anything was made.
+///
+/// # Errors
+/// Nothing may run where it cannot be covered.
+pub(crate) fn stand_in(guard: &Guard) -> Result<bool, ProtectError> {
     let is_made_by_commands = |(root, git): &(u16, Vec<u8>)| guard.is_made(*root, git);
     let has_settings_of_a_work_tree = guard.record().entries.iter().any(|kept| {
         matches!((kept.role, &kept.state), (Role::GitConfig, State::File { content, .. })

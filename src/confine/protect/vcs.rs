@@ -6,28 +6,9 @@
 
 use super::gitconfig::{self, Verdict};
 use super::gittext::Config;
-use super::names::same_name;
-use super::place::{Kind, Place, Role};
+use super::names::{is_dot_git, same_name};
+use super::place::{Kind, List, Place, Role};
 use super::violation::Named;
-
-/// A directory with a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) enum List {
-    /// A git directory.
-    Git,
-    /// What git notes of a rebase or the like that is under way.
-    Steps,
-    /// Old ways to say where a remote is: nothing may be new here.
-    Remotes,
-    /// `.hg` or `.sl`, or `sl` in a git directory.
-    Mercurial,
-    /// `.jj`.
-    Jujutsu,
-    /// `.jj/repo`.
-    JujutsuRepository,
-    /// `.jj/repo/store`.
-    JujutsuStore,
-}
 
 /// What a name of a list is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +90,7 @@ const HG_DATA: &[&[u8]] = &[
 const STRATEGIES: &[&[u8]] = &[b"octopus", b"ort", b"ours", b"recursive", b"resolve", b"subtree"];
 
 /// The list of a directory of this name, where it has one whatever it holds.
-pub(super) fn list_of(name: &[u8]) -> Option<List> {
+fn list_of(name: &[u8]) -> Option<List> {
     match name {
         b".hg" | b".sl" => Some(List::Mercurial),
         b".jj" => Some(List::Jujutsu),
@@ -117,8 +98,51 @@ pub(super) fn list_of(name: &[u8]) -> Option<List> {
     }
 }
 
+/// What git makes of an entry: its role, and its place if it is a directory to walk.
+pub(super) fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
+    if let Place::Whole(role) = place {
+        return (Some(role), Some(place));
+    }
+    if is_dot_git(name) {
+        return match kind {
+            Kind::Directory => (Some(Role::GitDirectory), Some(Place::Git)),
+            Kind::Symlink | Kind::Other | Kind::Special => (Some(Role::GitLink), None),
+        };
+    }
+    if let (Some(list), Kind::Directory) = (list_of(name), kind) {
+        return (None, Some(Place::Listed(list)));
+    }
+    let file = |role| match kind {
+        Kind::Directory => (Some(role), Some(Place::Whole(role))),
+        Kind::Symlink | Kind::Other | Kind::Special => (Some(role), None),
+    };
+    let directory = |place| match kind {
+        Kind::Directory => (None, Some(place)),
+        Kind::Symlink => (Some(Role::Way), None),
+        Kind::Other | Kind::Special => (None, None),
+    };
+    match (place, name) {
+        (Place::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
+        (Place::Git, b"commondir") => file(Role::GitCommon),
+        (Place::Git, b"gitdir") => file(Role::GitBack),
+        (Place::Git, b"hooks") => file(Role::GitHook),
+        (Place::Git, b"modules") => directory(Place::Modules),
+        (Place::Git, b"worktrees") => directory(Place::Worktrees),
+        // A submodule may be called `config`; only what could become a git directory's file counts here.
+        (Place::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
+        (Place::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
+        (Place::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBack),
+        (Place::Modules, _) => (None, Some(Place::Modules)),
+        (Place::Worktrees, _) => (None, Some(Place::Git)),
+        (Place::Git, _) => judge(List::Git, name, kind),
+        (Place::Listed(list), _) => judge(list, name, kind),
+        (Place::Data | Place::Refs, _) => judge_data(place, kind),
+        (Place::Plain | Place::Whole(_), _) => (None, Some(Place::Plain)),
+    }
+}
+
 /// What an entry of such a directory is: its role, and its place if it is a directory to walk.
-pub(super) fn judge(list: List, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
+fn judge(list: List, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
     match (inside(list, name), kind) {
         (Some(Inside::File), Kind::Other) | (Some(Inside::Lock), Kind::Symlink) => (None, None),
         (Some(Inside::Judged), Kind::Other) => (Some(Role::Judged), None),
@@ -130,7 +154,7 @@ pub(super) fn judge(list: List, name: &[u8], kind: Kind) -> (Option<Role>, Optio
 }
 
 /// The same where everything is data.
-pub(super) fn judge_data(place: Place, kind: Kind) -> (Option<Role>, Option<Place>) {
+fn judge_data(place: Place, kind: Kind) -> (Option<Role>, Option<Place>) {
     match kind {
         Kind::Directory => (None, Some(place)),
         Kind::Other => (None, None),

@@ -22,15 +22,15 @@ use nix::sys::statfs::fstatfs;
 use super::at::{self, Identity};
 use super::error::ProtectError;
 use super::listing::{ListError, kind_listed};
+use super::markers::Markers;
 use super::names::is_dot_git;
 use super::patterns::Patterns;
-use super::place::{Kind, Markers, Place, Role};
+use super::place::{Kind, List, Place, Role};
 use super::roots::Root;
 use super::roots::shown;
 use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
 use super::stamp::{FileSystem, Stamp, classify};
 use super::unchanged::unchanged;
-use super::vcs::List;
 use crate::confine::sys;
 
 /// The coarsest clock of a local file system's stamps, with room: 100 Hz.

@@ -14,6 +14,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
@@ -22,15 +23,17 @@ use nix::sys::stat::FileStat;
 use super::at::{self, Identity, join, split};
 use super::covers::Covers;
 use super::error::ProtectError;
-use super::held::{Held, Leads, held};
+use super::held::{Changed, Held, Leads, changed, held};
 use super::inspect::{Surroundings, is_of_worktree, leads_to_git_directory};
 use super::names::is_dot_git;
 use super::place::Role;
-use super::roots::Root;
 use super::roots::shown;
+use super::roots::{Place, Root};
+use super::settle;
 use super::sight::Found;
 use super::snapshot::Guard;
 use super::state::{Seen, State, glance};
+use super::violation::Violation;
 
 /// The name that leads a git directory to another one's settings.
 const COMMON: &[u8] = b"commondir";
@@ -40,11 +43,6 @@ const MOST_READS: usize = 1200;
 const LONGEST: u64 = 1 << 13;
 /// How often what a hook leads to is taken away from one command before that is killed: a rebase may write it several times.
 const MOST_TAKEN: u32 = 8;
-
-/// A place, by the number of its root and the path in it.
-pub(super) type Place = (u16, Vec<u8>);
-/// When an inode was changed last.
-pub(super) type Changed = (i64, i64);
 
 /// The git directories that were there when a command started, watched.
 #[derive(Debug)]
@@ -71,13 +69,13 @@ pub struct Watch {
 
 /// What is to be taken away.
 #[derive(Debug, Default)]
-pub(super) struct Hostile {
+struct Hostile {
     /// It leads git elsewhere.
-    pub(super) leads: Vec<Place>,
+    leads: Vec<Place>,
     /// It is a script that a hook is a link to.
-    pub(super) scripts: Vec<Place>,
+    scripts: Vec<Place>,
     /// Whether the command is to be killed.
-    pub(super) is_killing: bool,
+    is_killing: bool,
 }
 
 impl Watch {
@@ -176,8 +174,27 @@ impl Watch {
         !self.leads.is_empty() || !self.touched.is_empty() || !self.holders.is_empty() || !self.held.is_empty()
     }
 
+    /// Takes away what it has seen of a command; what was done. Where that may write to it meanwhile it is killed first:
+    /// `kill` hears of the first of it.
+    pub(crate) fn take_away(&mut self, guard: &mut Guard, kill: impl FnOnce(PathBuf)) -> Vec<Violation> {
+        let Hostile {
+            leads,
+            scripts,
+            is_killing,
+        } = self.hostile(guard.roots());
+        let all: Vec<_> = leads.into_iter().chain(scripts).collect();
+        let Some((root, path)) = all.first() else {
+            return Vec::new();
+        };
+        if is_killing {
+            guard.distrust();
+            kill(shown(&guard.roots()[usize::from(*root)], path));
+        }
+        settle::take_away(guard.roots(), guard.record(), guard.store(), all)
+    }
+
     /// What leads git elsewhere now, and did not when the command started.
-    pub(super) fn hostile(&mut self, roots: &[Root]) -> Hostile {
+    fn hostile(&mut self, roots: &[Root]) -> Hostile {
         self.hear();
         // What is only shut leads nowhere.
         roots.iter().for_each(Root::open_again);
@@ -353,12 +370,6 @@ fn insist(holder: &Root, path: &[u8]) -> nix::Result<FileStat> {
     at::insisting(&holder.fd, split(path).0, None, || at::stat(&holder.fd, path))
 }
 
-/// When the entry was changed last, if it is there.
-pub(super) fn changed(holder: &Root, path: &[u8]) -> Option<Changed> {
-    let stat = at::stat(&holder.fd, path).ok()?;
-    Some((stat.st_ctime, stat.st_ctime_nsec))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -378,7 +389,7 @@ mod tests {
         let mut watch = Watch::set(&guard, None).unwrap();
         happens(&root, &mut watch);
         let mut taken = false;
-        let _done = guard.take_away(&mut watch, |_| taken = true);
+        let _done = watch.take_away(&mut guard, |_| taken = true);
         assert!(!taken || !root.join(".git/commondir").exists());
         assert!(guard.settle().errors.is_empty());
         taken

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use super::at::Identity;
 use super::change::Changes;
 use super::error::ProtectError;
-use super::journal::{Kept, Record};
 use super::quarantine::Quarantine;
+use super::record::Kept;
+use super::record::Record;
 use super::roots::Root;
 use super::roots::shown;
 use super::said::Said;
 use super::tracked::{Tips, Tracked};
 use super::violation::{Named, Violation, What};
-use super::worktrees::Moved;
 
 /// What settling came to.
 #[derive(Debug, Default)]
@@ -27,13 +27,21 @@ pub struct Settled {
     pub(super) changes: Changes,
 }
 
+/// A work tree that a command moved.
+#[derive(Debug)]
+pub(super) struct Moved {
+    pub(super) root: u16,
+    pub(super) from: Vec<u8>,
+    pub(super) to: Vec<u8>,
+}
+
 /// A settling under way.
 pub(super) struct Work<'a> {
     pub(super) roots: &'a [Root],
     pub(super) record: &'a Record,
     pub(super) holders: HashSet<Identity>,
     pub(super) quarantine: Quarantine,
-    pub(super) store: PathBuf,
+
     said: Said,
     pub(super) tracked: Tracked<'a>,
     /// The work trees that this round found moved.
@@ -55,7 +63,7 @@ impl<'a> Work<'a> {
             record,
             holders: record.holders.iter().map(|holder| holder.identity).collect(),
             quarantine: Quarantine::new(store),
-            store: store.to_owned(),
+
             said: Said::default(),
             tracked: Tracked::new(roots, record, tips),
             moved: Vec::new(),

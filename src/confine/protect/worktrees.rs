@@ -9,16 +9,17 @@ use nix::errno::Errno;
 
 use super::at::{self, is_within, join, split};
 use super::inspect::{is_own_worktree, is_way_back, lead, leads, named_git_directories};
-use super::journal::Kept;
+use super::markers::Markers;
 use super::names::is_dot_git;
-use super::place::{Markers, Role};
+use super::place::Role;
+use super::record::Kept;
 use super::restore::is_blocked;
 use super::roots::Root;
 use super::roots::shown;
 use super::settings::settings;
 use super::sight::{Found, Holder};
 use super::state::{Seen, State, glance};
-use super::work::Work;
+use super::work::{Moved, Work};
 use crate::confine::sys;
 
 /// Longest text that leads somewhere.
@@ -26,14 +27,6 @@ const LONGEST: u64 = 1 << 13;
 
 /// Longest config that is read for where a work tree is.
 const MAX_CONFIG: u64 = 1 << 20;
-
-/// A work tree that a command moved.
-#[derive(Debug)]
-pub(super) struct Moved {
-    root: u16,
-    from: Vec<u8>,
-    to: Vec<u8>,
-}
 
 impl Work<'_> {
     /// Whether a `.git` file may be gone: its directory is empty, and above it is what was there, or what git obeys anyway.

@@ -9,12 +9,12 @@ use super::*;
 /// A guard, its copies, and where the copy of a protected path lies.
 fn covered(scene: &Scene) -> (Guard, Covers) {
     let guard = scene.guard();
-    let covers = Covers::make(&guard, &scene.store(), 512).unwrap();
+    let covers = Covers::make(guard.record(), guard.to_cover(512), &scene.store()).unwrap();
     (guard, covers)
 }
 
 fn copy(guard: &Guard, covers: &Covers, path: &str) -> PathBuf {
-    let found = covers.pairs(guard).find(|(at, _)| at.ends_with(path));
+    let found = covers.pairs(guard.roots()).find(|(at, _)| at.ends_with(path));
     found.unwrap_or_else(|| panic!("no copy of {path}")).1
 }
 
@@ -37,7 +37,7 @@ fn what_the_host_runs_at_once_has_a_copy_and_nothing_else_has() {
     let scene = scene();
     symlink("x", scene.root().join(".envrc")).unwrap();
     let (guard, covers) = covered(&scene);
-    let mut all: Vec<PathBuf> = covers.pairs(&guard).map(|(path, _)| path).collect();
+    let mut all: Vec<PathBuf> = covers.pairs(guard.roots()).map(|(path, _)| path).collect();
     all.sort();
     let expected = ["p/.git/config", "p/.git/hooks"].map(|path| scene.root().join(path));
     assert_eq!(all, expected);
@@ -110,7 +110,7 @@ fn a_copy_is_what_the_host_has_before_each_command_whatever_was_done_to_it() {
     // Meanwhile its owner changed it.
     scene.write("p/.git/config", format!("{CONFIG}[core]\n\teditor = mine\n"));
     let guard = scene.guard();
-    covers.lay(&guard).unwrap();
+    covers.lay(guard.record()).unwrap();
     assert_eq!(fs::read_to_string(&config).unwrap(), scene.read("p/.git/config"));
     let names: Vec<_> = fs::read_dir(&hooks)
         .unwrap()
@@ -180,7 +180,7 @@ fn a_repository_that_a_command_made_has_no_copies_until_a_ref_of_it_is_the_hosts
     whole(guard.settle());
     let all = |scene: &Scene| {
         let (guard, covers) = covered(scene);
-        let all: Vec<PathBuf> = covers.pairs(&guard).map(|(path, _)| path).collect();
+        let all: Vec<PathBuf> = covers.pairs(guard.roots()).map(|(path, _)| path).collect();
         whole(guard.settle());
         all.iter().filter(|path| path.starts_with(scene.at("made"))).count()
     };

@@ -11,6 +11,7 @@
 //! directory. What is not proven is put back; where HEAD then has another version than what is there, that is told.
 
 mod id;
+mod kind;
 mod objects;
 mod pack;
 mod reach;
@@ -27,10 +28,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::at::{self, is_within, join, split};
-use super::journal::Record;
 use super::lookup::protected_name;
 use super::names::is_dot_git;
 use super::place::Role;
+use super::record::Record;
 use super::roots::Root;
 use super::roots::shown;
 use super::state::{Names, Seen, State, glance};

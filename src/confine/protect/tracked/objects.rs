@@ -14,41 +14,15 @@ use flate2::bufread::ZlibDecoder;
 
 use super::super::at;
 use super::id::Id;
+use super::kind::{Kind, LONGEST};
 use super::pack::{Bases, Pack, packs};
 
-/// Longest object, in bytes.
-pub(super) const LONGEST: u64 = 16 * 1024 * 1024;
 /// Objects that are read for one answer.
 const MOST: u32 = 60_000;
 /// Bytes of them.
 const MOST_BYTES: u64 = 200 * 1024 * 1024;
 /// Bytes of objects that are kept, for many commits share most of their trees.
 const KEPT: usize = 32 * 1024 * 1024;
-
-/// What an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Commit,
-    Tree,
-    Blob,
-    Tag,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Tree => "tree",
-            Self::Blob => "blob",
-            Self::Tag => "tag",
-        }
-    }
-
-    fn named(word: &[u8]) -> Option<Self> {
-        let all = [Self::Commit, Self::Tree, Self::Blob, Self::Tag];
-        all.into_iter().find(|kind| kind.word().as_bytes() == word)
-    }
-}
 
 /// An object that hashes to its name.
 pub(super) type Object = (Kind, Rc<[u8]>);

@@ -14,7 +14,7 @@ use nix::dir::Dir;
 
 use super::super::at::{self, join};
 use super::id::{Algorithm, Id};
-use super::objects::{Kind, LONGEST};
+use super::kind::{Kind, LONGEST};
 
 /// Packs that are looked into.
 const MOST: usize = 512;

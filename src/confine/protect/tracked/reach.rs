@@ -3,7 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::id::Id;
-use super::objects::{Kind, Objects};
+use super::kind::Kind;
+use super::objects::Objects;
 
 /// Commits that are looked at for one answer.
 const MOST_COMMITS: usize = 20_000;

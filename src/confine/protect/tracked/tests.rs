@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::id::{Algorithm, Id};
-use super::objects::{Kind, Objects};
+use super::kind::Kind;
+use super::objects::Objects;
 use super::pack::apply;
 use super::reach::{Now, Question, answer};
 

@@ -25,12 +25,15 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
 use super::super::at;
-use super::super::journal::{JOURNAL, Record, folder, in_folder};
+use super::super::journal::JOURNAL;
+use super::super::markers::Markers;
 use super::super::overlap::is_overlap;
-use super::super::place::Markers;
+use super::super::record::Record;
 use super::super::roots::Root;
 use super::super::roots::shown;
 use super::super::sight::Sight;
+use super::super::store::folder;
+use super::super::store::in_folder;
 use super::id::Id;
 use super::refs::{self, Ref};
 
@@ -333,7 +336,7 @@ fn load(store: &Path, key: &str) -> Loaded {
 fn save(store: &Path, key: &str, kept: &Kept) -> io::Result<()> {
     let bytes = postcard::to_extend(kept, MAGIC.to_vec()).map_err(io::Error::other)?;
     let path = folder(store, TIPS).map_err(io::Error::other)?.join(key);
-    let unfinished = path.with_extension(super::super::at::unique_name());
+    let unfinished = path.with_extension(super::super::store::unique_name());
     let written = write_new(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {
         let _gone = fs::remove_file(&unfinished);

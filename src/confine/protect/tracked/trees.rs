@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::at::split;
 use super::super::inspect::{Judged, Surroundings, judge};
-use super::super::journal::Kept;
 use super::super::place::Role;
+use super::super::record::Kept;
 use super::super::sight::Found;
 use super::super::state::{Seen, State, glance};
 use super::Tracked;

@@ -1,0 +1,109 @@
+//! What makes a directory a git directory.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::Path;
+
+use super::place::{Context, Place};
+
+/// Which of the names by which git knows a git directory have been seen in a listing.
+#[derive(Debug, Default, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "four names, each seen or not")]
+pub(super) struct Markers {
+    head: bool,
+    objects: bool,
+    refs: bool,
+    common: bool,
+}
+
+impl Markers {
+    /// What a directory holds that is not listed. What cannot be looked at may be there: at worst hooks and
+    /// settings stay as they are where git would run none.
+    pub(super) fn look(directory: &Path) -> Self {
+        let mut markers = Self::default();
+        // Without the first the others decide nothing, and most directories are not asked for more.
+        for name in ["HEAD", "commondir", "objects", "refs"] {
+            if !matches!(there(&directory.join(name)), Ok(None)) {
+                markers.see(name.as_bytes());
+            } else if !markers.head {
+                break;
+            }
+        }
+        markers
+    }
+
+    /// Notes a name.
+    pub(super) fn see(&mut self, name: &[u8]) {
+        match name {
+            b"HEAD" => self.head = true,
+            b"objects" => self.objects = true,
+            b"refs" => self.refs = true,
+            b"commondir" => self.common = true,
+            _ => {}
+        }
+    }
+
+    /// Whether git would accept the directory: it asks for a HEAD, and for objects and refs either here
+    /// or where `commondir` points. Their kinds are not looked at: git accepts more kinds than one.
+    pub(super) fn is_git_directory(self) -> bool {
+        self.head && (self.common || (self.objects && self.refs))
+    }
+
+    /// The context the directory has, given what it holds.
+    pub(super) fn refine(self, context: Context) -> Context {
+        match context.place {
+            // It takes three empty files to make any directory a git directory, and nothing keeps a person from working below it.
+            Place::Plain | Place::Modules | Place::Data | Place::Refs if self.is_git_directory() => Context {
+                place: Place::Git,
+                ..context
+            },
+            Place::Plain
+            | Place::Modules
+            | Place::Git
+            | Place::Worktrees
+            | Place::Whole(_)
+            | Place::Listed(_)
+            | Place::Data
+            | Place::Refs => context,
+        }
+    }
+}
+
+/// What there is under a name; that there is nothing must be certain.
+pub fn there(entry: &Path) -> io::Result<Option<Metadata>> {
+    certain(std::fs::symlink_metadata(entry))
+}
+
+/// What was looked at, or that it is certainly not there.
+pub(super) fn certain<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether git would take a directory for its own; one that cannot be looked into it may.
+pub fn is_git_directory(directory: &Path) -> bool {
+    Markers::look(directory).is_git_directory()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_git_directory_is_known_by_what_git_asks_for() {
+        let holds = |names: &[&str]| {
+            let mut markers = Markers::default();
+            for name in names {
+                markers.see(name.as_bytes());
+            }
+            markers.is_git_directory()
+        };
+        assert!(holds(&["HEAD", "objects", "refs"]));
+        assert!(holds(&["HEAD", "commondir"]));
+        assert!(!holds(&["objects", "refs", "config"]));
+        assert!(!holds(&["HEAD", "refs"]));
+    }
+}

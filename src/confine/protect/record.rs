@@ -1,0 +1,164 @@
+//! What is protected, as it was before a command.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::access::Access;
+use super::at::Identity;
+use super::error::ProtectError;
+use super::missing::is_missing;
+use super::names::Names;
+use super::place::Role;
+use super::program::Program;
+use super::roots::{Root, shown};
+use super::sight::{Holder, Sight};
+use super::state::{MAX_FILE, MAX_TOTAL, Seen, State, glance};
+
+/// Everything needed to put protected entries back.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+pub(in crate::confine) struct Record {
+    /// The roots: absolute path and who is there.
+    pub(super) roots: Vec<(Vec<u8>, Identity)>,
+    /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
+    /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
+    /// program of the session, the group and access lists of each entry, and the permission bits of each holder.
+    #[serde(skip)]
+    pub(super) modes: Vec<u32>,
+    /// When each root was made, as far as that can be known: the number of an inode is used again.
+    #[serde(skip)]
+    pub(super) born: Vec<Option<(i64, u32)>>,
+    /// What the config makes of the list of names.
+    #[serde(skip)]
+    pub(super) names: Names,
+    /// The program of the session, where it lies in a root.
+    #[serde(skip)]
+    pub(super) program: Option<Program>,
+    /// The files protected by path.
+    pub(super) extra: Vec<Vec<u8>>,
+    /// The protected entries, holders before what they hold.
+    pub(super) entries: Vec<Kept>,
+    /// The directories on the way to them, outer ones first.
+    pub(super) holders: Vec<Holder>,
+}
+
+impl Record {
+    /// The numbers of the roots that are not where they were.
+    pub(super) fn missing(&self) -> Vec<u16> {
+        let born = self.born.iter().copied().chain(std::iter::repeat(None));
+        let roots = self.roots.iter().zip(born).zip(0_u16..);
+        let missing =
+            roots.filter(|(((path, who), born), _)| is_missing(Path::new(OsStr::from_bytes(path)), *who, *born));
+        missing.map(|(_, number)| number).collect()
+    }
+
+    /// What is said of these roots alone.
+    pub(super) fn of_roots(self, wanted: &[u16]) -> Self {
+        fn pick<T>(all: Vec<T>, is_wanted: impl Fn(usize) -> bool) -> Vec<T> {
+            let numbered = all.into_iter().enumerate();
+            numbered.filter(|(at, _)| is_wanted(*at)).map(|(_, one)| one).collect()
+        }
+        let number = |old: u16| {
+            wanted
+                .iter()
+                .position(|one| *one == old)
+                .and_then(|new| u16::try_from(new).ok())
+        };
+        let is_wanted = |at: usize| u16::try_from(at).is_ok_and(|at| wanted.contains(&at));
+        let entries = self.entries.into_iter();
+        let holders = self.holders.into_iter();
+        Self {
+            roots: pick(self.roots, is_wanted),
+            modes: pick(self.modes, is_wanted),
+            born: pick(self.born, is_wanted),
+            names: self.names,
+            program: self.program,
+            extra: self.extra,
+            entries: entries
+                .filter_map(|kept| {
+                    Some(Kept {
+                        root: number(kept.root)?,
+                        ..kept
+                    })
+                })
+                .collect(),
+            holders: holders
+                .filter_map(|holder| {
+                    Some(Holder {
+                        root: number(holder.root)?,
+                        ..holder
+                    })
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A protected entry as it was.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(super) struct Kept {
+    pub(super) root: u16,
+    pub(super) path: Vec<u8>,
+    pub(super) role: Role,
+    pub(super) anchor: Vec<u8>,
+    pub(super) state: State,
+    /// Its group and access lists; none of what has no such, and in journals of before they were kept.
+    #[serde(skip)]
+    pub(super) access: Option<Access>,
+}
+
+/// Longest file that is kept of those that a host's tool has put beside the data of version control.
+const MAX_UNLISTED: u64 = 64 * 1024;
+/// Bytes of them in all; what is beyond is left alone.
+const MAX_ALL_UNLISTED: u64 = 4 * 1024 * 1024;
+
+/// Reads every protected entry.
+pub(super) fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
+    let (mut left, mut unlisted) = (MAX_TOTAL, MAX_ALL_UNLISTED);
+    let mut kept = Vec::new();
+    for found in sight.found() {
+        let root = &roots[usize::from(found.root)];
+        if found.role == Role::TooDeep {
+            return Err(ProtectError::TooDeep(shown(root, &found.path)));
+        }
+        let limit = match found.role {
+            Role::Unlisted => MAX_UNLISTED.min(unlisted),
+            _ => MAX_FILE.min(left),
+        };
+        let seen = glance(&root.fd, &found.path, limit);
+        let state = match seen {
+            // What is in it is not looked at, and what cannot be kept cannot be put back.
+            Seen::Present(State::Directory { .. } | State::Special { .. })
+            | Seen::Long { .. }
+            | Seen::Unreadable(_)
+                if found.role == Role::Unlisted =>
+            {
+                State::Left
+            }
+            Seen::Present(state) => state,
+            Seen::Absent => continue,
+            Seen::Long { length } => {
+                let path = shown(root, &found.path);
+                return Err(ProtectError::TooLarge { path, length, limit });
+            }
+            Seen::Unreadable(error) => return Err(ProtectError::io("read", shown(root, &found.path), error)),
+        };
+        left = left.saturating_sub(state.length());
+        if found.role == Role::Unlisted {
+            unlisted = unlisted.saturating_sub(state.length());
+        }
+        let access = match &state {
+            State::File { .. } | State::Directory { .. } => Access::of(root, &found.path)?,
+            State::Symlink { .. } | State::Special { .. } | State::Left => None,
+        };
+        kept.push(Kept {
+            access,
+            root: found.root,
+            path: found.path,
+            role: found.role,
+            anchor: found.anchor,
+            state,
+        });
+    }
+    Ok(kept)
+}

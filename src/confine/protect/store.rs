@@ -1,0 +1,44 @@
+//! Stockade's private folders, outside of every root.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::error::ProtectError;
+
+/// Does what needs a private folder of the store; makes that first where it is not there.
+pub(super) fn in_folder<T>(
+    store: &Path,
+    name: &str,
+    work: impl Fn(PathBuf) -> io::Result<T>,
+) -> Result<io::Result<T>, ProtectError> {
+    match work(store.join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(work(folder(store, name)?)),
+        done => Ok(done),
+    }
+}
+
+/// A private folder of the store.
+pub(super) fn folder(store: &Path, name: &str) -> Result<PathBuf, ProtectError> {
+    let path = store.join(name);
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    created.map_err(|source| ProtectError::Io {
+        step: "create",
+        path: path.clone(),
+        source,
+    })?;
+    Ok(path)
+}
+
+/// A name that sorts by time and is this process's own.
+pub(super) fn unique_name() -> String {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!(
+        "{:012}{:09}-{}",
+        since.as_secs(),
+        since.subsec_nanos(),
+        std::process::id()
+    )
+}
