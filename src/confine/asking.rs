@@ -8,16 +8,7 @@ use nix::unistd::Pid;
 use super::protocol::{CommandLimits, Counting, KeeperReply, KeeperRequest, PutBack, StartFailure, Step, Watch};
 use super::sys;
 use super::wire::{receive, send};
-use super::worker::Worker;
-
-/// Whether the keeper samples the tree of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sampling {
-    /// It does.
-    On,
-    /// Nothing of it is bounded that way.
-    Off,
-}
+use super::worker::{Sampling, Worker};
 
 impl Worker<'_> {
     /// Has the keeper record protected names.

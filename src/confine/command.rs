@@ -19,7 +19,6 @@ use super::compiled::{Compiled, install};
 use super::io::InputKind;
 use super::protocol::{CommandLimits, Start, StartFailure, Step, Work};
 use super::selftest::{self, Canaries};
-use super::spare::is_for_who_waits;
 use super::wire::{receive, send};
 use super::{ruleset, sys};
 use crate::backend::seccomp::Attributes;
@@ -54,6 +53,11 @@ pub(crate) enum Told {
     Now(Box<Task>),
     /// It makes itself ready to become a command, and hears over this socket which.
     Later(OwnedFd),
+}
+
+/// Whether this is for one that was confined before it heard of it.
+pub(super) fn is_for_who_waits(start: &Start) -> bool {
+    matches!(start.work, Work::Command(_)) && matches!(start.input, InputKind::Pipe | InputKind::Null)
 }
 
 /// Everything the child takes with it.

@@ -9,11 +9,11 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 
+use super::above::Above;
 use super::filter::{self, FilterError};
 use super::mounts::Mounts;
 use super::protocol::{SetupMessage, StartFailure, Step, WorkerFor};
 use super::ruleset;
-use super::worker::Outside;
 use crate::backend::Plan;
 use crate::backend::seccomp::SeccompPlan;
 
@@ -29,10 +29,7 @@ pub(crate) struct Compiled {
 }
 
 /// Enters the layer and the filters of the worker; what commands get of them.
-pub(super) fn confine(
-    outside: Outside,
-    setup: SetupMessage,
-) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
+pub(super) fn confine(outside: Above, setup: SetupMessage) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
     let at = |step| StartFailure::at(step);
     // The name only helps a person reading a process list.
     let _named = prctl::set_name(c"stockade-work");
@@ -44,9 +41,9 @@ pub(super) fn confine(
     let SetupMessage { plan, worker_for } = setup;
     let Some(plan) = plan else { return Ok((None, None)) };
     let mounts = match (outside, &plan.world) {
-        (Outside::Keeper(_), None) => None,
-        (Outside::Nothing, Some(world)) => Some(Mounts::hold(world)?),
-        (Outside::Keeper(_), Some(_)) | (Outside::Nothing, None) => {
+        (Above::Keeper(_), None) => None,
+        (Above::Nothing, Some(world)) => Some(Mounts::hold(world)?),
+        (Above::Keeper(_), Some(_)) | (Above::Nothing, None) => {
             return Err(StartFailure::new(
                 Step::Setup,
                 Errno::EPROTO,

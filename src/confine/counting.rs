@@ -8,9 +8,9 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::wait::{WaitStatus, waitpid};
 
+use super::above::Above;
 use super::protocol::{CommandLimits, Counting, StartFailure, Step};
 use super::sys;
-use super::worker::Outside;
 
 /// The worker.
 const OURS: u64 = 1;
@@ -27,7 +27,7 @@ impl Counter {
     pub(crate) fn most_tasks(
         &mut self,
         limits: CommandLimits,
-        outside: Outside,
+        outside: Above,
         running: usize,
     ) -> Result<Option<u64>, StartFailure> {
         let processes = match (limits.counting, limits.processes) {
@@ -36,9 +36,9 @@ impl Counter {
         };
         let failed = |what: String| StartFailure::new(Step::SelfTest, Errno::EPROTO, what);
         match outside {
-            Outside::Keeper(_) => return Err(failed("there is no user namespace to count in".to_owned())),
-            Outside::Nothing if self.is_proven => {}
-            Outside::Nothing => {
+            Above::Keeper(_) => return Err(failed("there is no user namespace to count in".to_owned())),
+            Above::Nothing if self.is_proven => {}
+            Above::Nothing => {
                 tasks_are_counted(OURS).map_err(failed)?;
                 self.is_proven = true;
             }

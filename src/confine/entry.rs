@@ -22,14 +22,17 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, dup2_stderr, execve, getppid};
 use serde::{Deserialize, Serialize};
 
+use super::above::Above;
 use super::protocol::{SetupMessage, StartFailure, Step};
-use super::stage::{INSIDE, refuse};
+use super::refusal::refuse;
 use super::wire::decode;
-use super::worker::{self, Outside};
+use super::worker;
 use super::{namespaces, privilege, sys};
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::{MadeBy, World};
 
+/// The hidden subcommand that makes a process the worker, inside namespaces that bwrap has made.
+pub(crate) const INSIDE: &str = "__worker";
 /// The worker's exit code when it was not started by a Stockade stage.
 const NOT_A_WORKER: i32 = 125;
 
@@ -61,7 +64,7 @@ pub(crate) fn make(control: &OwnedFd, link: OwnedFd, keeper: Pid, session: &Path
         bare.furnish(&world.mounts, &[control.as_fd(), link.as_fd()])
     });
     match done {
-        Ok(()) => worker::begin(control, link, Outside::Nothing, setup, session),
+        Ok(()) => worker::begin(control, link, Above::Nothing, setup, session),
         Err(failure) => refuse(control, failure),
     }
 }
@@ -192,7 +195,7 @@ pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
         Ok(_) | Err(_) => sys::exit_now(NOT_A_WORKER),
     }
     match settle_in().and_then(|()| unpack(setup)) {
-        Ok(Luggage { setup, session }) => worker::begin(&control, link, Outside::Nothing, setup, Path::new(&session)),
+        Ok(Luggage { setup, session }) => worker::begin(&control, link, Above::Nothing, setup, Path::new(&session)),
         Err(failure) => refuse(&control, failure),
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! Only [`sys`] has `unsafe` code.
 
+mod above;
 mod asking;
 pub mod attempted;
 mod awaiting;
@@ -25,6 +26,7 @@ mod dispatch;
 pub(crate) mod entry;
 pub mod error;
 mod failure;
+mod file_servers;
 pub mod files;
 pub mod filter;
 pub mod group;
@@ -41,6 +43,7 @@ pub mod protect;
 mod protected;
 mod protecting;
 pub mod protocol;
+mod refusal;
 pub mod ruleset;
 pub mod runner;
 mod running;

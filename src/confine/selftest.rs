@@ -16,18 +16,13 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, fstatat};
 use nix::unistd::Pid;
 
-use super::session::LOCK;
-use super::worker::Outside;
+use super::above::Above;
+use super::session::{CLOSED, LOCK, READABLE};
 use super::{ruleset, sys};
 use crate::backend::landlock::LandlockPlan;
 use crate::backend::seccomp::{Attributes, Call, Filter, NATIVE_ARCH, Role, Verdict, stacked};
 use crate::backend::{Plan, World};
 use crate::policy::path::display;
-
-/// The name of the canary that nothing may open.
-pub(crate) const CLOSED: &str = "closed";
-/// The name of the canary that may be read and not written.
-pub(crate) const READABLE: &str = "readable";
 
 /// Where the canaries lie.
 #[derive(Debug, Clone, Default)]
@@ -40,13 +35,13 @@ pub(crate) struct Canaries {
 
 impl Canaries {
     /// The canaries of a session directory.
-    pub(crate) fn of(session: &Path, outside: Outside) -> Self {
+    pub(crate) fn of(session: &Path, outside: Above) -> Self {
         Self {
             closed: session.join(CLOSED),
             readable: session.join(READABLE),
             absent: match outside {
-                Outside::Keeper(_) => None,
-                Outside::Nothing => Some(session.join(LOCK)),
+                Above::Keeper(_) => None,
+                Above::Nothing => Some(session.join(LOCK)),
             },
         }
     }
@@ -99,10 +94,10 @@ pub(crate) fn signals_are_scoped(outside: Pid) -> bool {
 }
 
 /// Tries what the worker must not be able to do.
-pub(crate) fn worker(canaries: &Canaries, outside: Outside, plan: &Plan) -> Result<(), String> {
+pub(crate) fn worker(canaries: &Canaries, outside: Above, plan: &Plan) -> Result<(), String> {
     canaries.files()?;
     match outside {
-        Outside::Keeper(keeper) => {
+        Above::Keeper(keeper) => {
             if ruleset::has_scopes(&plan.landlock) && !signals_are_scoped(keeper) {
                 return Err("a process outside can be signalled".to_owned());
             }
@@ -111,7 +106,7 @@ pub(crate) fn worker(canaries: &Canaries, outside: Outside, plan: &Plan) -> Resu
             }
         }
         // Its runners try both with the worker.
-        Outside::Nothing => {}
+        Above::Nothing => {}
     }
     if let Some(world) = &plan.world {
         // Nobody hears the worker where a listener refuses.

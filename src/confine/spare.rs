@@ -12,11 +12,10 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use super::command::{Task, Told};
+use super::command::{Task, Told, is_for_who_waits};
 use super::compiled::Compiled;
-use super::io::InputKind;
 use super::listening::Around;
-use super::protocol::{RunnerRequest, Start, Work};
+use super::protocol::{RunnerRequest, Start};
 use super::wire::send;
 
 /// A runner whose command waits.
@@ -104,11 +103,6 @@ pub(super) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> bool {
     may_wait(compiled) && is_for_who_waits(start) && !start.limits.is_counted()
 }
 
-/// Whether this is for one that was confined before it heard of it.
-pub(super) fn is_for_who_waits(start: &Start) -> bool {
-    matches!(start.work, Work::Command(_)) && matches!(start.input, InputKind::Pipe | InputKind::Null)
-}
-
 /// Whether anything can wait for what it is to do: not where somebody looks on, which is made for one command, nor where nothing
 /// keeps commands from those that do.
 fn may_wait(compiled: Option<&Compiled>) -> bool {
@@ -120,7 +114,8 @@ mod tests {
     use nix::unistd::getpid;
 
     use super::*;
-    use crate::confine::protocol::CommandLimits;
+    use crate::confine::io::InputKind;
+    use crate::confine::protocol::{CommandLimits, Work};
 
     fn task(argument: usize) -> Box<Task> {
         let streams = [link().unwrap().0, link().unwrap().0, link().unwrap().0];

@@ -16,16 +16,16 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, chdir, getpgid, getpid, getppid, pipe2, setpgid, setsid};
 
-use super::protocol::{Announcement, Place, Reply, StartFailure, Step};
-use super::wire::{receive, send};
-use super::worker::Outside;
+use super::above::Above;
+use super::entry::INSIDE;
+use super::protocol::{Announcement, Place, StartFailure, Step};
+use super::refusal::tell;
+use super::wire::receive;
 use super::{entry, keeper, namespaces, privilege, session, sys, worker};
 use crate::backend::host::PROBE;
 
 /// The hidden subcommand that makes a process the stage.
 pub const SUBCOMMAND: &str = "__stage";
-/// The hidden subcommand that makes a process the worker, inside namespaces that the stage has entered.
-pub(crate) const INSIDE: &str = "__worker";
 
 /// The descriptors of a program that starts a stage have lower numbers.
 const FEW: RawFd = 1024;
@@ -74,17 +74,6 @@ fn outside() -> ! {
     tell(&control, failure);
     session::remove(&session);
     sys::exit_now(1)
-}
-
-/// Tells the parent why nothing can start, and ends.
-pub(crate) fn refuse(control: &OwnedFd, failure: StartFailure) -> ! {
-    tell(control, failure);
-    sys::exit_now(1)
-}
-
-fn tell(control: &OwnedFd, failure: StartFailure) {
-    // The parent reads end-of-file if even this cannot be sent, which is a refusal as well.
-    let _told = send(control, &Reply::Refused(failure), &[]);
 }
 
 /// Closes all descriptors but the standard ones. Nothing may be owned beyond them.
@@ -164,7 +153,7 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
             }
             Ok(None) => {
                 drop(keeper);
-                worker::main(control, worker_end, Outside::Keeper(keeping), session)
+                worker::main(control, worker_end, Above::Keeper(keeping), session)
             }
             Err(errno) => failed("the worker")(errno),
         },

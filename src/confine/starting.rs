@@ -12,10 +12,7 @@ use super::runner::{Runner, let_begin};
 use super::spare::{self, Ours, Spare};
 use super::sys;
 use super::wire::send;
-use super::worker::{Active, Worker};
-
-/// From so many commands on there will be others. Many a session has one.
-pub(super) const FIRST: u8 = 2;
+use super::worker::{Active, FIRST, Worker};
 
 /// The standard streams, and the door of a control group where there must be one.
 fn taken(fds: Vec<OwnedFd>, counting: Counting) -> Result<([OwnedFd; 3], Option<OwnedFd>), StartFailure> {

@@ -12,9 +12,9 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::waitpid;
-use nix::unistd::{Pid, getpid, getppid};
+use nix::unistd::Pid;
 
-use super::asking::Sampling;
+use super::above::Above;
 use super::attempted::Attempted;
 use super::compiled::{self, Compiled};
 use super::counting::Counter;
@@ -22,21 +22,34 @@ use super::mounts::{Changed, Mounts};
 use super::protocol::{
     End, Ended, PutBack, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
 };
+use super::refusal::refuse;
 use super::spare::Spare;
 use super::way_out::inside::{self, Used};
 use super::wire::{receive, send};
-use super::{selftest, stage, starting, sweep, sys};
+use super::{selftest, sweep, sys};
 use crate::backend::Exit;
 use crate::policy::path::display;
 
 /// How often the mounts are looked at while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// From so many commands on there will be others. Many a session has one.
+pub(super) const FIRST: u8 = 2;
+
+/// Whether the keeper samples the tree of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sampling {
+    /// It does.
+    On,
+    /// Nothing of it is bounded that way.
+    Off,
+}
+
 /// The worker's state.
 pub(super) struct Worker<'a> {
     pub(super) control: &'a OwnedFd,
     pub(super) link: OwnedFd,
-    pub(super) outside: Outside,
+    pub(super) outside: Above,
     /// The mounts that hold the profile, where there are some.
     mounts: Option<Mounts>,
     /// `None` where nothing confines commands.
@@ -59,28 +72,8 @@ pub(super) struct Active {
     pub(super) sampling: Sampling,
 }
 
-/// What stands outside the worker's layer and has a number where the worker is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outside {
-    /// The keeper; around it is the host.
-    Keeper(Pid),
-    /// Nothing: the worker is the first process of a PID namespace.
-    Nothing,
-}
-
-impl Outside {
-    /// Whether the parent of this process is the one that it was started by.
-    pub(crate) fn is_parent(self) -> bool {
-        match self {
-            Self::Keeper(pid) => getppid() == pid,
-            // A parent in another namespace has no number here. Its death was told by a pipe, or bwrap has asked for the signal.
-            Self::Nothing => getpid() == Pid::from_raw(1) && getppid() == Pid::from_raw(0),
-        }
-    }
-}
-
 /// Waits for the setup and begins; never returns.
-pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Outside, session: &Path) -> ! {
+pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Above, session: &Path) -> ! {
     let setup = awaited(control);
     begin(control, link, outside, setup, session)
 }
@@ -91,7 +84,7 @@ pub(crate) fn awaited(control: &OwnedFd) -> SetupMessage {
         Ok(Some((setup, _))) => setup,
         // The parent gave up, or is dead.
         Ok(None) => sys::exit_now(0),
-        Err(error) => stage::refuse(
+        Err(error) => refuse(
             control,
             StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
         ),
@@ -99,11 +92,11 @@ pub(crate) fn awaited(control: &OwnedFd) -> SetupMessage {
 }
 
 /// Confines this process as the setup says, proves it, and serves; never returns.
-pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: SetupMessage, session: &Path) -> ! {
+pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Above, setup: SetupMessage, session: &Path) -> ! {
     let canaries = selftest::Canaries::of(session, outside);
     let (compiled, mounts) = match compiled::confine(outside, setup) {
         Ok(confined) => confined,
-        Err(failure) => stage::refuse(control, failure),
+        Err(failure) => refuse(control, failure),
     };
     if let Some(Compiled { plan, .. }) = &compiled
         && let Err(hole) = selftest::worker(&canaries, outside, plan)
@@ -124,7 +117,7 @@ pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Outside, setup: S
         counter: Counter::default(),
         active: BTreeMap::new(),
         spare: None,
-        alone: starting::FIRST,
+        alone: FIRST,
         used: Used::default(),
     };
     worker.serve()
@@ -163,7 +156,7 @@ impl Worker<'_> {
             if spare.is_some_and(|at| ready.get(at).copied().unwrap_or(true)) {
                 // It failed, or somebody killed it. The next command says why, if that fails as well.
                 self.dismiss_spare();
-                self.alone = starting::FIRST;
+                self.alone = FIRST;
                 if self.active.is_empty() {
                     // Its command came here if somebody killed the runner.
                     sweep::reap();
@@ -198,7 +191,7 @@ impl Worker<'_> {
         };
         self.kill_everything();
         let what = format!("{gone} was replaced on the host while the sandbox held it; every command was killed");
-        stage::refuse(self.control, StartFailure::new(step, Errno::ESTALE, what))
+        refuse(self.control, StartFailure::new(step, Errno::ESTALE, what))
     }
 
     fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {
@@ -300,14 +293,14 @@ impl Worker<'_> {
     pub(super) fn lose_everything(&mut self) {
         self.kill_everything();
         self.spare = None;
-        self.alone = starting::FIRST;
+        self.alone = FIRST;
     }
 
     fn kill_everything(&self) {
         let alone = match self.outside {
-            Outside::Keeper(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
+            Above::Keeper(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
             // All others in the namespace.
-            Outside::Nothing => true,
+            Above::Nothing => true,
         };
         if alone {
             sweep::kill_scoped();

@@ -12,7 +12,7 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::{Pid, getpid, read};
 
-use super::BrokerError;
+use super::error::BrokerError;
 use crate::confine::sys;
 use crate::confine::sys::attributes::Listener;
 

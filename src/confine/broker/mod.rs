@@ -31,6 +31,7 @@ mod attempts;
 mod call;
 mod caller;
 mod change;
+mod error;
 mod itself;
 mod leads;
 mod place;
@@ -48,6 +49,7 @@ use crate::confine::sys::attributes::Listener;
 pub use attempts::{Attempts, Noted};
 use call::Call;
 use caller::{Caller, Proc};
+pub use error::BrokerError;
 
 /// The attribute broker of one command.
 ///
@@ -61,26 +63,6 @@ pub struct Broker {
     plan: AttributePlan,
     /// The files onto which renames are carried out, by device and inode.
     copies: Vec<(u64, u64)>,
-}
-
-/// Why there can be no broker. The command must not run then.
-#[derive(Debug, thiserror::Error)]
-pub enum BrokerError {
-    /// The kernel does not say how large a notification is.
-    #[error("failed to size seccomp notifications: {0}")]
-    Sizes(Errno),
-    /// `/proc` could not be opened.
-    #[error("failed to open /proc: {0}")]
-    OpenProc(Errno),
-    /// What is mounted at `/proc` could not be told.
-    #[error("failed to inspect /proc: {0}")]
-    InspectProc(Errno),
-    /// Something else is mounted at `/proc`.
-    #[error("/proc is not the proc file system")]
-    NotProc,
-    /// `/proc` belongs to another PID namespace, so its numbers mean other processes.
-    #[error("/proc shows another PID namespace")]
-    ForeignProc,
 }
 
 /// What came of one round.

@@ -11,7 +11,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, recv, send};
 
 use super::protocol::{FileReply, FileRequest};
-use super::server::Take;
 use crate::confine::error::ConfineError;
 use crate::confine::linger::{ANSWER, linger};
 use crate::confine::wire::{body_length, decode, encode};
@@ -23,6 +22,9 @@ const PIECE: usize = 64 * 1024;
 const FIRST: usize = 4 * 1024;
 /// What stands before each frame: its length.
 const PREFIX: usize = 4;
+
+/// Takes the parts of a stream as they come.
+pub type Take<'a> = &'a mut dyn FnMut(FileReply) -> Result<(), ConfineError>;
 
 /// How far a request and its answer have come.
 #[derive(Debug)]

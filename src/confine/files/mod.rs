@@ -39,8 +39,9 @@ mod temporary;
 mod tree;
 mod walk;
 
+pub use conversation::Take;
 pub use serve::serve;
-pub use server::{FileServer, Pending, Soon, Take};
+pub use server::{FileServer, Pending, Soon};
 
 #[cfg(test)]
 mod tests;

@@ -17,8 +17,6 @@ pub use reply::*;
 pub const MAX_LOADED: u64 = 16 * 1024 * 1024;
 /// The most bytes of text in one reply.
 pub const MAX_TEXT: u64 = 4 * 1024 * 1024;
-/// The most entries or matches in one part of a stream.
-pub const MAX_PART: usize = 256;
 
 /// Parent → file server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,5 @@
 //! The parent's handle on a file server.
 
-use std::ffi::OsString;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -10,13 +9,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Take};
 use super::protocol::{FileReply, FileRequest};
-use crate::confine::confinement::{Confinement, Launch};
 use crate::confine::error::ConfineError;
-use crate::confine::io::InputKind;
-use crate::confine::protocol::{CommandLimits, Watch, Work};
-use crate::confine::running::Running;
 
 /// How long an answer may take beyond the deadline of the request.
 const SLACK: Duration = Duration::from_secs(30);
@@ -31,9 +26,6 @@ struct Line {
     turn: Arc<Mutex<()>>,
     over: AtomicBool,
 }
-
-/// Takes the parts of a stream as they come.
-pub type Take<'a> = &'a mut dyn FnMut(FileReply) -> Result<(), ConfineError>;
 
 /// What came of asking for a moment.
 #[derive(Debug)]
@@ -126,39 +118,5 @@ impl Pending {
             self.server.hang_up();
         }
         said
-    }
-}
-
-impl Confinement {
-    /// The server for what only looks; started when it is first asked for, or was lost.
-    pub async fn file_server(&mut self) -> Result<FileServer, ConfineError> {
-        if let Some((server, running)) = &mut self.files
-            && !server.is_over()
-            && !running.has_ended()
-        {
-            return Ok(server.clone());
-        }
-        let (server, running) = self.start_file_server(Watch::Nothing).await?;
-        self.files = Some((server.clone(), running));
-        Ok(server)
-    }
-
-    /// A server of one's own.
-    pub async fn start_file_server(&mut self, watch: Watch) -> Result<(FileServer, Running), ConfineError> {
-        let (server, theirs) = FileServer::pair()?;
-        let null = || {
-            let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
-            null.map(OwnedFd::from).map_err(ConfineError::Spawn)
-        };
-        let launch = Launch {
-            work: Work::Files(watch),
-            environment: Vec::new(),
-            directory: OsString::from("/"),
-            limits: CommandLimits::default(),
-            streams: [theirs, null()?, null()?],
-            input: InputKind::Pipe,
-        };
-        let running = self.launch(launch).await?;
-        Ok((server, running))
     }
 }

@@ -8,7 +8,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::IoError;
+use super::error::IoError;
 use crate::confine::sys;
 
 /// The parent's end of a pipe or terminal that it made itself, and may therefore make non-blocking: the command's

@@ -5,8 +5,8 @@
 
 use std::io;
 
-use super::IoError;
 use super::channel::Channel;
+use super::error::IoError;
 use super::stdio::{ChildEnds, InputKind, pipe};
 
 /// The descriptors that stay.

@@ -18,11 +18,11 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::isatty;
 use tokio::sync::watch;
 
-use super::IoError;
 use super::capture::{Captured, HeadTail, StreamCap};
 use super::channel::Channel;
 use super::delivery::Delivery;
 use super::end_key::EndKey;
+use super::error::IoError;
 use super::host::{HostReader, HostWriter};
 use super::keyboard::{Keyboard, Leave};
 use super::pause::Hold;

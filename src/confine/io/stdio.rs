@@ -27,8 +27,8 @@ use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{isatty, pipe2};
 use serde::{Deserialize, Serialize};
 
-use super::IoError;
 use super::delivery::Delivery;
+use super::error::IoError;
 use super::pause::Hold;
 use super::terminal::Terminal;
 

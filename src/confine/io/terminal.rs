@@ -22,7 +22,7 @@ use nix::pty::{grantpt, posix_openpt, unlockpt};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::IoError;
+use super::error::IoError;
 use super::host::in_foreground;
 use super::keyboard::Keyboard;
 use super::pause::{Hold, Pass};

@@ -4,27 +4,23 @@
 //! and removes it, whoever dies. Directories that a
 //! crash left (all processes killed at once) have an unheld lock and go at the next start.
 
+mod names;
 mod place;
 mod remove;
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg, OFlag};
 
 use super::error::ConfineError;
-use super::selftest::{CLOSED, READABLE};
 use crate::policy::path::AbsPath;
+pub(crate) use names::{CLOSED, LOCK, READABLE};
+use names::{HOME, TMP};
+use place::make_directory;
 pub(crate) use remove::{prune, remove, sweep_stale};
-
-/// The file whose lock says that a session is alive.
-pub(crate) const LOCK: &str = "lock";
-/// The private HOME.
-const HOME: &str = "home";
-/// The private TMPDIR.
-const TMP: &str = "tmp";
 
 /// A session directory, made by the parent.
 #[derive(Debug)]
@@ -90,12 +86,6 @@ impl Named {
             }
         }
     }
-}
-
-/// A directory for its owner alone, whatever the umask takes or leaves.
-fn make_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
 /// A file for its owner alone, whatever the umask takes or leaves.

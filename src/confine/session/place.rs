@@ -3,15 +3,14 @@
 //! The base has a name that can be told in advance, and where everybody writes, anybody can take it. Then another
 //! is made, whose name cannot be told; later starts know it by its owner, so what a crash leaves is swept there too.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 
-use super::make_directory;
 use crate::confine::error::ConfineError;
 use crate::policy::path::{AbsPath, display};
 
@@ -176,6 +175,12 @@ fn random() -> io::Result<String> {
     Ok(bytes
         .iter()
         .fold(String::new(), |name, byte| format!("{name}{byte:02x}")))
+}
+
+/// A directory for its owner alone, whatever the umask takes or leaves.
+pub(super) fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use nix::fcntl::{Flock, FlockArg, OFlag, openat, renameat};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::{HOME, LOCK, TMP};
-use crate::confine::selftest::{CLOSED, READABLE};
+use super::names::{CLOSED, HOME, LOCK, READABLE, TMP};
 
 /// How old a directory must be for its lock to tell whether anybody holds it.
 pub(super) const SETTLED: Duration = Duration::from_secs(5);

@@ -13,81 +13,13 @@
 //! [`asker()`] says which process is behind a connection, for whoever is asked about it.
 
 mod asker;
+mod error;
 pub(super) mod inside;
 pub(super) mod outside;
 
-use std::io;
-use std::net::{SocketAddr, TcpListener};
-
-use nix::errno::Errno;
-
 pub use asker::{Asker, asker};
+pub use error::WayOutError;
+pub use outside::WayOut;
 
 /// How many connections wait until they are taken.
 const BACKLOG: i32 = 1024;
-
-/// The sockets that listen in a worker's network namespace, for one command.
-///
-/// Dropping it shuts them for good, whoever has copies: who waits is disconnected, and nobody comes any more.
-#[derive(Debug)]
-pub struct WayOut {
-    port: u16,
-    listeners: Vec<TcpListener>,
-}
-
-impl WayOut {
-    /// The port, on 127.0.0.1 and, where the namespace has it, on `::1`.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Copies of the sockets, not blocking, for whoever takes connections. An error of `accept` other than those of one connection
-    /// means that they were shut.
-    ///
-    /// # Errors
-    /// No descriptor is left.
-    pub fn listeners(&self) -> io::Result<Vec<TcpListener>> {
-        self.listeners.iter().map(TcpListener::try_clone).collect()
-    }
-}
-
-impl Drop for WayOut {
-    fn drop(&mut self) {
-        for listener in &self.listeners {
-            outside::shut(listener);
-        }
-    }
-}
-
-/// Why the sockets that a worker passed out are not taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WayOutError {
-    /// Not the number that it spoke of.
-    #[error("{got} sockets came where {want} were announced")]
-    Count {
-        /// Announced.
-        want: usize,
-        /// Came.
-        got: usize,
-    },
-    /// The kernel does not say what one of them is.
-    #[error("{what} cannot be found out: {}", errno.desc())]
-    Unknown {
-        /// What was asked.
-        what: &'static str,
-        /// The system's word.
-        errno: Errno,
-    },
-    /// One is something else than a TCP socket that listens.
-    #[error("one of them is not a TCP socket that listens")]
-    NotListening,
-    /// One is bound elsewhere.
-    #[error("one of them is bound to {0}")]
-    Address(SocketAddr),
-    /// One belongs to the network namespace of the parent.
-    #[error("one of them is in the network namespace of the host")]
-    HostNamespace,
-    /// They belong to several network namespaces, or to another one than those of the command before.
-    #[error("one of them is in another network namespace than the others")]
-    Namespaces,
-}

@@ -1,5 +1,6 @@
 //! The parent's half: what a worker passed out is hostile until it is known to be what was asked for.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -8,9 +9,42 @@ use nix::errno::Errno;
 use nix::libc::IPPROTO_TCP;
 use nix::sys::socket::{Shutdown, SockType, getsockopt, shutdown, sockopt};
 
-use super::{WayOut, WayOutError};
+use super::error::WayOutError;
 use crate::confine::protocol::Loopback;
 use crate::confine::sys::sockets::{network_namespace, protocol};
+
+/// The sockets that listen in a worker's network namespace, for one command.
+///
+/// Dropping it shuts them for good, whoever has copies: who waits is disconnected, and nobody comes any more.
+#[derive(Debug)]
+pub struct WayOut {
+    port: u16,
+    listeners: Vec<TcpListener>,
+}
+
+impl WayOut {
+    /// The port, on 127.0.0.1 and, where the namespace has it, on `::1`.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Copies of the sockets, not blocking, for whoever takes connections. An error of `accept` other than those of one connection
+    /// means that they were shut.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn listeners(&self) -> io::Result<Vec<TcpListener>> {
+        self.listeners.iter().map(TcpListener::try_clone).collect()
+    }
+}
+
+impl Drop for WayOut {
+    fn drop(&mut self) {
+        for listener in &self.listeners {
+            shut(listener);
+        }
+    }
+}
 
 /// The network namespace of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +96,7 @@ pub(in crate::confine) fn take(
 }
 
 /// Ends a socket's listening, for all copies of it: who waits is disconnected, half open connections included.
-pub(super) fn shut(listener: &TcpListener) {
+fn shut(listener: &TcpListener) {
     // Shut already by somebody with a copy: nothing is left to end.
     let _already = shutdown(listener.as_raw_fd(), Shutdown::Both);
 }

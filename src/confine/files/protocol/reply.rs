@@ -4,8 +4,10 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_PART;
 use super::few::at_most;
+
+/// The most entries or matches in one part of a stream.
+pub const MAX_PART: usize = 256;
 
 /// The most states of one change: of a move, at the old path and the new one.
 const MOST_STATES: usize = 2;
