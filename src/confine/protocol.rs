@@ -338,10 +338,10 @@ impl RunnerReport {
 /// Worker → runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunnerRequest {
-    /// The command may begin, or has begun by now.
-    Begin {
+    /// The command that a waiting runner was given may take so long.
+    Bound {
         /// Wall-clock milliseconds from now on.
-        timeout_ms: Option<u64>,
+        timeout_ms: u64,
     },
     /// Ends the command: first with this signal.
     Stop {

@@ -19,10 +19,10 @@ use super::command::{Command, Told};
 use super::compiled::Compiled;
 use super::io::InputKind;
 use super::listening::{Around, Killed, Listening};
-use super::protocol::{End, RunnerReport, RunnerRequest, StartFailure, Step};
+use super::protocol::{End, RunnerReport, StartFailure, Step};
 use super::selftest::{Canaries, signals_are_scoped};
 use super::underway::{Underway, deadline};
-use super::wire::{receive, send};
+use super::wire::send;
 use super::{group, ruleset, sys};
 
 /// Everything a runner takes with it.
@@ -60,7 +60,7 @@ impl Runner {
             canaries,
         } = self;
         let around = Around::of(compiled.as_ref());
-        let signals = match stand(&mut told, compiled.as_ref(), around, &report, worker) {
+        let signals = match stand(&mut told, compiled.as_ref(), around, worker) {
             Ok(signals) => signals,
             Err(failure) => {
                 let _reported = send(&report, &RunnerReport::not_started(failure), &[]);
@@ -82,13 +82,7 @@ impl Runner {
 }
 
 /// Makes this process a runner; gives back where it hears of its command's end.
-fn stand(
-    told: &mut Told,
-    compiled: Option<&Compiled>,
-    around: Around,
-    report: &OwnedFd,
-    worker: Pid,
-) -> Result<SignalFd, StartFailure> {
+fn stand(told: &mut Told, compiled: Option<&Compiled>, around: Around, worker: Pid) -> Result<SignalFd, StartFailure> {
     let at = |step| StartFailure::at(step);
     if let Told::Now(task) = told
         && let Some(door) = task.group.take()
@@ -124,11 +118,8 @@ fn stand(
                 ));
             }
         }
-        // The command will be able to stop the worker: first it must have told the keeper what to watch.
-        Around::Namespace => match receive::<RunnerRequest>(report) {
-            Ok(Some((RunnerRequest::Begin { .. }, _))) => {}
-            Ok(_) | Err(_) => return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the worker is gone")),
-        },
+        // The worker is process 1 of the namespace: no signal from in there stops it.
+        Around::Namespace => {}
         Around::Nothing => return Ok(signals),
     }
     if sys::ptrace_attach_fails(worker) {
@@ -214,16 +205,5 @@ impl Standing {
             why: None,
             is_behind: false,
         })
-    }
-}
-
-/// The worker's word to a new runner: it waits for that where its command could stop the worker.
-pub(crate) fn let_begin(report: &OwnedFd, compiled: Option<&Compiled>) {
-    match Around::of(compiled) {
-        Around::Namespace => {
-            // A runner that is gone already needs no word.
-            let _told = send(report, &RunnerRequest::Begin { timeout_ms: None }, &[]);
-        }
-        Around::Scope | Around::Nothing => {}
     }
 }

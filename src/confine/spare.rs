@@ -80,9 +80,9 @@ impl Spare {
         if send(&self.orders, &(&task.start, task.most_tasks), &raw).is_err() {
             return Err(task);
         }
-        if let timeout_ms @ Some(_) = task.start.limits.timeout_ms {
+        if let Some(timeout_ms) = task.start.limits.timeout_ms {
             // A runner that is gone takes its command along, and is missed.
-            let _told = send(&self.report, &RunnerRequest::Begin { timeout_ms }, &[]);
+            let _told = send(&self.report, &RunnerRequest::Bound { timeout_ms }, &[]);
         }
         Ok(())
     }

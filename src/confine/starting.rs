@@ -8,7 +8,7 @@ use nix::unistd::{Pid, getpid};
 
 use super::command::{Task, Told};
 use super::protocol::{Counting, Reply, Start, StartFailure, Step, Watch};
-use super::runner::{Runner, let_begin};
+use super::runner::Runner;
 use super::spare::{self, Ours, Spare};
 use super::sys;
 use super::wire::send;
@@ -74,7 +74,6 @@ impl Worker<'_> {
         let (call, limits) = (task.start.call, task.start.limits);
         let (runner, report) = self.fork_runner(ours, theirs, Told::Now(task))?;
         let sampling = self.watch(call, runner, limits)?;
-        let_begin(&report, self.compiled.as_ref());
         let active = Active {
             runner,
             report,

@@ -98,7 +98,7 @@ impl Underway<'_> {
             }
             if reported {
                 match receive::<RunnerRequest>(self.report) {
-                    Ok(Some((RunnerRequest::Begin { timeout_ms }, _))) => self.deadline = deadline(timeout_ms),
+                    Ok(Some((RunnerRequest::Bound { timeout_ms }, _))) => self.deadline = deadline(Some(timeout_ms)),
                     Ok(Some((RunnerRequest::Stop { signal }, _))) => {
                         self.stop(Signal::try_from(signal).unwrap_or(Signal::SIGKILL));
                     }
