@@ -40,7 +40,7 @@ use std::process::{Command, Stdio};
 
 use programs::Workshop;
 use sheet::{Sheet, Wanted, Way};
-use stockade::confine::stage;
+use stockade::confine;
 
 /// The parts, in the order in which they are measured.
 const PARTS: [(&str, Measure); 9] = [
@@ -61,8 +61,8 @@ fn main() {
     let mut arguments = std::env::args_os().skip(1).peekable();
     // The confined child of the library, and what the table has started of itself.
     if let Some(first) = arguments.peek() {
-        if stage::is_ours(first) {
-            stage::main();
+        if confine::is_ours(first) {
+            confine::main();
         }
         if programs::is_ours(first) {
             programs::main();

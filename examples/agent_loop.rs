@@ -9,13 +9,13 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stockade::confine::stage;
+use stockade::confine;
 use stockade::tools::{FunctionTool, Session, TerminalApprover, terminal_size};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // The confined child is this same program, started again.
-    if std::env::args_os().nth(1).is_some_and(|first| stage::is_ours(&first)) {
-        stage::main();
+    if std::env::args_os().nth(1).is_some_and(|first| confine::is_ours(&first)) {
+        confine::main();
     }
     let place = prepared()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

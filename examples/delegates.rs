@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stockade::confine::stage;
+use stockade::confine;
 use stockade::tools::{ApprovalContext, Assessment, Override, Session, TerminalApprover, terminal_size};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if std::env::args_os().nth(1).is_some_and(|first| stage::is_ours(&first)) {
-        stage::main();
+    if std::env::args_os().nth(1).is_some_and(|first| confine::is_ours(&first)) {
+        confine::main();
     }
     let project = tempfile::tempdir()?;
     std::fs::write(project.path().join("check.sh"), "echo looks fine\n")?;

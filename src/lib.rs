@@ -11,14 +11,14 @@
 //!
 //! # Use
 //!
-//! A program that embeds the library calls [`confine::stage::main`] first, when
-//! [`confine::stage::is_ours`] says so of its first argument: the confined child is the same binary, re-executed.
+//! A program that embeds the library calls [`confine::main`] first, when
+//! [`confine::is_ours`] says so of its first argument: the confined child is the same binary, re-executed.
 //!
 //! ```no_run
 //! use std::path::Path;
 //!
 //! use serde_json::json;
-//! use stockade::confine::stage;
+//! use stockade::confine;
 //! use stockade::tools::{Session, TerminalApprover, terminal_size};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,8 +35,8 @@
 //! # }
 //!
 //! fn main() {
-//!     if std::env::args_os().nth(1).is_some_and(|first| stage::is_ours(&first)) {
-//!         stage::main();
+//!     if std::env::args_os().nth(1).is_some_and(|first| confine::is_ours(&first)) {
+//!         confine::main();
 //!     }
 //!     // …
 //! }

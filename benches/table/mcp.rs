@@ -73,7 +73,7 @@ fn memory(sheet: &mut Sheet, workshop: &Workshop) {
     let total: u64 = shares.iter().sum();
     let is_worker = |process: &u32| {
         let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap();
-        name.trim() == "stockade-work"
+        name.trim() == "stockade-fork"
     };
     let worker = all.iter().position(is_worker).unwrap();
     let both = shares[0] + shares[worker];

@@ -12,7 +12,7 @@ use landlock::{
     ABI, Access as _, AccessFs, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, path_beneath_rules,
 };
 use stockade::backend::seccomp::{Instruction, SeccompPlan};
-use stockade::confine::filter;
+use stockade::confine::layers::filter;
 
 /// Does Landlock, and nothing else, then becomes a program: `__landlock DIRECTORY PROGRAM…`.
 const LAUNCH: &str = "__landlock";

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::protocol::{StartFailure, Step};
 use super::way_out::WayOutError;
+use crate::confine::wire::protocol::{StartFailure, Step};
 use crate::policy::path::display;
 
 /// Why a command could not be confined, or its outcome not be had. Each of these means: it did not
@@ -28,34 +28,34 @@ pub enum ConfineError {
          have its limits measured instead"
     )]
     Group(#[source] io::Error),
-    /// The stage could not be started.
-    #[error("failed to start the confined stage: {0}")]
+    /// The supervisor could not be started.
+    #[error("failed to start the confined supervisor: {0}")]
     Spawn(#[source] io::Error),
-    /// A step of the stage, the worker or the command failed; nothing was run.
+    /// A step of the supervisor, the forker or the command failed; nothing was run.
     #[error("{}{}", if .0.step == Step::Killed { "" } else { "failed to confine: " }, .0)]
     Step(#[from] StartFailure),
     /// A self-test found the confinement not to hold.
     #[error("the self-test found that {0}; nothing was run")]
     SelfTest(String),
-    /// The socket to the worker failed.
-    #[error("lost the connection to the confined worker: {0}")]
+    /// The socket to the forker failed.
+    #[error("lost the connection to the confined forker: {0}")]
     Channel(#[source] io::Error),
-    /// The worker went away in mid-call.
-    #[error("the confined worker died; every process of the command was killed")]
-    WorkerDied,
-    /// The worker was gone before it began with the call. Another one may.
-    #[error("the confined worker ended before the command: {}; nothing was run", .0.as_ref().map_or_else(|| "it was killed".to_owned(), ToString::to_string))]
+    /// The forker went away in mid-call.
+    #[error("the confined forker died; every process of the command was killed")]
+    ForkerDied,
+    /// The forker was gone before it began with the call. Another one may.
+    #[error("the confined forker ended before the command: {}; nothing was run", .0.as_ref().map_or_else(|| "it was killed".to_owned(), ToString::to_string))]
     GoneBefore(Option<StartFailure>),
-    /// The worker did not end a command whose time was over.
+    /// The forker did not end a command whose time was over.
     #[error(
         "the command was not ended when its time was over or it was told to stop, so its whole session was killed; \
          whoever watches it may have been stopped by it"
     )]
     Unresponsive,
-    /// The worker sent something that is not a message.
-    #[error("the confined worker sent a malformed message; it was killed")]
+    /// The forker sent something that is not a message.
+    #[error("the confined forker sent a malformed message; it was killed")]
     Malformed,
-    /// The worker's way out of its network namespace is none.
+    /// The forker's way out of its network namespace is none.
     #[error("the way out of the sandbox's network namespace cannot be used: {0}; nothing was run")]
     WayOut(#[from] WayOutError),
     /// The protected names could not be recorded, so the command was not started.

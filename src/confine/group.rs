@@ -14,9 +14,9 @@ use std::time::Duration;
 use nix::fcntl::{Flock, FlockArg};
 
 use super::error::ConfineError;
-use super::protocol::{CommandLimits, End, LimitKind};
 use super::sys;
 use crate::backend::host::{Delegated, GROUP_PREFIX, Seat, own_group_name};
+use crate::confine::wire::protocol::{CommandLimits, End, LimitKind};
 
 /// The runner is in the group as well.
 const OURS: u64 = 1;

@@ -1,72 +1,37 @@
 //! Plan → running child → outcome.
 //!
-//! The parent (the [`Confinement`] handle) re-executes this binary as the [`stage`], hands it the
-//! plan over a socketpair, and never opens a path an agent chose. The stage gives up what it can and
-//! forks: itself it stays as the [`keeper`], which outlives everything else and leaves nothing
-//! behind; its child is the [`worker`], confined for good and self-tested, which for each command
-//! has a [`runner`]; the runner forks the [`command`], judges its attribute calls, and kills the
-//! whole tree before it reports. Every failing step exits; none continues.
+//! The [`parent`] re-executes this binary as the [`supervisor`], hands it the plan over a socket, and never opens a path that an
+//! agent chose. The supervisor gives up what it can and forks the [`forker`], which is confined for good and self-tested, and forks
+//! a [`runner`] for each command. The runner forks the command in a layer of its own, judges its attribute calls ([`broker`]), and
+//! kills the whole tree before it reports. Every failing step exits; none continues.
 //!
-//! Only [`sys`] has `unsafe` code.
+//! They talk over [`wire`]. [`layers`] restrict a process; [`namespaces`] are made where they hold the profile. [`files`] is what
+//! runs in the place of a command for file tools, [`protect`] records and restores protected names, [`session`] is the private
+//! directory, [`io`] the streams, [`way_out`] the way to the network that a list of hosts leaves. Only [`sys`] has `unsafe` code.
 
-mod above;
-mod asking;
-pub mod attempted;
-mod awaiting;
 pub mod broker;
-mod channel;
-mod child;
-pub mod command;
-pub(crate) mod compiled;
-mod complaint;
-pub mod confinement;
-mod counting;
-mod covering;
-mod dispatch;
-pub(crate) mod entry;
 pub mod error;
-mod failure;
-mod file_servers;
 pub mod files;
-pub mod filter;
+pub mod forker;
 pub mod group;
 pub mod io;
-pub mod keeper;
-mod linger;
-mod listening;
-mod mounts;
+pub mod layers;
 mod namespaces;
-pub mod outside;
-mod place;
-pub mod privilege;
+pub mod parent;
 pub mod protect;
-mod protected;
-mod protecting;
-pub mod protocol;
-mod refusal;
-pub mod ruleset;
 pub mod runner;
-mod running;
-mod sampling;
 pub mod seatbelt;
-pub mod selftest;
 pub mod session;
-mod spare;
-pub mod stage;
-mod starting;
+pub mod supervisor;
 pub(crate) mod sweep;
 pub mod sys;
-mod underway;
-mod undone;
-mod vigil;
 pub mod way_out;
 pub mod wire;
-pub mod worker;
-mod worker_for;
 
-pub use awaiting::Stage;
-pub use confinement::{Confinement, Launch, Setup, Unlaunched};
 pub use error::ConfineError;
-pub use protocol::{CommandLimits, End, LimitKind, Place, StartFailure, Step, WorkerFor};
-pub use running::Running;
+pub use parent::confinement::{Confinement, Launch, Setup, Unlaunched};
+pub use parent::running::Running;
+pub use parent::supervisor::Supervising;
 pub use session::{Named, Session};
+pub use supervisor::start::{is_ours, main};
+pub use wire::protocol::{CommandLimits, End, ForkerFor, LimitKind, Place, StartFailure, Step};

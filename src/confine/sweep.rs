@@ -1,6 +1,6 @@
 //! The process table, read from /proc: who descends from whom, and what they use.
 //!
-//! Used where the Landlock signal scope cannot do it: by the keeper, which stands outside every
+//! Used where the Landlock signal scope cannot do it: by the supervisor, which stands outside every
 //! layer, and by a runner that no scope keeps to its tree. Where one does, [`kill_scoped`] needs no table.
 
 use std::collections::{BTreeMap, BTreeSet};

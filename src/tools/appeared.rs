@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::outcome::shown;
-use crate::confine::protocol;
+use crate::confine::wire::protocol;
 
 /// New or changed dotfiles and executables that no list protects. Nothing of it was undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]

@@ -1,11 +1,11 @@
 //! How an approver program is run: `approval/` knows what to ask, `confine/` how processes are started.
 
 use crate::approval::{Answered, ApproverError, Asking};
-use crate::confine::outside::{self, Outside, Went};
+use crate::confine::parent::unconfined::{self, Outside, Went};
 
 /// Runs an approver program once.
 pub fn run(asking: &Asking<'_>) -> Result<Answered, ApproverError> {
-    let went = outside::run(&Outside {
+    let went = unconfined::run(&Outside {
         program: asking.program,
         environment: asking.environment,
         input: asking.input,

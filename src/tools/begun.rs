@@ -20,8 +20,8 @@ use super::shell::Meanwhile;
 use super::under_way::{unless_stopped, within_a_stop};
 use super::workers::Derived;
 use crate::confine::io::{Hold, InputKind};
-use crate::confine::protocol::Work;
-use crate::confine::{ConfineError, Confinement, Launch, Running, Unlaunched, WorkerFor};
+use crate::confine::wire::protocol::Work;
+use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running, Unlaunched};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
 
@@ -104,7 +104,7 @@ impl Executor {
             input,
         } = order;
         let profile = &derived.profile;
-        let worker_for = WorkerFor::input(*input);
+        let worker_for = ForkerFor::input(*input);
         let mut worker = self
             .ready_worker(derived, worker_for, &permit.call.asked, &mut call.stops)
             .await?;

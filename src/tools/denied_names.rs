@@ -15,7 +15,7 @@ use super::plan::{self, Lowered, PlanError, ProfileDigest};
 use super::workers::Derived;
 use crate::backend::namespaces::Matches;
 use crate::backend::survey::SurveyError;
-use crate::confine::{Confinement, WorkerFor};
+use crate::confine::{Confinement, ForkerFor};
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
@@ -63,7 +63,7 @@ impl Executor {
     pub(super) async fn start_covering(
         &mut self,
         profile: &Profile,
-        worker_for: WorkerFor,
+        worker_for: ForkerFor,
     ) -> Result<Confinement, ToolError> {
         for _ in 0..STARTS {
             let worker = self.start_in_regime(profile, worker_for).await?;

@@ -25,8 +25,8 @@ use super::workers::{Derived, Workers};
 use crate::approval::{Approver, CancelHandle, Controller};
 use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
-use crate::confine::protocol::ProtectSetup;
-use crate::confine::{Confinement, Named, Place, Session, Setup, Stage, WorkerFor};
+use crate::confine::wire::protocol::ProtectSetup;
+use crate::confine::{Confinement, ForkerFor, Named, Place, Session, Setup, Supervising};
 use crate::policy::{Mode, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
 
@@ -226,7 +226,7 @@ impl Executor {
     pub(super) async fn start_in_regime(
         &mut self,
         profile: &Profile,
-        worker_for: WorkerFor,
+        worker_for: ForkerFor,
     ) -> Result<Confinement, ToolError> {
         let envelope = &self.envelope;
         if let Some(why) = leaves_no_place(envelope) {
@@ -239,7 +239,7 @@ impl Executor {
         };
         let protect = watched::setup(&self.policy, envelope, &self.places.state, &self.places.person);
         let named = Named::choose(|base| may_lie(base, envelope, place))?;
-        let mut stage = Stage::spawn(&named, protect.clone(), place).await?;
+        let mut stage = Supervising::spawn(&named, protect.clone(), place).await?;
         let (session, planned) = match self
             .planned(&mut stage, (named, place), profile, protect.as_ref())
             .await
@@ -253,7 +253,7 @@ impl Executor {
         };
         let setup = Setup {
             plan: planned.as_ref().map(|(lowered, _)| lowered.plan.clone()),
-            worker_for,
+            forker_for: worker_for,
             session,
         };
         let mut worker = Confinement::start(stage, setup).await?;
@@ -281,7 +281,7 @@ impl Executor {
     /// The session of a worker, and its plan, which a footing without confinement has none of.
     async fn planned(
         &self,
-        stage: &mut Stage,
+        stage: &mut Supervising,
         (named, place): (Named, Place),
         profile: &Profile,
         protect: Option<&ProtectSetup>,

@@ -13,7 +13,7 @@ use super::plan::{self, Ground, PlanError, Surroundings, Walls};
 use super::private::may_lie;
 use super::remembered;
 use crate::backend::protected::protected;
-use crate::confine::{ConfineError, Confinement, Named, Step, WorkerFor};
+use crate::confine::{ConfineError, Confinement, ForkerFor, Named, Step};
 use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
 
@@ -108,7 +108,7 @@ impl Executor {
     pub(super) async fn start_worker(
         &mut self,
         profile: &Profile,
-        worker_for: WorkerFor,
+        worker_for: ForkerFor,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
         let error = match Box::pin(self.start_covering(profile, worker_for)).await {

@@ -6,7 +6,7 @@ use super::executor::Executor;
 use super::footing::Footing;
 use crate::backend::host::{Delegated, Hold, TreeLimit};
 use crate::confine::CommandLimits;
-use crate::confine::protocol::Counting;
+use crate::confine::wire::protocol::Counting;
 use crate::policy::Limits;
 use crate::profile::Profile;
 

@@ -17,7 +17,7 @@ use super::restored::{Restored, Then};
 use super::shell::NAME;
 use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
 use crate::confine::Confinement;
-use crate::confine::protocol::Offer;
+use crate::confine::wire::protocol::Offer;
 use crate::policy::Mode;
 use crate::policy::path::escape;
 

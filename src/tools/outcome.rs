@@ -221,7 +221,7 @@ fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S
 mod tests {
     use super::super::restored::Restored;
     use super::*;
-    use crate::confine::protocol::Violation;
+    use crate::confine::wire::protocol::Violation;
     use crate::confine::{StartFailure, Step};
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::outcome::shown;
 use super::tool::Output;
-use crate::confine::protocol::{PutBack, Violation};
+use crate::confine::wire::protocol::{PutBack, Violation};
 use crate::policy::path::escape;
 
 /// A protected name that was changed, and restored where that could be done.

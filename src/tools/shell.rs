@@ -27,7 +27,7 @@ use super::under_way::{UnderWay, run, within_a_stop};
 use super::workers::Derived;
 use crate::approval::ApprovalRequest;
 use crate::confine::io::{OutputMode, Stdin, prepare};
-use crate::confine::{Confinement, WorkerFor};
+use crate::confine::{Confinement, ForkerFor};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
 use crate::profile::Asked;
@@ -245,7 +245,7 @@ impl Executor {
     pub(super) async fn ready_worker(
         &mut self,
         derived: &Derived,
-        worker_for: WorkerFor,
+        worker_for: ForkerFor,
         asked: &Asked,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Confinement, ToolError> {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::call::ToolError;
 use super::network::HostGate;
 use crate::confine::io::{Cut, IoError, ParentEnds, Relayed};
-use crate::confine::protocol::{End, Ended};
+use crate::confine::wire::protocol::{End, Ended};
 use crate::confine::{ConfineError, Confinement, Running};
 
 /// How long a command may still be under way when its time is over, or it was told to stop. Whoever watches it ends it

@@ -10,7 +10,7 @@ use crate::backend::namespaces::PrivateCopy;
 use crate::config::ABSENT;
 use crate::confine::ConfineError;
 use crate::confine::protect::{self, Names, Person, ProtectError};
-use crate::confine::protocol::{Covered, Covering, ProtectSetup};
+use crate::confine::wire::protocol::{Covered, Covering, ProtectSetup};
 use crate::policy::{AbsPath, Access, NamePattern, Operation, Policy, Protect, Right};
 use crate::profile::{FileReach as _, Profile};
 

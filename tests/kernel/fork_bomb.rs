@@ -45,7 +45,7 @@ mod tests {
         };
         let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let all = descendants(running.pid());
-        for who in ["stockade-keep\n", "stockade-run\n"] {
+        for who in ["stockade-super\n", "stockade-run\n"] {
             let pid = all.iter().find(|pid| name(pid) == who).unwrap();
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
             assert_eq!(scheduled(&stat), first, "{who}");

@@ -713,7 +713,7 @@ mod tests {
             let all = descendants(stockade);
             let keeper = *all
                 .iter()
-                .find(|pid| status(**pid, "Name:") == "stockade-keep")
+                .find(|pid| status(**pid, "Name:") == "stockade-super")
                 .unwrap();
             *all.iter()
                 .find(|pid| status(**pid, "PPid:") == keeper.to_string())

@@ -11,7 +11,7 @@ mod tests {
     use stockade::backend::seccomp::{
         Attempts, Attributes, Copies, IpSockets, Role, SeccompPlan, Settings, UnixDomain, lower,
     };
-    use stockade::confine::filter;
+    use stockade::confine::layers::filter;
     use stockade::policy::{Network, UnixSockets};
 
     use crate::common::compiled;

@@ -34,13 +34,13 @@ mod tests {
         one_that_is_stopped_again_and_again_is_killed_with_all_below_it_and_what_it_did_not_put_back_is_told [];
     }
 
-    fn keeper_among(all: &[i32]) -> Option<Pid> {
-        let found = all.iter().find(|pid| name(**pid) == "stockade-keep");
+    fn supervisor_among(all: &[i32]) -> Option<Pid> {
+        let found = all.iter().find(|pid| name(**pid) == "stockade-super");
         found.map(|pid| Pid::from_raw(*pid))
     }
 
-    fn keeper(stockade: i32) -> Pid {
-        keeper_among(&descendants(stockade)).expect("there is no keeper")
+    fn supervisor(stockade: i32) -> Pid {
+        supervisor_among(&descendants(stockade)).expect("there is no supervisor")
     }
 
     /// How many bytes wait in the sockets of a process.
@@ -63,9 +63,9 @@ mod tests {
     }
 
     /// Stops it as long as it is there.
-    fn stop_again_and_again(keeper: Pid) -> JoinHandle<()> {
+    fn stop_again_and_again(supervisor: Pid) -> JoinHandle<()> {
         spawn(move || {
-            while kill(keeper, Signal::SIGSTOP).is_ok() {
+            while kill(supervisor, Signal::SIGSTOP).is_ok() {
                 std::thread::yield_now();
             }
         })
@@ -77,7 +77,7 @@ mod tests {
         stat.rsplit(") ").next()?.chars().next()
     }
 
-    /// A command that its time ends, with `count` processes `sleep MARKER` in it, its keeper, the marker, and the time that is
+    /// A command that its time ends, with `count` processes `sleep MARKER` in it, its supervisor, the marker, and the time that is
     /// left at least. A machine may be too busy for it to get there in time; then it has more time.
     fn in_time(count: usize, start: impl Fn(&str, &str) -> Running) -> (Running, Pid, String, Duration) {
         for seconds in [2, 20, 120] {
@@ -89,9 +89,9 @@ mod tests {
                 let all = descendants(running.pid());
                 let line = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                 let sleeping = all.iter().filter(|pid| line(pid) == wanted.as_bytes()).count();
-                if let (true, Some(keeper)) = (sleeping >= count, keeper_among(&all)) {
+                if let (true, Some(supervisor)) = (sleeping >= count, supervisor_among(&all)) {
                     let left = Duration::from_secs(seconds).saturating_sub(begun.elapsed());
-                    return (running, keeper, marker, left);
+                    return (running, supervisor, marker, left);
                 }
                 sleep(Duration::from_millis(5));
             }
@@ -183,13 +183,13 @@ mod tests {
 
     fn a_keeper_that_is_stopped_goes_on_and_puts_back_what_it_has_to(world: &Fixture) {
         let (config, _) = config(world);
-        let (running, keeper, marker, _) = in_time(1, |time, marker| {
+        let (running, supervisor, marker, _) = in_time(1, |time, marker| {
             let line = format!("echo evil > .envrc; exec sleep {marker}");
             let args = ["run", "--config", config.to_str().unwrap(), "--timeout", time];
             world.stockade(&args).args(["-c", &line]).spawn()
         });
         // It is gone where the time was over meanwhile.
-        let _stopped = kill(keeper, Signal::SIGSTOP);
+        let _stopped = kill(supervisor, Signal::SIGSTOP);
         let run = running.wait().exits(124);
         assert!(
             run.err().contains(".envrc is protected and was created"),
@@ -209,7 +209,7 @@ mod tests {
             // Now and then one gets enough done between two stops, and ends as if there had been none, or is killed before
             // the time is over.
             let mut last = None;
-            eventually("a keeper is killed when the time is over", || {
+            eventually("a supervisor is killed when the time is over", || {
                 let run = stopped_all_along(world, &config, as_json);
                 killed += usize::from(run.code() == 125);
                 let said = run.out() + &run.err();
@@ -240,12 +240,12 @@ mod tests {
         assert_eq!(told.count(), killed, "{recorded}");
     }
 
-    /// A command whose keeper is stopped from its first moment on. Whatever came of it, nothing of it is alive.
+    /// A command whose supervisor is stopped from its first moment on. Whatever came of it, nothing of it is alive.
     fn stopped_all_along(world: &Fixture, config: &Path, as_json: bool) -> Run {
         let flags: &[&str] = if as_json { &["--json"] } else { &[] };
         // More than is put back between two stops.
         let plant = "for i in $(seq 200); do mkdir -p d$i; echo evil > d$i/.envrc; done; echo evil > .envrc";
-        let (running, keeper, marker, left) = in_time(2, |time, marker| {
+        let (running, supervisor, marker, left) = in_time(2, |time, marker| {
             // One that left its session and its parent as well.
             let line = format!("{plant}; (setsid sleep {marker} &); exec sleep {marker}");
             let head = ["run", "--config", config.to_str().unwrap(), "--timeout", time];
@@ -253,7 +253,7 @@ mod tests {
         });
         // It is killed after a few seconds. The time of the command is to be over by then.
         sleep(left.saturating_sub(Duration::from_secs(1)));
-        let stopping = stop_again_and_again(keeper);
+        let stopping = stop_again_and_again(supervisor);
         let run = running.wait();
         wait_until_gone(&marker);
         stopping.join().unwrap();
@@ -267,7 +267,7 @@ mod tests {
         let mut agent = Agent::start(world.stockade(&args), Era::Session, forms());
         let done = agent.call("shell", &json!({"command": "true"}));
         assert_eq!(done["structuredContent"]["code"], 0, "{done}");
-        let stopping = stop_again_and_again(keeper(i32::try_from(agent.pid()).unwrap()));
+        let stopping = stop_again_and_again(supervisor(i32::try_from(agent.pid()).unwrap()));
         let (code, told) = agent.end();
         assert_eq!(code, Some(0), "{told}");
         stopping.join().unwrap();
@@ -278,19 +278,19 @@ mod tests {
         name.trim().to_owned()
     }
 
-    /// The child of the keeper, once all is there that is there before anything is asked for.
+    /// The child of the supervisor, once all is there that is there before anything is asked for.
     fn worker(stockade: i32) -> Pid {
         let mut last = Vec::new();
         eventually("there is a worker, and nothing new beside it", || {
-            let keeper = keeper_among(&descendants(stockade));
-            let all = keeper.map_or_else(Vec::new, |keeper| below(keeper.as_raw()));
-            let is_there = all.iter().any(|pid| name(*pid) == "stockade-work");
+            let supervisor = supervisor_among(&descendants(stockade));
+            let all = supervisor.map_or_else(Vec::new, |supervisor| below(supervisor.as_raw()));
+            let is_there = all.iter().any(|pid| name(*pid) == "stockade-fork");
             let is_settled = is_there && all == last;
             last = all;
             sleep(Duration::from_millis(100));
             is_settled
         });
-        Pid::from_raw(below(keeper(stockade).as_raw())[0])
+        Pid::from_raw(below(supervisor(stockade).as_raw())[0])
     }
 
     /// What `pid` started, and what that started: faster than a look at all there is.

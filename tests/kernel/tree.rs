@@ -120,7 +120,7 @@ mod tests {
     fn is_stage(pid: i32) -> bool {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // Where bwrap makes namespaces it stands between the keeper and the worker.
-        let words: [&[u8]; 3] = [b"__stage", b"__worker", b"--die-with-parent"];
+        let words: [&[u8]; 3] = [b"__supervisor", b"__forker", b"--die-with-parent"];
         words
             .iter()
             .any(|word| line.windows(word.len()).any(|part| part == *word))

@@ -196,7 +196,7 @@ fn a_tunnel_ends_with_a_stockade_that_is_killed(lab: &Lab) {
 
 /// What stands between a Stockade and its command: nearest first, the worker among them.
 fn helpers(stockade: i32) -> Vec<i32> {
-    let words: [&[u8]; 3] = [b"__stage", b"__worker", b"--die-with-parent"];
+    let words: [&[u8]; 3] = [b"__supervisor", b"__forker", b"--die-with-parent"];
     let is_helper = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words

@@ -13,8 +13,8 @@ mod workers;
 
 fn main() -> std::process::ExitCode {
     let first = std::env::args_os().nth(1);
-    if first.as_deref().is_some_and(stockade::confine::stage::is_ours) {
-        stockade::confine::stage::main();
+    if first.as_deref().is_some_and(stockade::confine::is_ours) {
+        stockade::confine::main();
     }
     // The first argument of `sandbox-exec`.
     if first.is_some_and(|first| first == "-p") {

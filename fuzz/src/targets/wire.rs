@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::bounds::{Bounds, bounded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stockade::confine::protocol::{
-    Announcement, Answer, Inquiry, KeeperReply, KeeperRequest, Reply, Request, RunnerReport, RunnerRequest,
-    SetupMessage,
+use stockade::confine::wire::protocol::{
+    Announcement, Answer, Inquiry, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, SupervisorReply,
+    SupervisorRequest,
 };
 use stockade::confine::wire::{MAX_FRAME, body_length, decode, encode, receive};
 
@@ -33,14 +33,14 @@ pub(crate) fn run(input: &[u8]) {
         1 => body::<SetupMessage>(bytes),
         2 => body::<Request>(bytes),
         3 => body::<Reply>(bytes),
-        4 => body::<KeeperRequest>(bytes),
-        5 => body::<KeeperReply>(bytes),
+        4 => body::<SupervisorRequest>(bytes),
+        5 => body::<SupervisorReply>(bytes),
         6 => body::<RunnerReport>(bytes),
         7 => body::<RunnerRequest>(bytes),
         8 => stream::<Reply>(bytes),
         9 => body::<Inquiry>(bytes),
         10 => body::<Answer>(bytes),
-        _ => stream::<KeeperReply>(bytes),
+        _ => stream::<SupervisorReply>(bytes),
     });
 }
 

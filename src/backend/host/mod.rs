@@ -172,7 +172,7 @@ impl Host {
 
     /// Everything, processes started for it included.
     ///
-    /// The program must hand over to [the stage](crate::confine::stage) what is [its own](crate::confine::stage::is_ours).
+    /// The program must hand over to [`confine::main`](crate::confine::main) what [is its own](crate::confine::is_ours).
     pub fn full() -> Self {
         Self::with_bwrap().trying_bwrap().with(namespaces::tried())
     }

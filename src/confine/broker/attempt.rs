@@ -17,7 +17,7 @@ use super::caller::{Caller, Proc};
 use super::leads::{Kind, Led, led};
 use super::target::{EmptyPath, LastLink, Target};
 use crate::backend::seccomp::tests;
-use crate::confine::attempted::{Attempt, Found, Node, Want};
+use crate::confine::wire::attempted::{Attempt, Found, Node, Want};
 
 /// The longest address that is read.
 const ADDRESS: u64 = 128;

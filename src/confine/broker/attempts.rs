@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::backend::seccomp::{Call, Filters, Role, Sort, Whatever};
-use crate::confine::attempted::{Attempt, Attempted, Want};
+use crate::confine::wire::attempted::{Attempt, Attempted, Want};
 
 /// The most different attempts that are kept.
 const MOST: usize = 20_000;

@@ -12,7 +12,7 @@ use nix::unistd::getpid;
 
 use super::caller::Caller;
 use super::target::{self, EmptyPath, LastLink, Target, component, number, own_descriptor};
-use crate::confine::attempted::Found;
+use crate::confine::wire::attempted::Found;
 
 /// How many links the kernel follows.
 const LINKS: usize = 40;

@@ -38,12 +38,12 @@ pub(super) fn apply(changes: &[Bound]) -> Answer<()> {
 fn stage_all(changes: &[Bound], made: &mut Vec<Made>) -> Answer<Vec<Step>> {
     let mut steps = Vec::with_capacity(changes.len());
     for bound in changes {
-        steps.extend(stage(bound, made)?);
+        steps.extend(supervisor(bound, made)?);
     }
     Ok(steps)
 }
 
-fn stage(bound: &Bound, made: &mut Vec<Made>) -> Answer<Option<Step>> {
+fn supervisor(bound: &Bound, made: &mut Vec<Made>) -> Answer<Option<Step>> {
     let path = path_of(&bound.change);
     // Files are counted for a person; here nobody asks how many there are.
     let effect = effect::of(&bound.change, Clock::start(0)).map_err(|failed| changed(bound, failed))?;

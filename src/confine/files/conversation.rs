@@ -12,7 +12,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::error::ConfineError;
-use crate::confine::linger::{ANSWER, linger};
+use crate::confine::wire::linger::{ANSWER, linger};
 use crate::confine::wire::{body_length, decode, encode};
 
 /// The most parts of one answer.
@@ -137,7 +137,7 @@ impl Conversation {
             let count = recv(socket.as_raw_fd(), room, MsgFlags::MSG_DONTWAIT);
             self.heard.truncate(before + *count.as_ref().unwrap_or(&0));
             match count {
-                Ok(0) => return Err(ConfineError::WorkerDied),
+                Ok(0) => return Err(ConfineError::ForkerDied),
                 Ok(_) => return Ok(true),
                 Err(Errno::EAGAIN | Errno::EINTR) => {}
                 Err(errno) => return Err(lost(errno)),
@@ -171,7 +171,7 @@ impl Conversation {
 
 fn lost(errno: Errno) -> ConfineError {
     match errno {
-        Errno::EPIPE | Errno::ECONNRESET => ConfineError::WorkerDied,
+        Errno::EPIPE | Errno::ECONNRESET => ConfineError::ForkerDied,
         errno => ConfineError::Channel(errno.into()),
     }
 }

@@ -8,8 +8,8 @@ use super::failure::{Answer, failure};
 use super::protocol::{Change, FileAsk, FileReply, FileRequest, Look, Prepared, Read, State, Why};
 use super::state::open_file;
 use super::{apply, effect, list, look, read, search, show, spelling};
-use crate::confine::linger::{REQUEST, linger_for};
 use crate::confine::wire;
+use crate::confine::wire::linger::{REQUEST, linger_for};
 
 /// Answers requests over a socket until its other end is closed.
 ///

@@ -12,11 +12,12 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, pipe2};
 
-use super::super::protocol::{StartFailure, Step};
-use super::super::{privilege, sys};
+use super::super::sys;
 use super::ids::Ids;
 use super::tree::Tree;
 use crate::backend::namespaces::{MountPlan, NetworkNamespace};
+use crate::confine::layers::privilege;
+use crate::confine::wire::protocol::{StartFailure, Step};
 
 /// The exit code of whoever waits when what it waited for was killed.
 const KILLED: i32 = 1;
@@ -38,7 +39,11 @@ pub(crate) fn enter(network: NetworkNamespace, parent: Pid, kept: &[BorrowedFd<'
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
     if getppid() != parent {
-        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the keeper is gone"));
+        return Err(StartFailure::new(
+            Step::ParentDeath,
+            Errno::ESRCH,
+            "the supervisor is gone",
+        ));
     }
     sys::close_all_but(kept).map_err(failed("descriptors"))?;
     let ids = Ids::mine();
@@ -91,7 +96,11 @@ fn begin(network: NetworkNamespace, gone: &OwnedFd) -> Result<(), StartFailure> 
     // Its parent has no number in here; but while that lives, nothing hangs up.
     let mut fds = [PollFd::new(gone.as_fd(), PollFlags::empty())];
     if poll(&mut fds, PollTimeout::ZERO).map_err(StartFailure::at(Step::ParentDeath))? != 0 {
-        return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the stage is gone"));
+        return Err(StartFailure::new(
+            Step::ParentDeath,
+            Errno::ESRCH,
+            "the supervisor is gone",
+        ));
     }
     let mut namespaces =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWCGROUP;

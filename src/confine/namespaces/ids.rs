@@ -1,6 +1,6 @@
-//! User namespaces: the one that mounts belong to, and the one that the worker runs in.
+//! User namespaces: the one that mounts belong to, and the one that the forker runs in.
 //!
-//! To mount a /dev with terminals, root must exist in the namespace; the worker keeps its own number. Where these
+//! To mount a /dev with terminals, root must exist in the namespace; the forker keeps its own number. Where these
 //! differ it runs in a second namespace inside the first. No capability that it could ever have in there is one over
 //! the mounts. Groups can be set in neither.
 
@@ -15,8 +15,8 @@ use nix::sys::prctl;
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid, getegid, geteuid};
 
-use super::super::privilege;
-use super::super::protocol::{StartFailure, Step};
+use crate::confine::layers::privilege;
+use crate::confine::wire::protocol::{StartFailure, Step};
 
 /// Who this process is on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

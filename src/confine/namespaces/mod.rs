@@ -1,9 +1,9 @@
 //! The namespaces and mounts of a plan, made by Stockade itself.
 //!
-//! A child of the stage enters a user namespace in which it may mount ([`ids`]), and
+//! A child of the supervisor enters a user namespace in which it may mount ([`ids`]), and
 //! forks: its child is the first process of a PID namespace. That one makes the other namespaces while the plan is
 //! still being made. Then it builds a tree of mounts step by step as the plan says ([`tree`]), makes it its root and lets
-//! go of the host's, gives up every capability, and becomes the worker. Its end is
+//! go of the host's, gives up every capability, and becomes the forker. Its end is
 //! the end of everything in the namespace ([`first`]), and nothing in there can stop or kill it. Outside, the process that began waits for it, as
 //! bwrap's does. [`mod@probe`] does all of it once, to see whether it works.
 //!

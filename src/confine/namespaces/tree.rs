@@ -11,11 +11,11 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, fstat, major, minor, mkdirat, umask};
 use nix::unistd::{chdir, fchdir, pivot_root, symlinkat};
 
-use super::super::protocol::{StartFailure, Step};
 use super::super::sys::{self, Depth, MountFlags};
 use crate::backend::landlock::Beneath;
 use crate::backend::namespaces::plan::{DEVICES, MASK};
 use crate::backend::namespaces::{BindAccess, Step as MountStep};
+use crate::confine::wire::protocol::{StartFailure, Step};
 use crate::policy::path::display;
 
 /// What every mount has.

@@ -107,7 +107,7 @@ enum Outcome {
     Unknown,
 }
 
-/// A walk by a process of its own: it takes seconds in a large tree, in which the keeper has to see what commands do.
+/// A walk by a process of its own: it takes seconds in a large tree, in which the supervisor has to see what commands do.
 #[derive(Debug)]
 struct Walk {
     child: Pid,
@@ -173,7 +173,7 @@ fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
         .map(|root| root.fd.as_fd())
         .chain([writing.as_fd()])
         .collect();
-    // The keeper's end is its end, and nobody waits for what the keeper held open.
+    // The supervisor's end is its end, and nobody waits for what the supervisor held open.
     if set_pdeathsig(Signal::SIGKILL).is_err() || sys::close_all_but(&kept).is_err() {
         return CANNOT_TELL;
     }

@@ -8,7 +8,7 @@
 //!
 //! There is [`room`] for so much: where that is full no further command starts, and nothing is dropped.
 //!
-//! Removing comes before keeping: where nothing can be kept, the intruder is deleted. The manifest lists as much as [`LISTED`]
+//! Removing comes before supervisor: where nothing can be kept, the intruder is deleted. The manifest lists as much as [`LISTED`]
 //! has room for, and then how many more there are: a command chooses how many names it makes, and how long they are.
 
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! A watch on what leads git elsewhere while a command runs, and what no mount can hold.
 //!
 //! The host's git obeys at once a `commondir` in a git directory, and whatever is called `.git` in a work tree. Neither can
-//! be covered: a mount needs a file to stand on, and git removes and renames both. So the kernel tells the keeper when a
+//! be covered: a mount needs a file to stand on, and git removes and renames both. So the kernel tells the supervisor when a
 //! command makes or changes one; what is changed through another name or a mapping is found by its time, and a directory
 //! that takes the place of one that holds a cover by its number. What does not lead
 //! to a git directory that was there at the start is hostile: it is taken away, and the command is killed. It is there for as
@@ -377,7 +377,7 @@ mod tests {
 
     use super::*;
 
-    /// A root with a git directory and a guard on it, watched; what the keeper makes of what `happens`.
+    /// A root with a git directory and a guard on it, watched; what the supervisor makes of what `happens`.
     fn taken(happens: impl FnOnce(&Path, &mut Watch)) -> bool {
         let scratch = tempfile::tempdir().unwrap();
         let [root, store] = ["root", "store"].map(|name| scratch.path().join(name));

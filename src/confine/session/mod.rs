@@ -1,6 +1,6 @@
 //! The session directory: the private HOME and TMPDIR of one profile, the canaries, and nothing after the session.
 //!
-//! The parent makes it, and holds its lock; the keeper holds it too from the first request on, or from the parent's end on,
+//! The parent makes it, and holds its lock; the supervisor holds it too from the first request on, or from the parent's end on,
 //! and removes it, whoever dies. Directories that a
 //! crash left (all processes killed at once) have an unheld lock and go at the next start.
 
@@ -40,7 +40,7 @@ pub struct PrivateDirectories {
     pub tmp: PathBuf,
 }
 
-/// A session directory that is named and not made yet: the stage is told the name first, so that it can
+/// A session directory that is named and not made yet: the supervisor is told the name first, so that it can
 /// remove the directory whatever becomes of the parent.
 #[derive(Debug)]
 pub struct Named {
@@ -79,7 +79,7 @@ impl Named {
         let mut tries = 0;
         loop {
             match make_session(&path) {
-                // A keeper that just ended may have removed the base in between.
+                // A supervisor that just ended may have removed the base in between.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 8 => tries += 1,
                 Err(source) => return Err(ConfineError::SessionDirectory { path, source }),
                 Ok(lock) => return Ok(Session { path, lock }),
@@ -156,7 +156,7 @@ fn lock(session: &Path) -> io::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockSharedNonblock).map_err(|(_, errno)| errno.into())
 }
 
-/// The keeper's hold on the session's lock, once the parent has made the directory.
+/// The supervisor's hold on the session's lock, once the parent has made the directory.
 pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
     session.join(READABLE).exists().then(|| lock(session).ok()).flatten()
 }

@@ -69,8 +69,8 @@ pub(crate) fn prune(session: &Path) {
     }
 }
 
-/// Removes a session whose processes are dead, and its base when it was the last. There may be none: the keeper removes it, and
-/// the parent what is left where somebody killed that, or where a stage ended before the session was made.
+/// Removes a session whose processes are dead, and its base when it was the last. There may be none: the supervisor removes it, and
+/// the parent what is left where somebody killed that, or where a supervisor ended before the session was made.
 ///
 /// What cannot be removed stays for the next sweep; there is nobody left to tell.
 pub(crate) fn remove(session: &Path) {

@@ -10,10 +10,10 @@ use tokio::io::unix::AsyncFd;
 
 /// Duplicates the process.
 ///
-/// Call it only from a single-threaded process (the stage and what descends from it, and the parent before it starts a
+/// Call it only from a single-threaded process (the supervisor and what descends from it, and the parent before it starts a
 /// thread): then the child may allocate and lock, because no other thread can have held a lock across the fork.
 pub(crate) fn fork() -> nix::Result<Option<Pid>> {
-    // SAFETY: the stage starts no thread, and was executed or forked from a process without others; only it, its descendants and
+    // SAFETY: the supervisor starts no thread, and was executed or forked from a process without others; only it, its descendants and
     // such a process call this, so the child inherits no lock held by a thread that does not exist in it.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Some(child)),
@@ -102,7 +102,7 @@ pub(crate) fn adopt(fds: &[RawFd]) -> Vec<OwnedFd> {
 
 /// Closes every descriptor from `first` on.
 ///
-/// The caller must use or drop no `OwnedFd` at or above `first` afterwards: the stage has none yet, and the file server
+/// The caller must use or drop no `OwnedFd` at or above `first` afterwards: the supervisor has none yet, and the file server
 /// only ever ends.
 pub(crate) fn close_from(first: RawFd) -> nix::Result<()> {
     let first = u32::try_from(first).map_err(|_| Errno::EBADF)?;
@@ -184,7 +184,7 @@ pub(crate) fn reset_signals() -> nix::Result<()> {
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
 }
 
-/// Ignores the signals that ask a program to end: keeper and worker end when their parent does, so that
+/// Ignores the signals that ask a program to end: supervisor and forker end when their parent does, so that
 /// whoever signals every process of a session still finds protected names restored.
 pub(crate) fn ignore_stops() -> nix::Result<()> {
     use nix::sys::signal::{SigHandler, Signal, signal};
@@ -274,7 +274,7 @@ fn close_others(kept: &mut [RawFd]) -> nix::Result<()> {
 
 /// Closes a descriptor whose owner will never be dropped, because this fork never returns to it.
 pub(crate) fn close_raw(fd: RawFd) {
-    // SAFETY: called in the runner right after the fork for descriptors that only the worker's
+    // SAFETY: called in the runner right after the fork for descriptors that only the forker's
     // borrowed state refers to; the runner ends by `exit_now`, so no owner closes them again.
     unsafe { libc::close(fd) };
 }

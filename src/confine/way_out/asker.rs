@@ -34,11 +34,11 @@ impl fmt::Display for Asker {
     }
 }
 
-/// The process below `stage` that has the socket with this address in a network namespace of its own; `None` where it is
+/// The process below `supervisor` that has the socket with this address in a network namespace of its own; `None` where it is
 /// gone, or cannot be found out.
-pub fn asker(stage: u32, client: SocketAddr) -> Option<Asker> {
+pub fn asker(supervisor: u32, client: SocketAddr) -> Option<Asker> {
     let host = read_link("/proc/self/ns/net").ok()?;
-    let tree = descendants(stage);
+    let tree = descendants(supervisor);
     let inside = |pid: &&u32| read_link(of(**pid, "ns/net")).is_ok_and(|namespace| namespace != host);
     let table = if client.is_ipv4() { "net/tcp" } else { "net/tcp6" };
     let first = tree.iter().find(inside)?;

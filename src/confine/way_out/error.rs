@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use nix::errno::Errno;
 
-/// Why the sockets that a worker passed out are not taken.
+/// Why the sockets that a forker passed out are not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WayOutError {
     /// Not the number that it spoke of.

@@ -1,4 +1,4 @@
-//! The worker's half: sockets on the loopback of its network namespace, made and given away.
+//! The forker's half: sockets on the loopback of its network namespace, made and given away.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use nix::sys::socket::{
 };
 
 use super::BACKLOG;
-use crate::confine::protocol::{Loopback, StartFailure, Step};
+use crate::confine::wire::protocol::{Loopback, StartFailure, Step};
 
 /// How often another port is tried.
 const TRIES: usize = 64;

@@ -1,6 +1,6 @@
 //! The way out of a network namespace that has nothing but a loopback.
 //!
-//! Before each command of a profile with a list of hosts, the worker makes sockets that listen on the
+//! Before each command of a profile with a list of hosts, the forker makes sockets that listen on the
 //! loopback of its namespace ([`inside`]) and passes them to the parent; it keeps none, and no command ever
 //! has one. The parent holds them against what was asked for ([`outside`]) and gives them to a proxy, which
 //! judges every connection. So the proxy itself is nowhere in the namespace, and nothing else leads out of

@@ -1,4 +1,4 @@
-//! The parent's half: what a worker passed out is hostile until it is known to be what was asked for.
+//! The parent's half: what a forker passed out is hostile until it is known to be what was asked for.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -10,10 +10,10 @@ use nix::libc::IPPROTO_TCP;
 use nix::sys::socket::{Shutdown, SockType, getsockopt, shutdown, sockopt};
 
 use super::error::WayOutError;
-use crate::confine::protocol::Loopback;
 use crate::confine::sys::sockets::{network_namespace, protocol};
+use crate::confine::wire::protocol::Loopback;
 
-/// The sockets that listen in a worker's network namespace, for one command.
+/// The sockets that listen in a forker's network namespace, for one command.
 ///
 /// Dropping it shuts them for good, whoever has copies: who waits is disconnected, and nobody comes any more.
 #[derive(Debug)]
@@ -46,11 +46,11 @@ impl Drop for WayOut {
     }
 }
 
-/// The network namespace of a worker.
+/// The network namespace of a forker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::confine) struct Namespace(u64);
 
-/// Takes sockets that a worker passed out; they must be of this namespace, if an earlier command's are known.
+/// Takes sockets that a forker passed out; they must be of this namespace, if an earlier command's are known.
 pub(in crate::confine) fn take(
     sockets: Vec<OwnedFd>,
     addresses: Loopback,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::{Layer, Wanted};
-use crate::confine::attempted::{Arguments, Node};
+use crate::confine::wire::attempted::{Arguments, Node};
 use crate::policy::AbsPath;
 
 /// A denial, not explained yet.

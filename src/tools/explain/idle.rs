@@ -1,7 +1,7 @@
 //! What programs ask in passing and do without: it is denied, and mostly no command fails for it.
 
 use super::judge::Fate;
-use crate::confine::attempted::Arguments;
+use crate::confine::wire::attempted::Arguments;
 use crate::policy::AbsPath;
 
 /// Where runtimes look how much memory and processor time they are given.

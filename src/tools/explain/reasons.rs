@@ -10,7 +10,7 @@ use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
 use crate::backend::seccomp::{Attempts, Call, Copies, NATIVE_ARCH, Role, Verdict};
 use crate::config::amend::Writing;
-use crate::confine::attempted::{Arguments, Node};
+use crate::confine::wire::attempted::{Arguments, Node};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Network, Operation, UnixSockets};
 use crate::profile::Profile;

@@ -11,7 +11,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2, readli
 use nix::unistd::{AccessFlags, faccessat, geteuid};
 
 use super::Wanted;
-use crate::confine::attempted::{Found, Want};
+use crate::confine::wire::attempted::{Found, Want};
 
 /// What was attempted, of what on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
 use crate::confine::files::{FileServer, Soon};
-use crate::confine::protocol::{PutBack, Watch};
-use crate::confine::{ConfineError, Confinement, WorkerFor};
+use crate::confine::wire::protocol::{PutBack, Watch};
+use crate::confine::{ConfineError, Confinement, ForkerFor};
 use crate::policy::path::escape;
 use crate::policy::{Network, Policy, UnixSockets};
 use crate::profile::{Asked, Call};
@@ -149,7 +149,7 @@ impl Executor {
         }
         let worker = match self.workers.take(&derived) {
             Some(worker) => worker,
-            None => self.start_worker(&derived.profile, WorkerFor::Others, asked).await?,
+            None => self.start_worker(&derived.profile, ForkerFor::Others, asked).await?,
         };
         Ok((derived.digest(), worker))
     }
@@ -206,7 +206,7 @@ async fn converse(
     if let Some(signal) = stopped {
         return Err(ToolError::Stopped(signal));
     }
-    let (heard, last) = answered.map_err(|_| ConfineError::WorkerDied)??;
+    let (heard, last) = answered.map_err(|_| ConfineError::ForkerDied)??;
     Ok(heard.answer(last, server))
 }
 

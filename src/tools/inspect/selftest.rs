@@ -2,7 +2,7 @@
 
 use super::Inspection;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
-use crate::confine::WorkerFor;
+use crate::confine::ForkerFor;
 use crate::policy::{Audit, Mode};
 use crate::profile::{Asked, Profile};
 use crate::tools::call::ToolError;
@@ -42,7 +42,7 @@ impl Inspection {
 }
 
 async fn test(executor: &mut Executor, profile: &Profile) -> Result<(), ToolError> {
-    let start = executor.start_worker(profile, WorkerFor::Others, &Asked::Nobody);
+    let start = executor.start_worker(profile, ForkerFor::Others, &Asked::Nobody);
     let mut worker = start.await?;
     let ready = worker.ready().await;
     worker.finish().await;

@@ -45,7 +45,7 @@ impl Way {
             Network::Hosts(list) => list.clone(),
         };
         let out = worker.way_out().await?;
-        let stage = worker.stage_pid();
+        let stage = worker.supervisor_pid();
         let who = Arc::new(move |client| asker(stage, client).map(|asker| asker.to_string()));
         let gate = Arc::new(HostGate::new(list, about, asks, who, tell));
         let unwatched = |error| ToolError::Io(IoError::Watch(error));

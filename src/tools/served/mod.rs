@@ -38,8 +38,8 @@ use super::shell::NAME;
 use super::under_way::{OVERDUE, at};
 use super::workers::Derived;
 use crate::confine::io::{HeldEnds, Pipe, hold};
-use crate::confine::protocol::Work;
-use crate::confine::{ConfineError, Confinement, Launch, Running, WorkerFor};
+use crate::confine::wire::protocol::Work;
+use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, Reach, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
@@ -233,7 +233,7 @@ impl Executor {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
         let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
-        let mut worker = self.start_worker(&profile, WorkerFor::Others, &Asked::Nobody).await?;
+        let mut worker = self.start_worker(&profile, ForkerFor::Others, &Asked::Nobody).await?;
         let mut limits = command_limits(&profile.limits, None, self.counting(&profile));
         limits.timeout_ms = None;
         let record = Record::of(self.deciding.recorder.as_ref());

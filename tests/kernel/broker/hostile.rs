@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use stockade::backend::seccomp::{Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain, lower};
-use stockade::confine::filter;
+use stockade::confine::layers::filter;
 
 use crate::broker::denials::chmod;
 use crate::broker::world::{Who, World, c, call};

@@ -88,7 +88,7 @@ mod tests {
         assert_clean(&imports_that_climb(&moved));
         let plan = sources
             .iter()
-            .find(|source| source.path == "confine/ruleset.rs")
+            .find(|source| source.path == "confine/layers/ruleset.rs")
             .unwrap();
         let moved = imports_that_climb(&Source::new("policy/ruleset.rs", &plan.text));
         assert!(
@@ -247,7 +247,7 @@ mod tests {
     fn unsafe_elsewhere_is_found() {
         let block = "fn f() {\n    unsafe { g() }\n}";
         assert_found(
-            &unsafe_code(&Source::new("confine/worker.rs", block)),
+            &unsafe_code(&Source::new("confine/forker/serve.rs", block)),
             "worker.rs:2: unsafe",
         );
         assert_found(
@@ -261,7 +261,7 @@ mod tests {
         assert_clean(&unsafe_code(&Source::new("confine/sys.rs", block)));
         assert_clean(&unsafe_code(&Source::new("confine/sys/process.rs", block)));
         assert_clean(&unsafe_code(&Source::new(
-            "confine/worker.rs",
+            "confine/forker/serve.rs",
             "// unsafe\nconst A: &str = \"unsafe\";",
         )));
     }

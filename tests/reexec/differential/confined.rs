@@ -13,8 +13,8 @@ use stockade::backend::seccomp::Attempts;
 use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::io::InputKind;
-use stockade::confine::protocol::Work;
-use stockade::confine::{CommandLimits, Confinement, End, Launch, Named, Setup, Stage, WorkerFor};
+use stockade::confine::wire::protocol::Work;
+use stockade::confine::{CommandLimits, Confinement, End, ForkerFor, Launch, Named, Setup, Supervising};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
@@ -142,7 +142,7 @@ async fn session(
     let place = ground.walls.place(&profile.network);
     // Namespaces have a /tmp of their own.
     let named = Named::choose(|path| !place.is_behind_mounts() || !path.is_within(&abs(Path::new("/tmp")))).unwrap();
-    let mut stage = Stage::spawn(&named, None, place).await.unwrap();
+    let mut stage = Supervising::spawn(&named, None, place).await.unwrap();
     let session = named.create().unwrap();
     let (canary, private) = (session.readable(), session.private());
     let mut around = Surroundings::default();
@@ -166,7 +166,7 @@ async fn session(
     }
     let setup = Setup {
         plan: Some(plan),
-        worker_for: WorkerFor::Others,
+        forker_for: ForkerFor::Others,
         session,
     };
     let mut confinement = Confinement::start(stage, setup).await.unwrap();

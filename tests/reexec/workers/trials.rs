@@ -19,9 +19,9 @@ use stockade::backend::seccomp::Attempts;
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::io::InputKind;
 use stockade::confine::protect::Person;
-use stockade::confine::protocol::{Counting, Work};
+use stockade::confine::wire::protocol::{Counting, Work};
 use stockade::confine::{
-    CommandLimits, ConfineError, Confinement, End, Launch, Named, Place, Setup, Stage, Step, WorkerFor,
+    CommandLimits, ConfineError, Confinement, End, ForkerFor, Launch, Named, Place, Setup, Step, Supervising,
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
@@ -496,11 +496,11 @@ fn uncounted() {
     let ends = |counting| {
         runtime.block_on(async {
             let named = Named::choose(|_| true).unwrap();
-            let mut stage = Stage::spawn(&named, None, Place::Host).await.unwrap();
+            let mut stage = Supervising::spawn(&named, None, Place::Host).await.unwrap();
             stage.recovered().await.unwrap();
             let setup = Setup {
                 plan: None,
-                worker_for: WorkerFor::Others,
+                forker_for: ForkerFor::Others,
                 session: named.create().unwrap(),
             };
             let mut confinement = Confinement::start(stage, setup).await.unwrap();
@@ -609,7 +609,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
     };
     let ready = world.runtime.block_on(async {
         let named = Named::choose(|path| !path.as_path().starts_with("/tmp")).unwrap();
-        let mut stage = Stage::spawn(&named, None, ground.walls.place(&profile.network))
+        let mut stage = Supervising::spawn(&named, None, ground.walls.place(&profile.network))
             .await
             .unwrap();
         stage.present().await.unwrap();
@@ -623,7 +623,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
         change(plan.world.as_mut().unwrap());
         let setup = Setup {
             plan: Some(plan),
-            worker_for: WorkerFor::Others,
+            forker_for: ForkerFor::Others,
             session,
         };
         let mut confinement = Confinement::start(stage, setup).await.unwrap();

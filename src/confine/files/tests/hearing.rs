@@ -56,7 +56,7 @@ fn a_server_that_hangs_up_has_died() {
     for said in [&b""[..], b"\x05", b"\x05\0\0\0", b"\x05\0\0\0ab"] {
         let said = said.to_vec();
         let done = asked(move |mut theirs| theirs.write_all(&said).unwrap(), LONG);
-        assert!(matches!(done, Err(ConfineError::WorkerDied)), "{done:?}");
+        assert!(matches!(done, Err(ConfineError::ForkerDied)), "{done:?}");
     }
 }
 

@@ -1,0 +1,103 @@
+//! The forker's own confinement, and what each of its commands gets of it.
+
+use std::os::fd::OwnedFd;
+
+use landlock::RulesetCreated;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+
+use crate::backend::Plan;
+use crate::backend::seccomp::SeccompPlan;
+use crate::confine::forker::above::Above;
+use crate::confine::forker::mounts::Mounts;
+use crate::confine::layers::filter::{self, FilterError};
+use crate::confine::layers::ruleset;
+use crate::confine::wire::protocol::{ForkerFor, SetupMessage, StartFailure, Step};
+
+/// A plan in the form the kernel takes.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// The Landlock layer of each command, inside the forker's.
+    pub(crate) layer: RulesetCreated,
+    /// The plan of both.
+    pub(crate) plan: Plan,
+    /// `/dev/null` as it is in here, where mounts keep attributes: the host's could be given another mode.
+    pub(crate) null: Option<OwnedFd>,
+}
+
+/// Enters the layer and the filters of the forker; what commands get of them.
+pub(crate) fn confine(outside: Above, setup: SetupMessage) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
+    let at = |step| StartFailure::at(step);
+    // The name only helps a person reading a process list.
+    let _named = prctl::set_name(c"stockade-fork");
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
+    if !outside.is_parent() {
+        return Err(StartFailure::new(
+            Step::ParentDeath,
+            Errno::ESRCH,
+            "the supervisor is gone",
+        ));
+    }
+    prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
+    let SetupMessage { plan, forker_for } = setup;
+    let Some(plan) = plan else { return Ok((None, None)) };
+    let mounts = match (outside, &plan.world) {
+        (Above::Supervisor(_), None) => None,
+        (Above::Nothing, Some(world)) => Some(Mounts::hold(world)?),
+        (Above::Supervisor(_), Some(_)) | (Above::Nothing, None) => {
+            return Err(StartFailure::new(
+                Step::Setup,
+                Errno::EPROTO,
+                "a plan for another place",
+            ));
+        }
+    };
+    let null = match &plan.filters.mounted {
+        Some(_) => {
+            let null = open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
+            Some(null.map_err(|errno| StartFailure::new(Step::Mounts, errno, "opening /dev/null"))?)
+        }
+        None => None,
+    };
+    let layer = ruleset::compile(&plan)?;
+    let layer = match forker_for {
+        // What the forker may not reach, a command in it may not either: its layer only keeps it apart.
+        ForkerFor::Others if ruleset::has_scopes(&plan.landlock) => {
+            ruleset::apply(layer, Some(&plan.landlock))?;
+            ruleset::scope_only()?
+        }
+        ForkerFor::Others => {
+            ruleset::apply(ruleset::share(&layer)?, Some(&plan.landlock))?;
+            layer
+        }
+        // Compiled anew: a rule added to the shared ruleset would hold for every command.
+        ForkerFor::Terminal => {
+            ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, Some(&plan.landlock))?;
+            layer
+        }
+    };
+    let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).worker;
+    match install(filters)? {
+        None => {
+            let compiled = Compiled { layer, plan, null };
+            Ok((Some(compiled), mounts))
+        }
+        Some(_) => Err(StartFailure::new(
+            Step::Seccomp,
+            Errno::EINVAL,
+            "the forker's plan has a listener",
+        )),
+    }
+}
+
+/// Installs the filters of a plan; gives the listener of attribute calls where it has one.
+pub(crate) fn install(plan: &SeccompPlan) -> Result<Option<OwnedFd>, StartFailure> {
+    filter::install(plan).map_err(|error| {
+        let (FilterError::NoNewPrivs(errno) | FilterError::Install { source: errno, .. } | FilterError::Listen(errno)) =
+            error;
+        StartFailure::new(Step::Seccomp, errno, error.to_string())
+    })
+}

@@ -1,0 +1,81 @@
+//! The number of processes of a command's tree, counted by the kernel.
+//!
+//! `RLIMIT_NPROC` counts per user namespace. In the one that was made for a forker nothing runs but the forker, its
+//! runners, and what they run: so what is left for a command is known to
+//! the task. It is tried before it is relied on, because the kernel counts nothing that the host's root runs.
+
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::wait::{WaitStatus, waitpid};
+
+use crate::confine::forker::above::Above;
+use crate::confine::sys;
+use crate::confine::wire::protocol::{CommandLimits, Counting, StartFailure, Step};
+
+/// The forker.
+const OURS: u64 = 1;
+
+/// What a forker knows of the counting.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    is_proven: bool,
+}
+
+impl Counter {
+    /// How many tasks the user namespace may hold with one more command in it, where the kernel is to count them.
+    /// Commands that run at the same time count together, which makes no limit wider.
+    pub(crate) fn most_tasks(
+        &mut self,
+        limits: CommandLimits,
+        outside: Above,
+        running: usize,
+    ) -> Result<Option<u64>, StartFailure> {
+        let processes = match (limits.counting, limits.processes) {
+            (Counting::Namespace, Some(processes)) => processes,
+            (Counting::Sampled | Counting::Group, _) | (Counting::Namespace, None) => return Ok(None),
+        };
+        let failed = |what: String| StartFailure::new(Step::SelfTest, Errno::EPROTO, what);
+        match outside {
+            Above::Supervisor(_) => return Err(failed("there is no user namespace to count in".to_owned())),
+            Above::Nothing if self.is_proven => {}
+            Above::Nothing => {
+                tasks_are_counted(OURS).map_err(failed)?;
+                self.is_proven = true;
+            }
+        }
+        let runners = u64::try_from(running).unwrap_or(u64::MAX).saturating_add(1);
+        Ok(Some(processes.saturating_add(OURS).saturating_add(runners)))
+    }
+}
+
+/// Tries that the kernel counts the tasks of this user namespace and no others: `there` now, one more for the try.
+/// It must refuse the next one exactly when that would be one too many.
+fn tasks_are_counted(there: u64) -> Result<(), String> {
+    let failed = |errno: Errno| format!("whether processes are counted cannot be tried: {}", errno.desc());
+    match sys::fork().map_err(failed)? {
+        None => sys::exit_now(match count_here(there + 1) {
+            Ok(()) => 0,
+            Err(_) => 1,
+        }),
+        Some(child) => match waitpid(child, None).map_err(failed)? {
+            WaitStatus::Exited(_, 0) => Ok(()),
+            _ => Err("the kernel does not count the processes of the sandbox alone".to_owned()),
+        },
+    }
+}
+
+fn count_here(there: u64) -> nix::Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NPROC)?;
+    let fork_under = |most: u64| {
+        setrlimit(Resource::RLIMIT_NPROC, most, hard)?;
+        match sys::fork()? {
+            None => sys::exit_now(0),
+            Some(child) => waitpid(child, None),
+        }
+    };
+    match fork_under(there) {
+        Err(Errno::EAGAIN) => {}
+        Ok(_) | Err(_) => return Err(Errno::EPROTO),
+    }
+    fork_under(there + 1).map(drop)
+}

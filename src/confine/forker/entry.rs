@@ -1,0 +1,225 @@
+//! The way into namespaces. Stockade makes them itself, hears in there what to mount, and goes on as the forker, as
+//! [`crate::confine::namespaces`] tells; or bwrap makes them and the mounts, and starts this program again inside.
+//!
+//! What goes along with bwrap is a handful of descriptors, named in the arguments: the control socket, the link to the supervisor,
+//! and the setup in sealed memory. The program itself is a descriptor too, so it need not be visible
+//! inside. Either way the forker is the first process in there.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, SealFlag, fcntl, open};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, dup2_stderr, execve, getppid};
+use serde::{Deserialize, Serialize};
+
+use crate::backend::namespaces::NetworkNamespace;
+use crate::backend::{MadeBy, World};
+use crate::confine::forker::above::Above;
+use crate::confine::forker::serve;
+use crate::confine::layers::privilege;
+use crate::confine::wire::decode;
+use crate::confine::wire::protocol::{SetupMessage, StartFailure, Step};
+use crate::confine::wire::refusal::refuse;
+use crate::confine::{namespaces, sys};
+
+/// The hidden subcommand that makes a process the forker, inside namespaces that bwrap has made.
+pub(crate) const INSIDE: &str = "__forker";
+/// The forker's exit code when it was not started by a Stockade supervisor.
+const NOT_A_FORKER: i32 = 125;
+
+/// What the forker reads inside.
+#[derive(Debug, Serialize, Deserialize)]
+struct Luggage {
+    setup: SetupMessage,
+    session: OsString,
+}
+
+/// Makes namespaces with this network, waits for the setup in there, mounts as it says and becomes the forker; never
+/// returns.
+pub(crate) fn make(control: &OwnedFd, link: OwnedFd, supervisor: Pid, session: &Path, network: NetworkNamespace) -> ! {
+    let entered = namespaces::enter(network, supervisor, &[control.as_fd(), link.as_fd()]);
+    // Who is alone speaks at once.
+    if let Err(failure) = &entered
+        && failure.step == Step::ParentDeath
+    {
+        refuse(control, failure.clone())
+    }
+    // Any other failure waits for the setup as well: until the parent has sent that, the supervisor is who speaks.
+    let setup = serve::awaited(control);
+    let done = entered.and_then(|bare| {
+        let world = world_of(&setup)?;
+        match &world.made_by {
+            MadeBy::Stockade if world.mounts.network == network => {}
+            MadeBy::Stockade | MadeBy::Bwrap(_) => return Err(other_world()),
+        }
+        bare.furnish(&world.mounts, &[control.as_fd(), link.as_fd()])
+    });
+    match done {
+        Ok(()) => serve::begin(control, link, Above::Nothing, setup, session),
+        Err(failure) => refuse(control, failure),
+    }
+}
+
+/// Waits for the setup and becomes bwrap, and the forker in there; never returns. Errors of bwrap go to `complaining`.
+pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, complaining: &OwnedFd, supervisor: Pid, session: &Path) -> ! {
+    let setup = serve::awaited(control);
+    let failure = match world_of(&setup).map(|world| (&world.made_by, world.mounts.bytes())) {
+        Ok((MadeBy::Bwrap(program), arguments)) => {
+            let program = program.clone();
+            let session = session.as_os_str().to_owned();
+            let luggage = Luggage { setup, session };
+            let along = Along {
+                control,
+                link,
+                complaining,
+            };
+            match become_bwrap(&program, &arguments, &along, supervisor, &luggage) {
+                Ok(never) => match never {},
+                Err(failure) => failure,
+            }
+        }
+        Ok((MadeBy::Stockade, _)) => other_world(),
+        Err(failure) => failure,
+    };
+    refuse(control, failure)
+}
+
+/// What a setup says of namespaces.
+fn world_of(setup: &SetupMessage) -> Result<&World, StartFailure> {
+    let world = setup.plan.as_ref().and_then(|plan| plan.world.as_ref());
+    world.ok_or_else(|| StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces"))
+}
+
+fn other_world() -> StartFailure {
+    StartFailure::new(
+        Step::Setup,
+        Errno::EPROTO,
+        "a plan for other namespaces than were announced",
+    )
+}
+
+/// The descriptors that bwrap is given.
+struct Along<'a> {
+    control: &'a OwnedFd,
+    link: &'a OwnedFd,
+    complaining: &'a OwnedFd,
+}
+
+fn become_bwrap(
+    program: &OsStr,
+    mounts: &[u8],
+    along: &Along<'_>,
+    supervisor: Pid,
+    luggage: &Luggage,
+) -> Result<std::convert::Infallible, StartFailure> {
+    let Along {
+        control,
+        link,
+        complaining,
+    } = along;
+    let at = StartFailure::at(Step::Namespaces);
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(&at)?;
+    if getppid() != supervisor {
+        return Err(StartFailure::new(
+            Step::ParentDeath,
+            Errno::ESRCH,
+            "the supervisor is gone",
+        ));
+    }
+    let packed = postcard::to_stdvec(luggage)
+        .map_err(|error| StartFailure::new(Step::Setup, Errno::EINVAL, error.to_string()))?;
+    let setup = sealed(&packed)?;
+    let arguments = sealed(mounts)?;
+    let itself = open("/proc/self/exe", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(&at)?;
+    let along = [control, link, &setup, &arguments, &itself];
+    for fd in along {
+        fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).map_err(&at)?;
+    }
+    dup2_stderr(complaining).map_err(&at)?;
+    let [control, link, setup, arguments, itself] = along.map(AsRawFd::as_raw_fd);
+    let argv = [
+        "bwrap".to_owned(),
+        "--args".to_owned(),
+        arguments.to_string(),
+        "--die-with-parent".to_owned(),
+        "--as-pid-1".to_owned(),
+        "--".to_owned(),
+        format!("/proc/self/fd/{itself}"),
+        INSIDE.to_owned(),
+        control.to_string(),
+        link.to_string(),
+        setup.to_string(),
+    ];
+    let nul = |_| StartFailure::new(Step::Argument, Errno::EINVAL, "");
+    let argv = argv
+        .map(CString::new)
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(nul)?;
+    let path = CString::new(program.as_bytes()).map_err(nul)?;
+    execve(&path, &argv, &[] as &[CString])
+        .map_err(|errno| StartFailure::new(Step::Namespaces, errno, crate::policy::path::display(program)))
+}
+
+/// Memory with these bytes that nobody can change any more, read from its beginning.
+fn sealed(bytes: &[u8]) -> Result<OwnedFd, StartFailure> {
+    let at = StartFailure::at(Step::Namespaces);
+    let failed = |error: std::io::Error| {
+        StartFailure::new(Step::Namespaces, Errno::from_raw(error.raw_os_error().unwrap_or(0)), "")
+    };
+    let memory = memfd_create(c"stockade", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).map_err(&at)?;
+    let mut memory = File::from(memory);
+    memory.write_all(bytes).map_err(failed)?;
+    memory.rewind().map_err(failed)?;
+    let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_SEAL;
+    fcntl(&memory, FcntlArg::F_ADD_SEALS(seals)).map_err(&at)?;
+    Ok(memory.into())
+}
+
+/// Becomes the forker inside namespaces; never returns. The arguments name the descriptors that came along.
+pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
+    let numbers: Vec<RawFd> = arguments.filter_map(|word| word.to_str()?.parse().ok()).collect();
+    let Ok(numbers) = <[RawFd; 3]>::try_from(numbers) else {
+        sys::exit_now(NOT_A_FORKER)
+    };
+    let Ok([control, link, setup]) = sys::inherit(numbers) else {
+        sys::exit_now(NOT_A_FORKER)
+    };
+    match getsockopt(&control, sockopt::SockType) {
+        Ok(SockType::Stream) => {}
+        Ok(_) | Err(_) => sys::exit_now(NOT_A_FORKER),
+    }
+    match settle_in().and_then(|()| unpack(setup)) {
+        Ok(Luggage { setup, session }) => serve::begin(&control, link, Above::Nothing, setup, Path::new(&session)),
+        Err(failure) => refuse(&control, failure),
+    }
+}
+
+/// What the supervisor did for itself is done again: the program was started anew since.
+fn settle_in() -> Result<(), StartFailure> {
+    let at = StartFailure::at(Step::Session);
+    prctl::set_dumpable(false).map_err(&at)?;
+    sys::reset_signals().map_err(&at)?;
+    sys::ignore_stops().map_err(&at)?;
+    // Standard output leads to /dev/null since the supervisor began; what bwrap complained to stays with bwrap.
+    dup2_stderr(std::io::stdout()).map_err(&at)?;
+    privilege::drop_all()?;
+    prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
+}
+
+fn unpack(setup: OwnedFd) -> Result<Luggage, StartFailure> {
+    let failed = |error: std::io::Error| StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string());
+    let mut bytes = Vec::new();
+    File::from(setup).read_to_end(&mut bytes).map_err(failed)?;
+    decode(&bytes).map_err(failed)
+}

@@ -1,0 +1,323 @@
+//! The mounts that hold a profile, looked at from inside: that each is what was planned, and that it stays.
+//!
+//! bwrap resolves each path once more when it mounts, so what came of it, whoever mounted, is compared with what was surveyed. And
+//! whoever replaces or removes a file on the host takes every mount on it away, in all namespaces (editors save
+//! that way), which the kernel tells of. Whoever renames it, or a directory on the way to it, takes the mounts along,
+//! which nobody is told of: so each is looked at again and again. Nothing inside can change a mount.
+//!
+//! A kernel that gives a mount a number for good (Linux 6.8) is asked where those are that matter. Whatever it answers but
+//! that all are in their places, and where it has no such numbers, the whole table says what is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::statfs::{FsType, PROC_SUPER_MAGIC, TMPFS_MAGIC, fstatfs};
+use nix::sys::statvfs::FsFlags;
+use rustix::fs::{AtFlags, StatxFlags, statx};
+
+use crate::backend::landlock::Beneath;
+use crate::backend::namespaces::{BindAccess, Step as MountStep};
+use crate::backend::{MadeBy, World};
+use crate::confine::sys;
+use crate::confine::wire::protocol::{StartFailure, Step};
+use crate::policy::path::display;
+
+/// `STATX_MNT_ID_UNIQUE`, which rustix does not name.
+const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
+/// The mounts of this namespace.
+#[derive(Debug)]
+pub(crate) struct Mounts {
+    table: File,
+    /// Without these the profile does not hold.
+    points: BTreeSet<OsString>,
+    /// These keep protected names from changing, or cover names of a pattern. Where one is gone, the next command gets others.
+    protected: BTreeSet<OsString>,
+    /// All of both by number, where the kernel has numbers.
+    numbers: Option<Vec<(u64, OsString)>>,
+}
+
+/// What is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// Nothing that matters.
+    Nothing,
+    /// Only the cover of a protected name, or of one that a pattern matches.
+    Protected,
+    /// This mount point.
+    Gone(OsString),
+}
+
+impl Mounts {
+    /// Compares what is mounted with what was planned, and watches it from here on.
+    pub(crate) fn hold(world: &World) -> Result<Self, StartFailure> {
+        let failed = |errno| StartFailure::new(Step::Mounts, errno, "the table of mounts");
+        let table = File::open("/proc/self/mountinfo").map_err(|error| failed(errno_of(&error)))?;
+        let mut last: BTreeMap<&OsStr, &MountStep> = BTreeMap::new();
+        for step in &world.mounts.steps {
+            match step {
+                MountStep::Bind { path, .. }
+                | MountStep::Copy { path, .. }
+                | MountStep::MaskDirectory { path }
+                | MountStep::MaskFile { path }
+                | MountStep::Proc { path }
+                | MountStep::Dev { path }
+                | MountStep::Tmp { path, .. } => {
+                    last.insert(path, step);
+                }
+                MountStep::Symlink { .. } | MountStep::Freeze { .. } => {}
+            }
+        }
+        let mut numbers = Vec::new();
+        for (path, step) in &last {
+            let mount = compare(path, step, &world.made_by)?;
+            numbers.push(number_of(&mount).map(|number| (number, (*path).to_owned())));
+        }
+        for step in &world.mounts.steps {
+            match step {
+                MountStep::Freeze { path } => drop(compare(path, step, &world.made_by)?),
+                MountStep::Bind { .. }
+                | MountStep::Copy { .. }
+                | MountStep::MaskDirectory { .. }
+                | MountStep::MaskFile { .. }
+                | MountStep::Symlink { .. }
+                | MountStep::Proc { .. }
+                | MountStep::Dev { .. }
+                | MountStep::Tmp { .. } => {}
+            }
+        }
+        // What is not mounted at all cannot be reached, so it needs no cover.
+        let covered = world
+            .protected
+            .iter()
+            .chain(&world.matched)
+            .filter(|path| last.contains_key(path.as_os_str()));
+        let protected: BTreeSet<OsString> = covered.cloned().collect();
+        let mut mounts = Self {
+            table,
+            points: last
+                .into_keys()
+                .map(OsStr::to_owned)
+                .filter(|path| !protected.contains(path))
+                .collect(),
+            protected,
+            numbers: numbers.into_iter().collect(),
+        };
+        match mounts.changed().map_err(failed)? {
+            Changed::Nothing => Ok(mounts),
+            Changed::Protected => Err(failed(Errno::ESTALE)),
+            Changed::Gone(path) => Err(StartFailure::new(Step::Mounts, Errno::ESTALE, display(&path))),
+        }
+    }
+
+    /// What is gone of what must be there.
+    pub(crate) fn changed(&mut self) -> Result<Changed, Errno> {
+        if self.are_in_place() {
+            return Ok(Changed::Nothing);
+        }
+        self.read()
+    }
+
+    /// Whether it is certain that nothing is gone.
+    fn are_in_place(&self) -> bool {
+        let is_there =
+            |(number, path): &(u64, OsString)| sys::mount_point(*number).is_ok_and(|point| point == path.as_bytes());
+        self.numbers.as_ref().is_some_and(|all| all.iter().all(is_there))
+    }
+
+    /// What is gone according to the table.
+    fn read(&mut self) -> Result<Changed, Errno> {
+        let mut text = Vec::new();
+        self.table
+            .rewind()
+            .and_then(|()| self.table.read_to_end(&mut text))
+            .map_err(|error| errno_of(&error))?;
+        let there: BTreeSet<OsString> = text.split(|byte| *byte == b'\n').filter_map(mount_point).collect();
+        if let Some(gone) = self.points.iter().find(|point| !there.contains(*point)) {
+            return Ok(Changed::Gone(gone.clone()));
+        }
+        if self.protected.iter().all(|point| there.contains(point)) {
+            Ok(Changed::Nothing)
+        } else {
+            Ok(Changed::Protected)
+        }
+    }
+}
+
+impl AsFd for Mounts {
+    /// Has an urgent event when a mount comes or goes.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.table.as_fd()
+    }
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+/// The mount point of a line of `mountinfo`: its fifth field, with blanks and the like as octal escapes.
+fn mount_point(line: &[u8]) -> Option<OsString> {
+    let field = line.split(|byte| *byte == b' ').nth(4)?;
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let octal = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(octal.unwrap_or(*first));
+        rest = if octal.is_some() {
+            after.get(3..).unwrap_or_default()
+        } else {
+            after
+        };
+    }
+    Some(OsString::from_vec(bytes))
+}
+
+/// The number that the kernel gives to no other mount; `None` before Linux 6.8.
+fn number_of(mount: &OwnedFd) -> Option<u64> {
+    let told = statx(mount, c"", AtFlags::EMPTY_PATH, MNT_ID_UNIQUE).ok()?;
+    StatxFlags::from_bits_retain(told.stx_mask)
+        .contains(MNT_ID_UNIQUE)
+        .then_some(told.stx_mnt_id)
+}
+
+/// What is mounted there, if that is what was planned.
+fn compare(path: &OsStr, step: &MountStep, made_by: &MadeBy) -> Result<OwnedFd, StartFailure> {
+    let at = |errno| StartFailure::new(Step::Mounts, errno, display(path));
+    let fd = open(
+        path,
+        OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(at)?;
+    let stat = fstat(&fd).map_err(at)?;
+    let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+    let system = fstatfs(&fd).map_err(at)?;
+    let is = |wanted: FsType| system.filesystem_type() == wanted;
+    let as_planned = match step {
+        MountStep::Bind {
+            device, inode, beneath, ..
+        }
+        | MountStep::Copy {
+            device, inode, beneath, ..
+        } => {
+            let is_directory = kind == SFlag::S_IFDIR;
+            stat.st_dev == *device && stat.st_ino == *inode && is_directory == (*beneath == Beneath::Directory)
+        }
+        MountStep::MaskDirectory { .. } => is(TMPFS_MAGIC) && Mode::from_bits_truncate(stat.st_mode).is_empty(),
+        MountStep::MaskFile { .. } => kind == SFlag::S_IFCHR,
+        MountStep::Proc { .. } => is(PROC_SUPER_MAGIC),
+        MountStep::Dev { .. } | MountStep::Tmp { .. } => is(TMPFS_MAGIC),
+        MountStep::Symlink { .. } | MountStep::Freeze { .. } => true,
+    };
+    let missing = flags(step, made_by).difference(system.flags());
+    if !missing.is_empty() {
+        let what = format!("{} is mounted without {missing:?}", display(path));
+        return Err(StartFailure::new(Step::SelfTest, Errno::EPERM, what));
+    }
+    if as_planned {
+        return Ok(fd);
+    }
+    let what = format!("{} is not what it was when the config was read", display(path));
+    Err(StartFailure::new(Step::Mounts, Errno::ESTALE, what))
+}
+
+/// What must not be possible on the mount of a step.
+fn flags(step: &MountStep, made_by: &MadeBy) -> FsFlags {
+    let safe = FsFlags::ST_NOSUID | FsFlags::ST_NODEV;
+    match step {
+        MountStep::Bind { access, beneath, .. } => match access {
+            BindAccess::ReadOnly => safe | FsFlags::ST_RDONLY,
+            BindAccess::Writable => safe,
+            BindAccess::Device => match (made_by, beneath) {
+                (MadeBy::Stockade, Beneath::File) => FsFlags::ST_NOSUID | FsFlags::ST_RDONLY,
+                (MadeBy::Stockade, Beneath::Directory) | (MadeBy::Bwrap(_), _) => FsFlags::ST_NOSUID,
+            },
+        },
+        MountStep::MaskDirectory { .. } | MountStep::MaskFile { .. } | MountStep::Freeze { .. } => {
+            safe | FsFlags::ST_RDONLY
+        }
+        MountStep::Proc { .. } => safe | FsFlags::ST_NOEXEC,
+        MountStep::Copy { .. } | MountStep::Dev { .. } | MountStep::Tmp { .. } => safe,
+        MountStep::Symlink { .. } => FsFlags::empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_mount_point_of_any_bytes_is_read() {
+        let line = b"36 35 98:0 /a /w/a\\040b\\134c\\012\\xff - ext4 /dev/root rw";
+        assert_eq!(mount_point(line).unwrap().as_bytes(), b"/w/a b\\c\n\\xff");
+        let line = b"36 35 98:0 /a /w/\xff rw - ext4 /dev/root rw";
+        assert_eq!(mount_point(line).unwrap().as_bytes(), b"/w/\xff");
+        assert_eq!(mount_point(b"36 35"), None);
+    }
+
+    /// Mounts that should be at these points.
+    fn held(points: &[&str], numbers: Option<Vec<(u64, OsString)>>) -> Mounts {
+        Mounts {
+            table: File::open("/proc/self/mountinfo").unwrap(),
+            points: points.iter().map(OsString::from).collect(),
+            protected: BTreeSet::new(),
+            numbers,
+        }
+    }
+
+    /// `None` where nobody says what a number stands for: before Linux 6.8, and behind filters that do not let it be said.
+    fn number(path: &str) -> Option<u64> {
+        let mount = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).unwrap();
+        let number = number_of(&mount);
+        match sys::mount_point(u64::MAX) {
+            Err(Errno::ENOENT) => Some(number.unwrap()),
+            told => {
+                assert!(matches!(told, Err(Errno::ENOSYS | Errno::EPERM)), "{told:?}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn a_mount_is_where_its_number_says() {
+        for path in ["/", "/proc"] {
+            if let Some(number) = number(path) {
+                assert_eq!(sys::mount_point(number).unwrap(), path.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn without_numbers_the_table_says_what_is_gone() {
+        assert_eq!(held(&["/", "/proc"], None).changed(), Ok(Changed::Nothing));
+        let gone = Changed::Gone("/proc/none".into());
+        assert_eq!(held(&["/", "/proc/none"], None).changed(), Ok(gone));
+    }
+
+    #[test]
+    fn a_mount_that_is_elsewhere_than_its_number_said_is_gone() {
+        let places = [("/", "/"), ("/proc", "/proc/none")];
+        let numbers: Option<Vec<_>> = places
+            .map(|(path, said)| Some((number(path)?, said.into())))
+            .into_iter()
+            .collect();
+        let gone = Changed::Gone("/proc/none".into());
+        assert_eq!(held(&["/", "/proc/none"], numbers).changed(), Ok(gone));
+    }
+
+    #[test]
+    fn what_a_number_does_not_show_the_table_still_may() {
+        let numbers = vec![(u64::MAX, "/proc".into())];
+        assert_eq!(held(&["/proc"], Some(numbers)).changed(), Ok(Changed::Nothing));
+    }
+}

@@ -1,0 +1,317 @@
+//! The forker: confined once, then serving commands until its parent is gone, or until the one that it was started for has ended.
+//!
+//! A forker serves one profile. It compiles the profile's layer once and stands in it itself, so that its commands
+//! do; each of them gets a layer of its own with scopes of its own. Each command gets a runner; the forker asks
+//! the supervisor to record and settle protected names around it, and passes the runner's report on.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use crate::backend::Exit;
+use crate::confine::forker::above::Above;
+use crate::confine::forker::compiled::{self, Compiled};
+use crate::confine::forker::counting::Counter;
+use crate::confine::forker::mounts::{Changed, Mounts};
+use crate::confine::forker::spare::Spare;
+use crate::confine::layers::selftest;
+use crate::confine::way_out::inside::{self, Used};
+use crate::confine::wire::attempted::Attempted;
+use crate::confine::wire::protocol::{
+    End, Ended, PutBack, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
+};
+use crate::confine::wire::refusal::refuse;
+use crate::confine::wire::{receive, send};
+use crate::confine::{sweep, sys};
+use crate::policy::path::display;
+
+/// How often the mounts are looked at while a command runs.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// From so many commands on there will be others. Many a session has one.
+pub(crate) const FIRST: u8 = 2;
+
+/// Whether the supervisor samples the tree of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sampling {
+    /// It does.
+    On,
+    /// Nothing of it is bounded that way.
+    Off,
+}
+
+/// The forker's state.
+pub(crate) struct Forker<'a> {
+    pub(crate) control: &'a OwnedFd,
+    pub(crate) link: OwnedFd,
+    pub(crate) outside: Above,
+    /// The mounts that hold the profile, where there are some.
+    mounts: Option<Mounts>,
+    /// `None` where nothing confines commands.
+    pub(crate) compiled: Option<Compiled>,
+    pub(crate) canaries: selftest::Canaries,
+    pub(crate) counter: Counter,
+    pub(crate) active: BTreeMap<u64, Active>,
+    pub(crate) spare: Option<Spare>,
+    /// How many more commands it takes until others are expected.
+    pub(crate) alone: u8,
+    /// The ports of earlier ways out.
+    used: Used,
+}
+
+/// A command under way.
+pub(crate) struct Active {
+    pub(crate) runner: Pid,
+    pub(crate) report: OwnedFd,
+    pub(crate) watch: Watch,
+    pub(crate) sampling: Sampling,
+}
+
+/// Waits for the setup and begins; never returns.
+pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Above, session: &Path) -> ! {
+    let setup = awaited(control);
+    begin(control, link, outside, setup, session)
+}
+
+/// Waits for the setup.
+pub(crate) fn awaited(control: &OwnedFd) -> SetupMessage {
+    match receive::<SetupMessage>(control) {
+        Ok(Some((setup, _))) => setup,
+        // The parent gave up, or is dead.
+        Ok(None) => sys::exit_now(0),
+        Err(error) => refuse(
+            control,
+            StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string()),
+        ),
+    }
+}
+
+/// Confines this process as the setup says, proves it, and serves; never returns.
+pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Above, setup: SetupMessage, session: &Path) -> ! {
+    let canaries = selftest::Canaries::of(session, outside);
+    let (compiled, mounts) = match compiled::confine(outside, setup) {
+        Ok(confined) => confined,
+        Err(failure) => refuse(control, failure),
+    };
+    if let Some(Compiled { plan, .. }) = &compiled
+        && let Err(hole) = selftest::forker(&canaries, outside, plan)
+    {
+        let _told = send(control, &Reply::Leaky(hole), &[]);
+        sys::exit_now(1);
+    }
+    if send(control, &Reply::Ready, &[]).is_err() {
+        sys::exit_now(1);
+    }
+    let forker = Forker {
+        control,
+        link,
+        outside,
+        mounts,
+        compiled,
+        canaries,
+        counter: Counter::default(),
+        active: BTreeMap::new(),
+        spare: None,
+        alone: FIRST,
+        used: Used::default(),
+    };
+    forker.serve()
+}
+
+impl Forker<'_> {
+    fn serve(mut self) -> ! {
+        loop {
+            self.make_spare();
+            let calls: Vec<u64> = self.active.keys().copied().collect();
+            let mut fds = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+            let watched = self.mounts.as_ref().map(|mounts| {
+                fds.push(PollFd::new(mounts.as_fd(), PollFlags::POLLPRI));
+            });
+            let first = fds.len();
+            fds.extend(
+                self.active
+                    .values()
+                    .map(|active| PollFd::new(active.report.as_fd(), PollFlags::POLLIN)),
+            );
+            let spare = self.spare.as_ref().map(|spare| {
+                fds.push(PollFd::new(spare.report.as_fd(), PollFlags::POLLIN));
+                fds.len() - 1
+            });
+            let timeout = if watched.is_none() || self.active.is_empty() {
+                PollTimeout::NONE
+            } else {
+                PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO)
+            };
+            match poll(&mut fds, timeout) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => self.end(),
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+            if spare.is_some_and(|at| ready.get(at).copied().unwrap_or(true)) {
+                // It failed, or somebody killed it. The next command says why, if that fails as well.
+                self.dismiss_spare();
+                self.alone = FIRST;
+                if self.active.is_empty() {
+                    // Its command came here if somebody killed the runner.
+                    sweep::reap();
+                }
+            }
+            // Always, not only when the kernel tells of a change: it does not tell of a mount that moved away with
+            // what it is on. So no end is reported, and nothing started, before a look.
+            self.look_at_mounts(self.active.is_empty());
+            for (call, _) in calls.iter().zip(ready.iter().skip(first)).filter(|(_, ready)| **ready) {
+                self.conclude(*call);
+            }
+            if ready.first().copied().unwrap_or(true) {
+                match receive::<Request>(self.control) {
+                    Ok(Some((request, fds))) => self.take(request, fds),
+                    Ok(None) | Err(_) => self.end(),
+                }
+            }
+        }
+    }
+
+    /// Ends everything when a mount that holds the profile is gone: whoever replaces a file on the host takes the
+    /// mount on it away in here, and what is there then was never judged. That holds for a protected name `before_a_command`:
+    /// what is left uncovered while one runs is undone after it.
+    fn look_at_mounts(&mut self, before_a_command: bool) {
+        let Some(mounts) = &mut self.mounts else { return };
+        let (step, gone) = match mounts.changed() {
+            Ok(Changed::Nothing) => return,
+            Ok(Changed::Protected) if !before_a_command => return,
+            Ok(Changed::Protected) => (Step::Covers, "a protected or denied name".to_owned()),
+            Ok(Changed::Gone(path)) => (Step::Mounts, display(&path)),
+            Err(errno) => (Step::Mounts, errno.desc().to_owned()),
+        };
+        self.kill_everything();
+        let what = format!("{gone} was replaced on the host while the sandbox held it; every command was killed");
+        refuse(self.control, StartFailure::new(step, Errno::ESTALE, what))
+    }
+
+    fn take(&mut self, request: Request, fds: Vec<OwnedFd>) {
+        match request {
+            Request::Start(start) => {
+                let (call, watch) = (start.call, start.work.watch());
+                let is_watched = |active: &Active| active.watch == Watch::ProtectedNames;
+                if watch == Watch::ProtectedNames && !self.active.values().any(is_watched) {
+                    // A file server, which only looks, does not keep the session from ending with what it covers.
+                    self.look_at_mounts(true);
+                }
+                if let Err(failure) = self.start(start, fds) {
+                    // What was recorded for it must not stand until another comes: a person's changes would be undone with that one.
+                    let put_back = if self.active.values().any(|active| active.watch == watch) {
+                        PutBack::default()
+                    } else {
+                        self.settle(watch)
+                    };
+                    self.reply(Ended {
+                        call,
+                        end: End::NotStarted(failure),
+                        put_back,
+                        attempted: Attempted::default(),
+                    });
+                }
+            }
+            Request::WayOut => self.make_way_out(),
+            Request::Cancel { call, signal } => {
+                if let Some(active) = self.active.get(&call) {
+                    // A runner that has just ended needs no stop.
+                    let _sent = send(&active.report, &RunnerRequest::Stop { signal }, &[]);
+                }
+            }
+        }
+    }
+
+    /// Makes a way out and gives it away; the sockets here are closed with it.
+    fn make_way_out(&mut self) {
+        let world = self.compiled.as_ref().and_then(|compiled| compiled.plan.world.as_ref());
+        let made = match world.map(|world| world.exit) {
+            // What is alive could take part in the next command's.
+            Some(Exit::Proxy) if self.active.values().all(|active| active.watch == Watch::Nothing) => {
+                inside::open(&mut self.used)
+            }
+            Some(Exit::Proxy) => Err(StartFailure::new(Step::WayOut, Errno::EBUSY, "a command is alive")),
+            Some(Exit::None) | None => Err(StartFailure::new(Step::WayOut, Errno::EPROTO, "the plan has none")),
+        };
+        let (reply, sockets) = match made {
+            Ok((addresses, sockets)) => (Ok(addresses), sockets),
+            Err(failure) => (Err(failure), Vec::new()),
+        };
+        let raw: Vec<RawFd> = sockets.iter().map(AsRawFd::as_raw_fd).collect();
+        if send(self.control, &Reply::WayOut(reply), &raw).is_err() {
+            self.end();
+        }
+    }
+
+    /// Takes a runner's report; the command's tree is dead by then, or is killed here.
+    fn conclude(&mut self, call: u64) {
+        let Some(active) = self.active.remove(&call) else {
+            return;
+        };
+        let report = if let Ok(Some((report, _))) = receive::<RunnerReport>(&active.report) {
+            report
+        } else {
+            // A runner never ends without a report unless it was killed. Its command's processes are
+            // now children of the forker, mixed with those of other calls, so everything goes.
+            self.lose_everything();
+            RunnerReport {
+                end: End::Lost,
+                attempted: Attempted::default(),
+            }
+        };
+        let Active {
+            runner,
+            watch,
+            sampling,
+            ..
+        } = active;
+        self.unwatch(call, sampling);
+        // It has reported, or is dead: this does not block.
+        let _reaped = waitpid(runner, None);
+        let put_back = self.settle(watch);
+        self.reply(Ended {
+            call,
+            end: report.end,
+            put_back,
+            attempted: report.attempted,
+        });
+    }
+
+    fn reply(&self, ended: Ended) {
+        if send(self.control, &Reply::Ended(ended), &[]).is_err() {
+            self.end();
+        }
+    }
+
+    /// Kills everything; who waited is dead and reaped as well.
+    pub(crate) fn lose_everything(&mut self) {
+        self.kill_everything();
+        self.spare = None;
+        self.alone = FIRST;
+    }
+
+    fn kill_everything(&self) {
+        let alone = match self.outside {
+            Above::Supervisor(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
+            // All others in the namespace.
+            Above::Nothing => true,
+        };
+        if alone {
+            sweep::kill_scoped();
+        } else {
+            sweep::kill_descendants();
+        }
+    }
+
+    pub(crate) fn end(&self) -> ! {
+        self.kill_everything();
+        sys::exit_now(0)
+    }
+}

@@ -1,0 +1,97 @@
+//! The supervisor as a child process of the parent: started, and waited for.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::confine::parent::vigil::{LOOK_EVERY, Patience, Then, Vigil};
+use crate::confine::supervisor::start;
+use crate::confine::sys;
+
+/// A supervisor that was started.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: Pid,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It may have ended, and its number is still its own.
+    Unreaped,
+    /// Its number may be another's.
+    Reaped,
+}
+
+impl Child {
+    /// Starts a supervisor that listens to this socket.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts a process")]
+    pub(crate) fn start(control: OwnedFd) -> std::io::Result<Self> {
+        let child = Command::new("/proc/self/exe")
+            .arg(start::SUBCOMMAND)
+            .env_clear()
+            .current_dir("/")
+            .stdin(control)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Until it has a session of its own: a key at the terminal is meant for the parent, which stops things in order.
+            .process_group(0)
+            .spawn()?;
+        let pid = i32::try_from(child.id()).map_err(std::io::Error::other)?;
+        Ok(Self::of(Pid::from_raw(pid)))
+    }
+
+    const fn of(pid: Pid) -> Self {
+        Self {
+            pid,
+            state: State::Unreaped,
+        }
+    }
+
+    /// Somebody who looks whether it was stopped; needs a runtime.
+    pub(crate) fn watched(&self) -> Vigil {
+        Vigil::over(self.pid)
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.pid.as_raw().unsigned_abs()
+    }
+
+    /// Waits for its end. One that cannot be waited for has been reaped by somebody else. One that is stopped is told to go
+    /// on, and killed where that does not help.
+    pub(crate) fn wait(&mut self) {
+        let mut patience = Patience::default();
+        while self.state == State::Unreaped {
+            match waitpid(self.pid, Some(WaitPidFlag::WUNTRACED)) {
+                Err(Errno::EINTR) => {}
+                Ok(WaitStatus::Stopped(..)) => {
+                    let signal = match patience.is_tried() {
+                        Then::GoOn => Signal::SIGCONT,
+                        Then::Kill => Signal::SIGKILL,
+                    };
+                    std::thread::sleep(LOOK_EVERY);
+                    // It is not reaped, so that it is the same.
+                    let _signalled = kill(self.pid, signal);
+                }
+                Ok(_) | Err(_) => self.state = State::Reaped,
+            }
+        }
+    }
+
+    /// [`wait`](Self::wait) that lets others go on.
+    pub(crate) async fn gone(&mut self) {
+        if self.state == State::Unreaped
+            && let Ok(pidfd) = sys::open_pidfd(self.pid)
+            && let Ok(ended) = sys::watch(pidfd)
+        {
+            let _told = ended.readable().await;
+        }
+        self.wait();
+    }
+}

@@ -1,0 +1,319 @@
+//! The parent's handle on a confined forker.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::backend::Plan;
+use crate::confine::error::ConfineError;
+use crate::confine::files::FileServer;
+use crate::confine::group::Group;
+use crate::confine::io::InputKind;
+use crate::confine::parent::channel::{next_message, send};
+use crate::confine::parent::child::Child;
+use crate::confine::parent::dispatch::{Pending, Waiter, dispatch};
+use crate::confine::parent::running::Running;
+use crate::confine::parent::supervisor::Supervising;
+use crate::confine::parent::vigil::Vigil;
+use crate::confine::session::{self, Session};
+use crate::confine::way_out::outside::Namespace;
+use crate::confine::way_out::{self, WayOut};
+use crate::confine::wire::protocol::{
+    Answer, CommandLimits, Counting, ForkerFor, Inquiry, Offer, Request, SetupMessage, Start, Work,
+};
+
+/// How long it is waited for that the forker says that it begins.
+const TO_BEGIN: Duration = Duration::from_secs(15);
+
+/// What a session is started with.
+#[derive(Debug)]
+pub struct Setup {
+    /// How the forker and each command are confined; `None` only where the config permits running unconfined.
+    pub plan: Option<Plan>,
+    /// What it is started for.
+    pub forker_for: ForkerFor,
+    /// The session directory; the supervisor removes it.
+    pub session: Session,
+}
+
+/// One command to launch.
+#[derive(Debug)]
+pub struct Launch {
+    /// What it does.
+    pub work: Work,
+    /// The whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it starts.
+    pub directory: OsString,
+    /// Its bounds.
+    pub limits: CommandLimits,
+    /// Standard input, output and error.
+    pub streams: [OwnedFd; 3],
+    /// What standard input is.
+    pub input: InputKind,
+}
+
+/// Why a command is not under way, and the streams that it was to have.
+#[derive(Debug)]
+pub struct Unlaunched {
+    /// Why.
+    pub error: ConfineError,
+    /// Whole, for another forker; `None` where they are gone.
+    pub streams: Option<[OwnedFd; 3]>,
+}
+
+/// A forker for one profile: it confines itself, and serves once it has passed its self-test.
+///
+/// Dropping it ends every command and removes the session directory, but does not wait for that;
+/// [`finish`](Self::finish) does.
+#[derive(Debug)]
+pub struct Confinement {
+    writer: OwnedWriteHalf,
+    aside: UnixStream,
+    reader: JoinHandle<()>,
+    readiness: Option<oneshot::Receiver<Result<(), ConfineError>>>,
+    pending: Pending,
+    supervisor: Child,
+    /// Dropped with the rest, so that the supervisor is looked at to its end.
+    _vigil: Vigil,
+    calls: u64,
+    session: Session,
+    /// The network namespace of its ways out, once one is known.
+    namespace: Option<Namespace>,
+    /// The file server for what only looks.
+    pub(crate) files: Option<(FileServer, Running)>,
+}
+
+impl Confinement {
+    /// Tells the forker its plan. It confines itself while the caller goes on, and starts no command before it has
+    /// passed its self-test.
+    ///
+    /// # Errors
+    /// Why the supervisor ended before it heard of the plan, in its own words where it had any; nothing of it is left then.
+    pub async fn start(supervisor: Supervising, setup: Setup) -> Result<Self, ConfineError> {
+        let Setup {
+            plan,
+            forker_for,
+            session,
+        } = setup;
+        if let Err(error) = supervisor.tell(&SetupMessage { plan, forker_for }, &[]).await {
+            return Err(supervisor.end().await.refusal.map_or(error, ConfineError::Step));
+        }
+        let Supervising {
+            reader,
+            writer,
+            aside,
+            child: supervisor,
+            vigil,
+            keeps,
+            ..
+        } = supervisor;
+        let (ready, readiness) = oneshot::channel();
+        let pending = Pending::default();
+        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending), keeps));
+        Ok(Self {
+            writer,
+            aside,
+            reader,
+            readiness: Some(readiness),
+            pending,
+            supervisor,
+            _vigil: vigil,
+            calls: 0,
+            session,
+            namespace: None,
+            files: None,
+        })
+    }
+
+    /// Whether the forker can take another command, as far as is known here.
+    pub fn is_serving(&self) -> bool {
+        !self.pending.lock().unwrap_or_else(PoisonError::into_inner).closed
+    }
+
+    /// Waits until the forker is confined and has passed its self-test.
+    pub async fn ready(&mut self) -> Result<(), ConfineError> {
+        match self.readiness.take() {
+            Some(readiness) => readiness.await.unwrap_or(Err(ConfineError::ForkerDied)),
+            None => Ok(()),
+        }
+    }
+
+    /// The session directory.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The process id of the supervisor, for a caller that must know its children.
+    pub fn supervisor_pid(&self) -> u32 {
+        self.supervisor.id()
+    }
+
+    /// A way out of the forker's network namespace, for the next command alone; the plan must have one.
+    ///
+    /// # Errors
+    /// The forker could not make it, or what it passed out is something else.
+    pub async fn way_out(&mut self) -> Result<WayOut, ConfineError> {
+        let (sender, sockets) = oneshot::channel();
+        {
+            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if waiting.closed || waiting.way_out.is_some() {
+                return Err(ConfineError::GoneBefore(waiting.refusal.clone()));
+            }
+            waiting.way_out = Some(sender);
+        }
+        match send(self.writer.as_ref(), &Request::WayOut, &[]).await {
+            // What it said last says more.
+            Ok(()) | Err(ConfineError::ForkerDied) => {}
+            Err(error) => return Err(error),
+        }
+        let Ok(made) = sockets.await else {
+            self.ready().await?;
+            return Err(self.gone_before());
+        };
+        let (addresses, sockets) = made?;
+        let (way, namespace) = way_out::outside::take(sockets, addresses, self.namespace)?;
+        self.namespace = Some(namespace);
+        Ok(way)
+    }
+
+    fn gone_before(&self) -> ConfineError {
+        let waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        ConfineError::GoneBefore(waiting.refusal.clone())
+    }
+
+    /// Starts a command. The forker reads of it once it has passed its self-test.
+    pub async fn launch(&mut self, launch: Launch) -> Result<Running, ConfineError> {
+        self.try_launch(launch).await.map_err(|unlaunched| unlaunched.error)
+    }
+
+    /// The same, with the streams given back where no command has them.
+    pub async fn try_launch(&mut self, launch: Launch) -> Result<Running, Unlaunched> {
+        let Launch {
+            work,
+            environment,
+            directory,
+            limits,
+            streams,
+            input,
+        } = launch;
+        self.calls += 1;
+        let start = Start {
+            call: self.calls,
+            work,
+            environment,
+            directory,
+            limits,
+            input,
+        };
+        let mut descriptors: Vec<OwnedFd> = streams.into();
+        self.begin(start, &mut descriptors).await.map_err(|error| {
+            descriptors.truncate(3);
+            Unlaunched {
+                error,
+                streams: descriptors.try_into().ok(),
+            }
+        })
+    }
+
+    /// Has the forker begin with a call, and hears that it does.
+    async fn begin(&mut self, start: Start, descriptors: &mut Vec<OwnedFd>) -> Result<Running, ConfineError> {
+        let group = match start.limits.counting {
+            Counting::Group => Some(Arc::new(Group::make(start.limits)?)),
+            Counting::Namespace | Counting::Sampled => None,
+        };
+        descriptors.extend(group.as_deref().map(Group::door).transpose()?);
+        let call = start.call;
+        let (sender, ended) = oneshot::channel();
+        let (begins, taken) = oneshot::channel();
+        {
+            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waiting.closed {
+                let watch = start.work.watch();
+                let taken = Some(begins);
+                waiting.calls.insert(call, Waiter { watch, taken, sender });
+            }
+        }
+        let sent = send(self.writer.as_ref(), &Request::Start(start), descriptors).await;
+        // Why there is no forker says more than that it cannot be told anything.
+        self.ready().await?;
+        match sent {
+            Ok(()) | Err(ConfineError::ForkerDied) => {}
+            Err(error) => return Err(error),
+        }
+        // One that is stopped says nothing; whoever waits for the end of the call sees to that.
+        match tokio::time::timeout(TO_BEGIN, taken).await {
+            Ok(Ok(())) | Err(_) => return Ok(Running { call, ended, group }),
+            Ok(Err(_)) => {}
+        }
+        // It is gone, and with it whoever would have begun. What was put back is told where anything was.
+        match ended.await {
+            Ok(Ok(told)) if told.put_back.is_something() => {
+                let (tell, ended) = oneshot::channel();
+                // The receiver is here.
+                let _told = tell.send(Ok(told));
+                Ok(Running { call, ended, group })
+            }
+            Ok(_) | Err(_) => Err(self.gone_before()),
+        }
+    }
+
+    /// Tells a command to stop: `signal` now, SIGKILL for its whole tree after the grace period, or at
+    /// once when told a second time. Where nobody is there to be told, its end is known by now, or is that.
+    pub async fn cancel(&self, running: &Running, signal: Signal) -> Result<(), ConfineError> {
+        let request = Request::Cancel {
+            call: running.call,
+            signal: signal as i32,
+        };
+        match send(self.writer.as_ref(), &request, &[]).await {
+            Err(ConfineError::ForkerDied) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    /// The changes of the last command to protected names, all undone, that a person may still want.
+    pub async fn offer(&mut self) -> Result<Option<Offer>, ConfineError> {
+        match self.inquire(Inquiry::Offer).await? {
+            Answer::Offer(offer) => Ok(offer),
+            Answer::PutBack(_) => Err(ConfineError::Malformed),
+        }
+    }
+
+    /// Puts back what was shown of an offer, and nothing else; of each entry, why that could not be.
+    pub async fn put_back(&mut self, offer: &Offer) -> Result<Vec<Result<(), String>>, ConfineError> {
+        let digest = offer.digest;
+        match self.inquire(Inquiry::PutBack { digest }).await? {
+            Answer::PutBack(done) if done.len() == offer.entries.len() => Ok(done),
+            Answer::PutBack(_) | Answer::Offer(_) => Err(ConfineError::Malformed),
+        }
+    }
+
+    async fn inquire(&mut self, inquiry: Inquiry) -> Result<Answer, ConfineError> {
+        send(&self.aside, &inquiry, &[]).await?;
+        next_message(&self.aside).await?.ok_or(ConfineError::ForkerDied)
+    }
+
+    /// Ends every command, waits until nothing of the session is left.
+    pub async fn finish(self) {
+        let Self {
+            writer,
+            reader,
+            mut supervisor,
+            session,
+            ..
+        } = self;
+        drop(writer);
+        reader.abort();
+        // The reader's half of the socket is closed when its task is gone.
+        let _aborted = reader.await;
+        supervisor.gone().await;
+        session::remove(session.path());
+    }
+}

@@ -1,0 +1,149 @@
+//! The parent's handle on a supervisor that has no plan yet.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::sync::Once;
+
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::confine::error::ConfineError;
+use crate::confine::group;
+use crate::confine::parent::channel::{next_message, registered, send};
+use crate::confine::parent::child::Child;
+use crate::confine::parent::dispatch::{Keeps, LastWords, hear_out};
+use crate::confine::parent::vigil::Vigil;
+use crate::confine::session::{self, Named};
+use crate::confine::wire::protocol::{Announcement, Covered, Place, ProtectSetup, PutBack, Reply};
+
+/// A supervisor that was started and waits for its plan; what must be computed meanwhile costs no time then.
+///
+/// Dropping it ends it, and removes the session directory if that exists and it had not ended before.
+#[derive(Debug)]
+pub struct Supervising {
+    pub(crate) reader: OwnedReadHalf,
+    pub(crate) writer: OwnedWriteHalf,
+    pub(crate) aside: UnixStream,
+    pub(crate) child: Child,
+    pub(crate) vigil: Vigil,
+    pub(crate) keeps: Keeps,
+    /// What it put back of what an earlier session left, once it has said so, until somebody takes it.
+    recovered: Option<PutBack>,
+    /// Where the session is, or will be.
+    session: PathBuf,
+}
+
+impl Supervising {
+    /// A new supervisor for the session of that name.
+    pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
+        let spawned = Self::spawn_and_tell(session, protect, place).await;
+        if spawned.is_err() {
+            // What it was to lie in is there.
+            session::remove(session.path());
+        }
+        spawned
+    }
+
+    async fn spawn_and_tell(
+        session: &Named,
+        protect: Option<ProtectSetup>,
+        place: Place,
+    ) -> Result<Self, ConfineError> {
+        let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+        let (control, child) = start()?;
+        let (reader, writer) = registered(control)?.into_split();
+        let supervisor = Self {
+            reader,
+            writer,
+            aside: registered(aside)?,
+            vigil: child.watched(),
+            child,
+            keeps: Keeps::of(protect.as_ref()),
+            recovered: None,
+            session: session.path().to_owned(),
+        };
+        let announcement = Announcement {
+            session: session.path().as_os_str().to_owned(),
+            protect,
+            place,
+        };
+        match supervisor.tell(&announcement, &[theirs.into()]).await {
+            Ok(()) => Ok(supervisor),
+            // It has not heard which names there are to put back.
+            Err(error) => Err(supervisor.end().await.refusal.map_or(error, ConfineError::Step)),
+        }
+    }
+
+    /// Sends it a message.
+    pub(crate) async fn tell<T: serde::Serialize>(&self, message: &T, fds: &[OwnedFd]) -> Result<(), ConfineError> {
+        send(self.writer.as_ref(), message, fds).await
+    }
+
+    /// Ends it before it was given a plan, and waits until nothing of it is left.
+    ///
+    /// Where it had ended itself before, it has removed the session, which may be why something else failed.
+    pub async fn end(self) -> LastWords {
+        let Self {
+            reader,
+            writer,
+            mut child,
+            vigil: _vigil,
+            recovered,
+            session,
+            ..
+        } = self;
+        drop(writer);
+        let mut last = hear_out(&reader).await;
+        last.recovered = recovered.unwrap_or(last.recovered);
+        drop(reader);
+        child.gone().await;
+        // One that ended before the session was made could not remove it.
+        session::remove(&session);
+        last
+    }
+
+    /// Waits until it has put back what an earlier session left, and takes what that was.
+    pub async fn recovered(&mut self) -> Result<PutBack, ConfineError> {
+        self.hear_recovered().await?;
+        Ok(self.recovered.replace(PutBack::default()).unwrap_or_default())
+    }
+
+    async fn hear_recovered(&mut self) -> Result<(), ConfineError> {
+        if self.recovered.is_none() {
+            self.recovered = match self.word().await? {
+                Reply::Recovered(put_back) => Some(put_back),
+                _ => return Err(ConfineError::Malformed),
+            };
+        }
+        Ok(())
+    }
+
+    /// What it says next, if that is not why it ends.
+    async fn word(&self) -> Result<Reply, ConfineError> {
+        match next_message(self.reader.as_ref()).await? {
+            Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
+            Some(Reply::Lost(_)) | None => Err(ConfineError::ForkerDied),
+            Some(reply) => Ok(reply),
+        }
+    }
+
+    /// The protected names that mounts are to cover; a supervisor says it once, and only where it is [behind mounts](Place::is_behind_mounts).
+    pub async fn present(&mut self) -> Result<Vec<Covered>, ConfineError> {
+        self.hear_recovered().await?;
+        match self.word().await? {
+            Reply::Present(paths) => Ok(paths),
+            _ => Err(ConfineError::Malformed),
+        }
+    }
+}
+
+/// Starts the process, and gives the socket that it listens to.
+fn start() -> Result<(StdUnixStream, Child), ConfineError> {
+    static SETTLED: Once = Once::new();
+    let (control, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+    // Before the first child, which would have to move as well.
+    SETTLED.call_once(group::settle);
+    let child = Child::start(theirs.into()).map_err(ConfineError::Spawn)?;
+    Ok((control, child))
+}

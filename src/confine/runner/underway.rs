@@ -1,0 +1,217 @@
+//! A command under way, as its runner watches it: until it ends, is stopped, runs out of time or goes over a limit.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::backend::attributes::AttributePlan;
+use crate::confine::broker::{Attempts, Broker, Noted, Served};
+use crate::confine::layers::ruleset;
+use crate::confine::runner::command::Handover;
+use crate::confine::runner::listening::Listening;
+use crate::confine::sweep::MOST_REAPED;
+use crate::confine::wire::protocol::{End, LimitKind, RunnerRequest, StartFailure, Step};
+use crate::confine::wire::receive;
+
+/// How long a command that was told to stop may take before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A command under way.
+pub(crate) struct Underway<'a> {
+    pub(crate) child: Pid,
+    /// Where the runner hears of ended children, of limits and of the forker's end.
+    pub(crate) signals: &'a SignalFd,
+    /// Where stops come from.
+    pub(crate) report: &'a OwnedFd,
+    pub(crate) attributes: AttributePlan,
+    /// The files onto which renames are carried out, by device and inode.
+    pub(crate) copies: Vec<(u64, u64)>,
+    pub(crate) attempts: Attempts,
+    pub(crate) listening: Listening,
+    pub(crate) broker: Option<Broker>,
+    /// The command's own files in /proc, held so that they stay what its layer names.
+    pub(crate) own_files: Vec<OwnedFd>,
+    pub(crate) terminal: bool,
+    pub(crate) failure: Option<StartFailure>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) kill_at: Option<Instant>,
+    pub(crate) why: Option<End>,
+    /// Whether more children may have ended than were reaped.
+    pub(crate) is_behind: bool,
+}
+
+/// When a command that begins now runs out of time.
+pub(crate) fn deadline(timeout_ms: Option<u64>) -> Option<Instant> {
+    timeout_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)))
+}
+
+impl Underway<'_> {
+    /// Watches it to its end.
+    pub(crate) fn watch(&mut self) -> Result<End, StartFailure> {
+        loop {
+            let mut fds = vec![
+                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.report.as_fd(), PollFlags::POLLIN),
+            ];
+            let handover_at = self.listening.handover().map(|fd| {
+                fds.push(PollFd::new(fd, PollFlags::POLLIN));
+                fds.len() - 1
+            });
+            let broker_at = self.broker.as_ref().map(|broker| {
+                fds.push(PollFd::new(broker.as_fd(), PollFlags::POLLIN));
+                fds.len() - 1
+            });
+            match poll(&mut fds, self.next_timeout()) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(StartFailure::new(Step::Fork, errno, "waiting for the command")),
+            }
+            let ready = |at: usize| fds.get(at).and_then(PollFd::any).unwrap_or(true);
+            let (signalled, reported) = (ready(0), ready(1));
+            let (handed, asked) = (handover_at.is_some_and(ready), broker_at.is_some_and(ready));
+            if handed {
+                self.take_handover()?;
+            }
+            if asked && let Some(broker) = &mut self.broker {
+                // Until it has become the command it is Stockade's own, and tries what must fail.
+                let attempts = match self.listening.handover() {
+                    Some(_) => Noted::No,
+                    None => Noted::Yes,
+                };
+                match broker.serve(&mut self.attempts, attempts) {
+                    Served::Idle | Served::Answered | Served::Departed => {}
+                    // No process is left that could call; the child's end is on its way.
+                    Served::Over => self.broker = None,
+                    Served::Broken(errno) => {
+                        return Err(StartFailure::new(
+                            Step::Broker,
+                            errno,
+                            "the listener broke; the command was killed",
+                        ));
+                    }
+                }
+            }
+            if reported {
+                match receive::<RunnerRequest>(self.report) {
+                    Ok(Some((RunnerRequest::Bound { timeout_ms }, _))) => self.deadline = deadline(Some(timeout_ms)),
+                    Ok(Some((RunnerRequest::Stop { signal }, _))) => {
+                        self.stop(Signal::try_from(signal).unwrap_or(Signal::SIGKILL));
+                    }
+                    Ok(None) | Err(_) => return Ok(End::Cancelled),
+                }
+            }
+            if (signalled || self.is_behind)
+                && let Some(end) = self.take_signals()
+            {
+                return Ok(end);
+            }
+            if let Some(end) = self.out_of_time() {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Reads what the child says before it becomes the command.
+    fn take_handover(&mut self) -> Result<(), StartFailure> {
+        let failed = |why: String| StartFailure::new(Step::Broker, Errno::EIO, why);
+        match self.listening.hear().map_err(|error| failed(error.to_string()))? {
+            Some(Handover::Listener) => {
+                let listener = self.listening.listener().map_err(|error| failed(error.to_string()))?;
+                let Some(listener) = listener else {
+                    return Err(StartFailure::new(Step::Broker, Errno::EBADF, "no listener arrived"));
+                };
+                let broker =
+                    Broker::new(listener, self.attributes.clone()).map_err(|error| failed(error.to_string()))?;
+                self.broker = Some(broker.over(self.copies.clone()));
+                if self.terminal {
+                    self.own_files = ruleset::own_process_files(self.child);
+                }
+            }
+            Some(Handover::Failed(failure)) => self.failure = Some(failure),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn take_signals(&mut self) -> Option<End> {
+        self.is_behind = false;
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            match i32::try_from(info.ssi_signo)
+                .ok()
+                .and_then(|raw| Signal::try_from(raw).ok())
+            {
+                Some(Signal::SIGUSR1) => return Some(End::OverLimit(LimitKind::Memory)),
+                Some(Signal::SIGUSR2) => return Some(End::OverLimit(LimitKind::Processes)),
+                Some(Signal::SIGTERM) => return Some(End::Cancelled),
+                _ => {}
+            }
+        }
+        for _ in 0..MOST_REAPED {
+            match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return None,
+                Ok(WaitStatus::Exited(pid, code)) if pid == self.child => return Some(self.ended(End::Exited(code))),
+                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.child => {
+                    return Some(self.ended(End::Signaled(signal as i32)));
+                }
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return None,
+            }
+        }
+        self.is_behind = true;
+        None
+    }
+
+    /// The end to report for the first process, which has just ended.
+    fn ended(&mut self, end: End) -> End {
+        // Its last words may still lie in the socket.
+        while let Ok(Some(word)) = self.listening.hear() {
+            match word {
+                Handover::Failed(failure) => self.failure = Some(failure),
+                Handover::Listener => {}
+            }
+        }
+        match (self.failure.take(), self.why.take()) {
+            (Some(failure), _) => End::NotStarted(failure),
+            (None, Some(why)) => why,
+            (None, None) => end,
+        }
+    }
+
+    /// Sends the first signal of a stop; a second stop kills at once.
+    fn stop(&mut self, signal: Signal) {
+        let now = Instant::now();
+        if self.kill_at.is_some() || signal == Signal::SIGKILL {
+            self.kill_at = Some(now);
+        } else {
+            self.kill_at = Some(now + GRACE);
+            // The command leads a session of its own, and a group of the same number. It may be gone.
+            let _signalled = kill(Pid::from_raw(-self.child.as_raw()), signal);
+        }
+        self.why = Some(End::Cancelled);
+    }
+
+    fn next_timeout(&self) -> PollTimeout {
+        if self.is_behind {
+            return PollTimeout::ZERO;
+        }
+        match [self.deadline, self.kill_at].into_iter().flatten().min() {
+            None => PollTimeout::NONE,
+            // Rounded up: waking a millisecond early would spin.
+            Some(at) => PollTimeout::try_from(at.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
+                .unwrap_or(PollTimeout::MAX),
+        }
+    }
+
+    fn out_of_time(&self) -> Option<End> {
+        let now = Instant::now();
+        if self.deadline.is_some_and(|at| at <= now) {
+            return Some(End::TimedOut);
+        }
+        self.kill_at.is_some_and(|at| at <= now).then_some(End::Cancelled)
+    }
+}

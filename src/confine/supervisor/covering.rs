@@ -1,0 +1,101 @@
+//! What mounts are to cover of the protected names that a supervisor has recorded.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::backend::namespaces::MOST_PROTECTED;
+use crate::confine::protect::{Covers, Guard, ProtectError, Watch, shut};
+use crate::confine::wire::protocol::{Covered, Covering, ProtectSetup};
+
+/// What mounts show in the place of protected names.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    copies: Option<Covers>,
+    /// Whether commands run behind mounts.
+    is_mounted: bool,
+    /// Why they cover nothing of what they were to cover.
+    failed: Option<String>,
+}
+
+impl Shown {
+    /// What mounts are to cover; copies of it are made where commands may change it.
+    pub(crate) fn cover(&mut self, setup: Option<&ProtectSetup>, guard: Option<&Guard>) -> Vec<Covered> {
+        let (Some(setup), Some(guard)) = (setup, guard) else {
+            return Vec::new();
+        };
+        self.is_mounted = true;
+        let covered = |path: PathBuf, copy: Option<OsString>| Covered {
+            path: path.into_os_string(),
+            copy,
+        };
+        let all: Vec<Covered> = match setup.cover {
+            Covering::Everything => {
+                let present = guard.present(MOST_PROTECTED).into_iter();
+                present.map(|path| covered(path, None)).collect()
+            }
+            Covering::RunAtOnce => {
+                match Covers::make(guard.record(), guard.to_cover(MOST_PROTECTED), setup.store.as_ref()) {
+                    Ok(copies) => {
+                        let pairs = copies.pairs(guard.roots());
+                        let pairs = pairs.map(|(path, copy)| covered(path, Some(copy.into_os_string())));
+                        let pairs = pairs.collect();
+                        self.copies = Some(copies);
+                        pairs
+                    }
+                    Err(error) => return self.fail(error.to_string()),
+                }
+            }
+        };
+        // A command could open the directory, and write what nothing covers.
+        match all.iter().find_map(|covered| shut(Path::new(&covered.path))) {
+            Some(error) => self.fail(error.to_string()),
+            None => all,
+        }
+    }
+
+    /// Nothing may run where something was to be covered and is not.
+    pub(crate) fn fail(&mut self, why: String) -> Vec<Covered> {
+        self.failed = Some(why);
+        Vec::new()
+    }
+
+    /// Why nothing may run, where that is so.
+    pub(crate) fn failed(&self) -> Option<String> {
+        let why = self.failed.as_ref()?;
+        Some(format!(
+            "protected names could not be covered when the session began: {why}"
+        ))
+    }
+
+    /// Has the copies be what was recorded for the next command.
+    ///
+    /// # Errors
+    /// They are not, and the command must not start.
+    pub(crate) fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
+        self.copies().map_or(Ok(()), |copies| copies.lay(guard.record()))
+    }
+
+    /// Whether the copies are of all that is to be covered now: a command, or a person, may have made more of it since they
+    /// were mounted.
+    pub(crate) fn covers_all_of(&self, guard: &Guard) -> bool {
+        self.copies()
+            .is_none_or(|copies| copies.are_all_of(&guard.to_cover(MOST_PROTECTED), MOST_PROTECTED))
+    }
+
+    /// Watches what no mount can cover, where mounts cover the rest.
+    ///
+    /// # Errors
+    /// It cannot be watched, and the command must not start.
+    pub(crate) fn watch(&self, guard: &Guard) -> Result<Option<Watch>, ProtectError> {
+        if self.is_mounted {
+            Watch::set(guard, self.copies()).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The copies.
+    pub(crate) fn copies(&self) -> Option<&Covers> {
+        self.copies.as_ref()
+    }
+}

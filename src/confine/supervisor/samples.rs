@@ -1,0 +1,83 @@
+//! What trees of commands use, looked at now and then.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::confine::sweep;
+use crate::confine::wire::protocol::CommandLimits;
+
+/// How long a runner may take to end a tree that is over a limit. One that grows faster than a busy machine ends it takes a
+/// while.
+const RUNNER_GRACE: Duration = Duration::from_secs(15);
+/// How long one that is stopped may: it ends nothing.
+const STOPPED_GRACE: Duration = Duration::from_secs(5);
+
+/// A runner whose tree is sampled.
+#[derive(Debug)]
+struct Watched {
+    call: u64,
+    runner: OwnedFd,
+    limits: CommandLimits,
+    /// When it was told to end its command for going over one of them.
+    told: Option<Instant>,
+}
+
+/// The runners whose trees are sampled.
+#[derive(Debug, Default)]
+pub(crate) struct Samples(Vec<Watched>);
+
+impl Samples {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Samples the tree of this call's runner from now on.
+    pub(crate) fn begin(&mut self, call: u64, runner: OwnedFd, limits: CommandLimits) {
+        self.0.push(Watched {
+            call,
+            runner,
+            limits,
+            told: None,
+        });
+    }
+
+    /// Samples it no more.
+    pub(crate) fn end(&mut self, call: u64) {
+        self.0.retain(|watched| watched.call != call);
+    }
+
+    /// Takes one of each, and tells runners whose tree is over a limit; `false` when one ended nothing: a command may have
+    /// stopped it.
+    pub(crate) fn take(&mut self) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let table = sweep::Table::read();
+        for watched in &mut self.0 {
+            let (runner, limits, told) = (&watched.runner, watched.limits, &mut watched.told);
+            let Some(runner) = sweep::pid_of(runner) else { continue };
+            let usage = table.usage_below(runner);
+            let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
+                Signal::SIGUSR2
+            } else if limits.memory.is_some_and(|most| usage.resident > most) {
+                Signal::SIGUSR1
+            } else {
+                continue;
+            };
+            // A runner that is gone already has nothing left to limit.
+            let _signalled = kill(runner, signal);
+            let grace = if table.is_stopped(runner) {
+                STOPPED_GRACE
+            } else {
+                RUNNER_GRACE
+            };
+            if told.get_or_insert_with(Instant::now).elapsed() > grace {
+                return false;
+            }
+        }
+        true
+    }
+}

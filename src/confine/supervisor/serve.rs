@@ -1,0 +1,312 @@
+//! The supervisor: the supervisor after its fork, unconfined by Landlock but idle, and the root of the tree.
+//!
+//! It runs no agent code and takes only the fixed messages of [`SupervisorRequest`]. It is there for what
+//! must outlive the forker: when the parent or the forker is gone it ends every process that
+//! descends from it, restores protected names and removes the session directory. It also
+//! samples the limits that no rlimit holds for a whole tree, because the forker cannot read /proc.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::Flock;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::confine::supervisor::complaint;
+use crate::confine::supervisor::protected::{ProtectedNames, Recorded};
+use crate::confine::supervisor::samples::Samples;
+use crate::confine::wire::protocol::{
+    Answer, Inquiry, ProtectSetup, Reply, StartFailure, Step, SupervisorReply, SupervisorRequest,
+};
+use crate::confine::wire::{receive, send};
+use crate::confine::{protect, session, sweep, sys};
+use crate::policy::path::display;
+
+/// How often a watched tree is measured.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+/// How often the trees that a command may grow are measured.
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// How long a forker that lost its parent may take to end its commands itself.
+const FORKER_GRACE: Duration = Duration::from_millis(300);
+/// The supervisor's state.
+#[derive(Debug)]
+pub(crate) struct Supervisor<'a> {
+    control: &'a OwnedFd,
+    link: OwnedFd,
+    /// To the parent alone; gone when the parent has closed it.
+    aside: Option<OwnedFd>,
+    session: PathBuf,
+    names: ProtectedNames,
+    lock: Option<Flock<File>>,
+    samples: Samples,
+    /// What bwrap says, where it makes the namespaces, until the forker has entered.
+    complaints: Option<OwnedFd>,
+}
+
+impl<'a> Supervisor<'a> {
+    /// A supervisor for this session.
+    pub(crate) fn new(
+        control: &'a OwnedFd,
+        link: OwnedFd,
+        aside: OwnedFd,
+        session: PathBuf,
+        protect: Option<ProtectSetup>,
+    ) -> Self {
+        Self {
+            control,
+            link,
+            aside: Some(aside),
+            session,
+            names: ProtectedNames::of(protect),
+            lock: None,
+            samples: Samples::default(),
+            complaints: None,
+        }
+    }
+
+    /// Restores what others left, and tells the parent of it before it sends a plan.
+    pub(crate) fn prepare(&mut self) {
+        let recovered = self.names.recover();
+        // A parent that is gone is noticed by whoever reads from it next.
+        let _told = send(self.control, &Reply::Recovered(recovered), &[]);
+        self.hold_session();
+        session::sweep_stale(&self.session);
+    }
+
+    /// Takes hold of the session, which the parent may make later than the supervisor is told of it.
+    fn hold_session(&mut self) {
+        if self.lock.is_none() {
+            self.lock = session::hold(&self.session);
+        }
+    }
+
+    /// Tells the parent which protected names mounts are to cover.
+    pub(crate) fn tell_present(&mut self) {
+        let covered = self.names.present();
+        // A parent that is gone is noticed by whoever reads from it next.
+        let _told = send(self.control, &Reply::Present(covered), &[]);
+    }
+
+    /// Serves until parent or forker is gone, cleans up, and ends the process. `complaints` is what the forker
+    /// writes errors to as long as it is not this program yet.
+    pub(crate) fn serve(mut self, forker: Pid, complaints: Option<OwnedFd>) -> ! {
+        // The name only helps a person reading a process list.
+        let _named = prctl::set_name(c"stockade-super");
+        self.complaints = complaints;
+        let mut forker = Some(forker);
+        let signals = self.watch_over(&mut forker);
+        self.finish(forker, signals.as_ref())
+    }
+
+    /// Serves; gives back where ended children are told of. A forker that has ended is nobody any more.
+    fn watch_over(&mut self, forker: &mut Option<Pid>) -> Option<SignalFd> {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        let Ok(signals) = mask
+            .thread_block()
+            .and_then(|()| SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
+        else {
+            return None;
+        };
+        let mut measured = Instant::now();
+        while !is_gone(forker) {
+            let is_watched = self.names.watch().is_some_and(protect::Watch::is_restless);
+            let wait = match (self.samples.is_empty() && !is_watched, self.names.is_guarding()) {
+                (false, _) => Some(SAMPLE_EVERY),
+                (true, true) => Some(MEASURE_EVERY),
+                (true, false) => None,
+            };
+            let timeout = wait.map_or(PollTimeout::NONE, |wait| {
+                PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO)
+            });
+            let mut fds = vec![
+                // No event is asked for: what is reported is the hang-up.
+                PollFd::new(self.control.as_fd(), PollFlags::empty()),
+                PollFd::new(self.link.as_fd(), PollFlags::POLLIN),
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            ];
+            let aside = self.aside.as_ref().map(|fd| {
+                fds.push(PollFd::new(fd.as_fd(), PollFlags::POLLIN));
+                fds.len() - 1
+            });
+            fds.extend(
+                self.names
+                    .watch()
+                    .into_iter()
+                    .map(|watch| PollFd::new(watch.as_fd(), PollFlags::POLLIN)),
+            );
+            match poll(&mut fds, timeout) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => break,
+            }
+            let told = |at: usize| fds.get(at).is_some_and(|fd| fd.any().unwrap_or(true));
+            let (control, link, child, aside) = (told(0), told(1), told(2), aside.is_some_and(told));
+            if control {
+                break;
+            }
+            if self.seize() || self.is_outgrown(&mut measured) {
+                break;
+            }
+            if child {
+                while let Ok(Some(_)) = signals.read_signal() {}
+            }
+            if link && !self.answer() {
+                break;
+            }
+            if aside {
+                self.answer_aside();
+            }
+            if !self.samples.take() {
+                break;
+            }
+        }
+        Some(signals)
+    }
+
+    /// Takes away what leads git elsewhere, and kills the command that led it there, with its session; whether one did.
+    fn seize(&mut self) -> bool {
+        // A command that goes on writing to what is copied away could keep that from coming to an end.
+        let Some(first) = self.names.take_away(sweep::kill_descendants) else {
+            return false;
+        };
+        let what = format!(
+            "the command was killed: it changed {}, which leads your git to settings or hooks, and git obeys those at once",
+            display(&first)
+        );
+        self.give_up(Step::Killed, Errno::EPERM, &what);
+        true
+    }
+
+    /// Kills a command that makes more directories than can be walked, with its session; whether one did.
+    fn is_outgrown(&mut self, measured: &mut Instant) -> bool {
+        if measured.elapsed() < MEASURE_EVERY {
+            return false;
+        }
+        let is_outgrown = self.names.is_outgrown();
+        *measured = Instant::now();
+        if is_outgrown {
+            let what = "the command was killed: it made more directories than protected names can be looked for in. \
+                        Remove what it made";
+            self.give_up(Step::Killed, Errno::ENOSPC, what);
+        }
+        is_outgrown
+    }
+
+    /// Kills everything of the session, and says why.
+    fn give_up(&self, step: Step, errno: Errno, why: &str) {
+        sweep::kill_descendants();
+        // The parent may be gone.
+        let _told = send(self.control, &Reply::Refused(StartFailure::new(step, errno, why)), &[]);
+    }
+
+    /// Answers one message; `false` when the forker's end is closed or broken.
+    fn answer(&mut self) -> bool {
+        let Ok(Some((request, fds))) = receive::<SupervisorRequest>(&self.link) else {
+            return false;
+        };
+        self.hold_session();
+        let reply = match request {
+            SupervisorRequest::Snapshot => match self.names.snapshot() {
+                Ok(Recorded::Ready) => SupervisorReply::Recorded,
+                Ok(Recorded::Stale) => {
+                    self.give_up(Step::Covers, Errno::ESTALE, "what is to be covered is more than it was");
+                    return false;
+                }
+                Err(why) => SupervisorReply::Failed(why),
+            },
+            SupervisorRequest::Settle => SupervisorReply::Settled(self.names.put_all_back()),
+            SupervisorRequest::Watch { call, limits } => {
+                let Some(runner) = fds.into_iter().next() else {
+                    return false;
+                };
+                self.samples.begin(call, runner, limits);
+                return true;
+            }
+            SupervisorRequest::Unwatch { call } => {
+                self.samples.end(call);
+                return true;
+            }
+        };
+        send(&self.link, &reply, &[]).is_ok()
+    }
+
+    /// Answers the parent; a socket that is closed or broken is not listened to any more.
+    fn answer_aside(&mut self) {
+        let Some(aside) = &self.aside else { return };
+        let answer = match receive::<Inquiry>(aside) {
+            Ok(Some((Inquiry::Offer, _))) => Answer::Offer(self.names.offer()),
+            Ok(Some((Inquiry::PutBack { digest }, _))) => Answer::PutBack(self.names.put_back(&digest)),
+            Ok(None) | Err(_) => {
+                self.aside = None;
+                return;
+            }
+        };
+        if send(aside, &answer, &[]).is_err() {
+            self.aside = None;
+        }
+    }
+
+    /// Tells the parent what bwrap complained about, if the forker never came to be. Everything that held the
+    /// other end is dead.
+    fn pass_on(&mut self) {
+        let Some(failure) = self.complaints.take().and_then(complaint::read) else {
+            return;
+        };
+        // A forker that spoke for itself has been heard first; the parent may be gone.
+        let _told = send(self.control, &Reply::Refused(failure), &[]);
+    }
+
+    fn finish(&mut self, forker: Option<Pid>, signals: Option<&SignalFd>) -> ! {
+        self.hold_session();
+        session::prune(&self.session);
+        let (mut forker, deadline) = (forker, Instant::now() + FORKER_GRACE);
+        while !is_gone(&mut forker) && Instant::now() < deadline {
+            wait_for_child(signals, deadline);
+        }
+        if let Some(forker) = forker {
+            // It may have ended now; the sweep below reaps it.
+            let _killed = kill(forker, Signal::SIGKILL);
+        }
+        sweep::kill_descendants();
+        self.pass_on();
+        // If settling fails the journal stays, and the next start restores from it.
+        let put_back = self.names.put_all_back();
+        // The parent may be gone; where it is the forker that went in mid-call, nobody else can say what was put back.
+        let _told = send(self.control, &Reply::Lost(put_back), &[]);
+        session::remove(&self.session);
+        sys::exit_now(0)
+    }
+}
+
+/// Waits until a child ends, at most until the deadline.
+fn wait_for_child(signals: Option<&SignalFd>, deadline: Instant) {
+    let Some(signals) = signals else {
+        return std::thread::sleep(Duration::from_micros(200));
+    };
+    // Rounded up: a wait of nothing would spin.
+    let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    // Interrupted or not: the caller looks again.
+    let _ready = poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO));
+    while let Ok(Some(_)) = signals.read_signal() {}
+}
+
+/// Whether the forker has ended, which it has told of then: its number may be another's. As long as it lives, what its tree
+/// leaves behind is its own to reap.
+fn is_gone(forker: &mut Option<Pid>) -> bool {
+    let Some(pid) = *forker else { return true };
+    match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
+        Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => false,
+        Ok(_) | Err(_) => {
+            *forker = None;
+            true
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The supervisor: this binary re-executed, single-threaded, decided before any runtime exists.
+//!
+//! Order: own session and nothing but the control socket · capabilities · `no_new_privs` · fork. What
+//! comes after the fork is told in [`crate::confine::supervisor::serve`] and [`crate::confine::forker::serve`]; between fork and forker there may be
+//! the way into namespaces, told in [`crate::confine::forker::entry`].
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair, sockopt};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, chdir, getpgid, getpid, getppid, pipe2, setpgid, setsid};
+
+use crate::backend::host::PROBE;
+use crate::confine::forker::above::Above;
+use crate::confine::forker::entry::INSIDE;
+use crate::confine::forker::{self, entry};
+use crate::confine::layers::privilege;
+use crate::confine::supervisor::serve;
+use crate::confine::wire::protocol::{Announcement, Place, StartFailure, Step};
+use crate::confine::wire::receive;
+use crate::confine::wire::refusal::tell;
+use crate::confine::{namespaces, session, sys};
+
+/// The hidden subcommand that makes a process the supervisor.
+pub const SUBCOMMAND: &str = "__supervisor";
+
+/// The descriptors of a program that starts a supervisor have lower numbers.
+const FEW: RawFd = 1024;
+
+/// The supervisor's exit code when it was not started by a Stockade parent.
+const NOT_A_SUPERVISOR: i32 = 125;
+
+/// Whether the first argument of this program says that it was started to confine commands, or to try that; then [`main`] must be
+/// called before anything else.
+pub fn is_ours(first: &OsStr) -> bool {
+    first == SUBCOMMAND || first == INSIDE || first == PROBE
+}
+
+/// Becomes the supervisor, the forker inside namespaces, or a probe: never returns.
+pub fn main() -> ! {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next() {
+        Some(first) if first == INSIDE => entry::inside(arguments),
+        Some(first) if first == PROBE => namespaces::probe(arguments),
+        Some(_) | None => outside(),
+    }
+}
+
+/// The supervisor. Standard input must be the parent's control socket.
+fn outside() -> ! {
+    // Nothing is owned at or above 3 before `enter` says so.
+    let closed = close_all();
+    let Ok(control) = enter() else {
+        sys::exit_now(NOT_A_SUPERVISOR)
+    };
+    let begun = closed.and_then(|()| stand_alone());
+    let Ok(Some((announcement, along))) = receive::<Announcement>(&control) else {
+        sys::exit_now(NOT_A_SUPERVISOR)
+    };
+    let Ok([aside]) = <[OwnedFd; 1]>::try_from(along) else {
+        sys::exit_now(NOT_A_SUPERVISOR)
+    };
+    let session = PathBuf::from(&announcement.session);
+    // The supervisor samples a fork bomb and the runner kills it. Without this they do so later. The right to it is given up next.
+    let _scheduled = sys::come_first();
+    let failure = match begun.and_then(|()| prepare(announcement.place)) {
+        Ok(()) => become_both(&control, aside, &session, announcement),
+        Err(failure) => failure,
+    };
+    // Before the parent can miss the session: it is to know why.
+    tell(&control, failure);
+    session::remove(&session);
+    sys::exit_now(1)
+}
+
+/// Closes all descriptors but the standard ones. Nothing may be owned beyond them.
+pub(crate) fn close_all() -> Result<(), StartFailure> {
+    sys::close_from(3).map_err(|errno| {
+        // Nothing starts; but while this process holds the parent's end of the control socket it does not hear of its end.
+        sys::close_each(3..FEW);
+        StartFailure::new(Step::Descriptors, errno, "close_range")
+    })
+}
+
+fn enter() -> nix::Result<OwnedFd> {
+    let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
+    let control = sys::take_stdin(null.as_fd())?;
+    match getsockopt(&control, sockopt::SockType)? {
+        SockType::Stream => Ok(control),
+        _ => Err(Errno::ENOTSOCK),
+    }
+}
+
+fn stand_alone() -> Result<(), StartFailure> {
+    let at = |step| StartFailure::at(step);
+    sys::reset_signals().map_err(at(Step::Session))?;
+    sys::ignore_stops().map_err(at(Step::Session))?;
+    // Who leads a group begins no session. In the parent's it is for this moment, in which it ignores what the terminal sends.
+    setpgid(Pid::from_raw(0), getpgid(Some(getppid())).map_err(at(Step::Session))?).map_err(at(Step::Session))?;
+    setsid().map_err(at(Step::Session))?;
+    chdir("/").map_err(at(Step::Session))?;
+    prctl::set_dumpable(false).map_err(at(Step::Session))?;
+    leave_no_core()
+}
+
+fn leave_no_core() -> Result<(), StartFailure> {
+    // One byte, not none: a core that is piped to a program ignores a limit of zero.
+    let Err(errno) = setrlimit(Resource::RLIMIT_CORE, 1, 1) else {
+        return Ok(());
+    };
+    let is_none = getrlimit(Resource::RLIMIT_CORE) == Ok((0, 0));
+    match std::fs::read("/proc/sys/kernel/core_pattern") {
+        Ok(pattern) if is_none && !pattern.starts_with(b"|") => Ok(()),
+        Ok(_) | Err(_) => Err(StartFailure::new(
+            Step::Limits,
+            errno,
+            "a core that goes to a program (kernel.core_pattern) ignores the hard limit of 0; one of 1 stops it",
+        )),
+    }
+}
+
+/// Gives up what a process at this place does not need.
+pub(crate) fn prepare(place: Place) -> Result<(), StartFailure> {
+    match place {
+        Place::Host => privilege::drop_all()?,
+        Place::Namespaces(_) | Place::Bwrap => privilege::drop_for_namespaces()?,
+    }
+    prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
+}
+
+fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: Announcement) -> StartFailure {
+    let linked = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
+    let (supervisor_end, forker_end) = match linked {
+        Ok(ends) => ends,
+        Err(errno) => return StartFailure::new(Step::Fork, errno, "the link between supervisor and forker"),
+    };
+    if let Err(errno) = prctl::set_child_subreaper(true) {
+        return StartFailure::new(Step::Fork, errno, "child subreaper");
+    }
+    let failed = |what: &'static str| move |errno| StartFailure::new(Step::Fork, errno, what);
+    let mut supervisor =
+        serve::Supervisor::new(control, supervisor_end, aside, session.to_owned(), announcement.protect);
+    let me = getpid();
+    match announcement.place {
+        // The forker has nothing to do until the plan is made, which the parent works on elsewhere.
+        Place::Host => match sys::fork() {
+            Ok(Some(forker)) => {
+                drop(forker_end);
+                supervisor.prepare();
+                supervisor.serve(forker, None)
+            }
+            Ok(None) => {
+                drop(supervisor);
+                forker::serve::main(control, forker_end, Above::Supervisor(me), session)
+            }
+            Err(errno) => failed("the forker")(errno),
+        },
+        Place::Namespaces(network) => match sys::fork() {
+            Ok(Some(forker)) => {
+                drop(forker_end);
+                // What the other one needs the supervisor does not. It ends with the supervisor if this fails.
+                if let Err(failure) = privilege::drop_all() {
+                    return failure;
+                }
+                supervisor.prepare();
+                supervisor.tell_present();
+                supervisor.serve(forker, None)
+            }
+            Ok(None) => {
+                drop(supervisor);
+                entry::make(control, forker_end, me, session, network)
+            }
+            Err(errno) => failed("namespaces")(errno),
+        },
+        Place::Bwrap => {
+            supervisor.prepare();
+            supervisor.tell_present();
+            let (complaints, complaining) = match pipe2(OFlag::O_CLOEXEC) {
+                Ok(ends) => ends,
+                Err(errno) => return failed("a pipe for bwrap")(errno),
+            };
+            match sys::fork() {
+                Ok(Some(forker)) => {
+                    drop((forker_end, complaining));
+                    // What bwrap needs the supervisor does not. It ends with the supervisor if this fails.
+                    match privilege::drop_all() {
+                        Ok(()) => supervisor.serve(forker, Some(complaints)),
+                        Err(failure) => failure,
+                    }
+                }
+                Ok(None) => {
+                    // Not dropped: the lock on the session is the supervisor's as well, and would be given back for both.
+                    // Whatever comes next closes all but what it needs.
+                    std::mem::forget((supervisor, complaints));
+                    entry::wrap(control, &forker_end, &complaining, me, session)
+                }
+                Err(errno) => failed("bwrap")(errno),
+            }
+        }
+    }
+}

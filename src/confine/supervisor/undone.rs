@@ -1,0 +1,115 @@
+//! What the supervisor undid, in the words of the protocol.
+
+use std::path::PathBuf;
+
+use crate::confine::protect;
+use crate::confine::wire::protocol::{Appeared, Offer, PutBack, Violation};
+
+/// The errors in one line; of very many only the first few.
+pub(crate) fn summary(errors: &[protect::ProtectError]) -> Option<String> {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = errors.iter().take(SHOWN).map(ToString::to_string).collect();
+    match errors.len() {
+        0 => None,
+        count if count > SHOWN => Some(format!("{}; and {} more", shown.join("; "), count - SHOWN)),
+        _ => Some(shown.join("; ")),
+    }
+}
+
+/// What was put back, as the parent is told.
+pub(crate) fn reported(violation: protect::Violation) -> Violation {
+    Violation {
+        path: violation.path.into_os_string(),
+        what: violation.what.word().to_owned(),
+        quarantined: violation.quarantined.map(PathBuf::into_os_string),
+        settings: violation.named.settings,
+        more_settings: violation.named.more as u64,
+        is_other_in_head: violation.is_other_in_head,
+        failed: violation.failed,
+    }
+}
+
+/// What is new, as the parent is told.
+pub(crate) fn appeared(appeared: protect::Appeared) -> Appeared {
+    Appeared {
+        paths: appeared.paths.into_iter().map(PathBuf::into_os_string).collect(),
+        more: u64::try_from(appeared.more).unwrap_or(u64::MAX),
+        is_cut: appeared.is_cut,
+    }
+}
+
+/// As much of what was put back, and of why the rest was not, as a message has room for.
+pub(crate) fn bounded(mut put_back: PutBack) -> PutBack {
+    let size = |violation: &Violation| {
+        let why = violation.failed.as_ref().map_or(0, String::len);
+        let kept = violation.quarantined.as_ref().map_or(0, |place| place.len());
+        let settings: usize = violation.settings.iter().map(Vec::len).sum();
+        violation.path.len() + violation.what.len() + kept + settings + why
+    };
+    let all = put_back.violations.len();
+    let mut room = ROOM;
+    let fits = put_back.violations.iter().take_while(|violation| {
+        let left = room.checked_sub(size(violation));
+        room = left.unwrap_or_default();
+        left.is_some()
+    });
+    let told = fits.count();
+    put_back.violations.truncate(told);
+    let beyond = (told < all).then(|| {
+        format!("{told} of {all} changes are told, for more cannot be: all were undone, and what was taken away is in quarantine")
+    });
+    put_back.unsettled = [put_back.unsettled, beyond]
+        .into_iter()
+        .flatten()
+        .reduce(|why, also| format!("{why}; {also}"));
+    put_back
+}
+
+/// Bytes of paths that a message may carry, of the 16 MiB that it may have.
+const ROOM: usize = 4 << 20;
+
+/// What a person may still want of it.
+pub(crate) fn offered(diff: protect::Diff) -> Offer {
+    let entries = diff.entries.into_iter();
+    Offer {
+        digest: diff.digest,
+        entries: entries
+            .map(|(path, what)| (path.into_os_string(), what.word().to_owned()))
+            .collect(),
+        text: diff.text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_message_has_room_for_is_told_of_and_never_lost() {
+        let violation = |length: usize| Violation {
+            path: "x".repeat(length).into(),
+            what: "created".to_owned(),
+            quarantined: None,
+            settings: Vec::new(),
+            more_settings: 0,
+            is_other_in_head: false,
+            failed: None,
+        };
+        let few = vec![violation(4096); 3];
+        let put_back = |violations, unsettled| PutBack {
+            violations,
+            unsettled,
+            ..PutBack::default()
+        };
+        assert_eq!(bounded(put_back(few.clone(), None)), put_back(few, None));
+        let many = put_back(vec![violation(32 << 10); 600], Some("a step failed".to_owned()));
+        let told = bounded(many);
+        let bytes: usize = told.violations.iter().map(|violation| violation.path.len()).sum();
+        assert!(!told.violations.is_empty() && told.violations.len() < 600 && bytes <= ROOM);
+        let why = told.unsettled.unwrap();
+        assert!(
+            why.starts_with("a step failed; ") && why.contains("of 600 changes are told"),
+            "{why}"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! Where a forker runs: as it is announced to the supervisor, before there is a plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::namespaces::NetworkNamespace;
+
+/// Where a forker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// Beside the supervisor.
+    Host,
+    /// In namespaces that the supervisor makes at once, with this network. Mounts are made before anything runs there, so the
+    /// supervisor first says which protected names there are.
+    Namespaces(NetworkNamespace),
+    /// The same in namespaces that bwrap makes.
+    Bwrap,
+}
+
+impl Place {
+    /// Whether mounts stand between the forker and the host.
+    pub const fn is_behind_mounts(self) -> bool {
+        match self {
+            Self::Host => false,
+            Self::Namespaces(_) | Self::Bwrap => true,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The last word of a process that cannot go on.
+
+use std::os::fd::OwnedFd;
+
+use crate::confine::sys;
+use crate::confine::wire::protocol::{Reply, StartFailure};
+use crate::confine::wire::send;
+
+/// Tells the parent why nothing can start, and ends.
+pub(crate) fn refuse(control: &OwnedFd, failure: StartFailure) -> ! {
+    tell(control, failure);
+    sys::exit_now(1)
+}
+
+/// Tells the parent why nothing can start.
+pub(crate) fn tell(control: &OwnedFd, failure: StartFailure) {
+    // The parent reads end-of-file if even this cannot be sent, which is a refusal as well.
+    let _told = send(control, &Reply::Refused(failure), &[]);
+}
