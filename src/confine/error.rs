@@ -29,7 +29,7 @@ pub enum ConfineError {
     )]
     Group(#[source] io::Error),
     /// The supervisor could not be started.
-    #[error("failed to start the confined supervisor: {0}")]
+    #[error("failed to start the supervisor: {0}")]
     Spawn(#[source] io::Error),
     /// A step of the supervisor, the forker or the command failed; nothing was run.
     #[error("{}{}", if .0.step == Step::Killed { "" } else { "failed to confine: " }, .0)]

@@ -202,7 +202,7 @@ mod tests {
         ] {
             repository(world, makes);
             let run = world.shell("echo ran").output().exits(125);
-            assert!(run.err().contains("write it without"), "{makes}: {}", run.err());
+            assert!(run.err().contains("write the path without"), "{makes}: {}", run.err());
         }
         // From around it.
         repository(
@@ -214,7 +214,7 @@ mod tests {
             .cwd(world.workspace().join("sub"))
             .output()
             .exits(125);
-        assert!(run.err().contains("write it without"), "{}", run.err());
+        assert!(run.err().contains("write the path without"), "{}", run.err());
         // The twin: what is left holds the place where that is written.
         repository(
             world,

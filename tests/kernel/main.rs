@@ -46,6 +46,8 @@ mod namespaces;
 #[cfg(test)]
 mod nested_roots;
 #[cfg(test)]
+mod new_work_trees;
+#[cfg(test)]
 mod older_landlock;
 #[cfg(test)]
 mod other_users;

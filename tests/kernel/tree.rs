@@ -169,7 +169,7 @@ mod tests {
         assert!(helpers.len() >= 3, "{helpers:?}");
         for helper in helpers {
             let line = fs::read(format!("/proc/{helper}/cmdline")).unwrap();
-            assert_eq!(line, b"/proc/self/exe\0__stage\0", "{}", line.escape_ascii());
+            assert_eq!(line, b"/proc/self/exe\0__supervisor\0", "{}", line.escape_ascii());
             assert!(!holds(helper, &secret), "helper {helper}");
         }
         running.signal(Signal::SIGINT);
@@ -185,7 +185,7 @@ mod tests {
         wait_for_processes(&marker, 1);
         let stage = *descendants(running.pid()).iter().find(|pid| is_stage(**pid)).unwrap();
         let line = fs::read(format!("/proc/{stage}/cmdline")).unwrap();
-        assert_eq!(line, b"/proc/self/exe\0__stage\0", "it is not executed");
+        assert_eq!(line, b"/proc/self/exe\0__supervisor\0", "it is not executed");
         running.signal(Signal::SIGINT);
         running.wait();
     }

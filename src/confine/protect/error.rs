@@ -52,6 +52,24 @@ pub enum ProtectError {
         display(.0), .1
     )]
     Unclear(PathBuf, &'static str),
+    /// A path of a setting that leaves a directory of a root by `..`.
+    #[error(
+        "{} leads git through {} and out of it again by `..`, and commands may put a link in its place; write the path without `..`",
+        display(.written), display(.left)
+    )]
+    Detour {
+        /// What is written, or holds what is written.
+        written: PathBuf,
+        /// The directory.
+        left: PathBuf,
+    },
+    /// More places than can be protected lead git to hooks or settings.
+    #[error(
+        "`.git` files and settings lead git to more than 10,000 places in the writable roots ({} is one); remove the `.git` files that \
+         are not yours",
+        display(.0)
+    )]
+    TooManyTargets(PathBuf),
     /// More directories than can be watched.
     #[error("the writable roots hold too many directories to protect names in them")]
     TooMany,
@@ -98,6 +116,8 @@ impl ProtectError {
             | Self::Shut(_)
             | Self::Unclear(..)
             | Self::TooMany
+            | Self::Detour { .. }
+            | Self::TooManyTargets(_)
             | Self::Full { .. }
             | Self::Journal(_)
             | Self::Restless(_) => false,

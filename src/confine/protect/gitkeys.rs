@@ -202,7 +202,7 @@ const ROWS: &[Row] = &[
     ("commitgraph", No, Bool, Free, &["readchangedpaths"]),
     ("checkout", No, Word, Free, &["defaultremote"]),
     ("checkout", No, Bool, Free, &["guess"]),
-    ("checkout", No, Number, Free, &["forkers", "thresholdforparallelism"]),
+    ("checkout", No, Number, Free, &["workers", "thresholdforparallelism"]),
     ("worktree", No, Bool, Free, &["guessremote", "userelativepaths"]),
     ("init", No, Word, Free, &["defaultbranch"]),
     ("blame", No, Bool, Free, &["blankboundary", "markignoredlines", "markunblamablelines", "showemail", "showroot"]),

@@ -61,6 +61,7 @@ impl Journal {
                 &record.program,
                 access,
                 modes,
+                &record.hooks,
             ),
             bytes,
         )
@@ -237,6 +238,7 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
     record.program = next(added).ok_or_else(broken)?;
     let access: Vec<Option<Access>> = next(added).ok_or_else(broken)?;
     let modes: Vec<Option<u32>> = next(added).ok_or_else(broken)?;
+    record.hooks = next(added).ok_or_else(broken)?;
     for (kept, had) in record.entries.iter_mut().zip(names) {
         if let State::File { names, .. } = &mut kept.state {
             *names = Names(had);

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 
 use super::at::join;
 use super::error::ProtectError;
+use super::hooks::HOOKS;
 use super::leads::trail;
 use super::patterns::Patterns;
 use super::place::Role;
 use super::roots::{Root, inside};
 use super::sight::Sight;
 use super::targets::Targets;
-use super::ways::{HOOKS, is_firm};
+use super::ways::is_firm;
 
 /// Adds what the protected links lead to. `passed` are links on the way of others, which are put back and lead nowhere by
 /// themselves.

@@ -8,12 +8,14 @@ use super::place::{Context, Place};
 
 /// Which of the names by which git knows a git directory have been seen in a listing.
 #[derive(Debug, Default, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "four names, each seen or not")]
+#[expect(clippy::struct_excessive_bools, reason = "six names, each seen or not")]
 pub(super) struct Markers {
     head: bool,
     objects: bool,
     refs: bool,
     common: bool,
+    config: bool,
+    hooks: bool,
 }
 
 impl Markers {
@@ -21,11 +23,11 @@ impl Markers {
     /// settings stay as they are where git would run none.
     pub(super) fn look(directory: &Path) -> Self {
         let mut markers = Self::default();
-        // Without the first the others decide nothing, and most directories are not asked for more.
-        for name in ["HEAD", "commondir", "objects", "refs"] {
+        for name in ["HEAD", "objects", "commondir", "refs", "config", "hooks"] {
             if !matches!(there(&directory.join(name)), Ok(None)) {
                 markers.see(name.as_bytes());
-            } else if !markers.head {
+            } else if !markers.head && !markers.objects && name != "HEAD" {
+                // The others decide nothing, and most directories are not asked for more.
                 break;
             }
         }
@@ -39,24 +41,31 @@ impl Markers {
             b"objects" => self.objects = true,
             b"refs" => self.refs = true,
             b"commondir" => self.common = true,
+            b"config" => self.config = true,
+            b"hooks" => self.hooks = true,
             _ => {}
         }
     }
 
     /// Whether git would accept the directory: it asks for a HEAD, and for objects and refs either here
-    /// or where `commondir` points. Their kinds are not looked at: git accepts more kinds than one.
+    /// or where `commondir` points. There it asks for no HEAD, and obeys the config and hooks. Kinds are not looked at: git
+    /// accepts more kinds than one.
     pub(super) fn is_git_directory(self) -> bool {
-        self.head && (self.common || (self.objects && self.refs))
+        (self.head && self.common) || (self.objects && self.refs && (self.head || self.config || self.hooks))
     }
 
-    /// The context the directory has, given what it holds.
-    pub(super) fn refine(self, context: Context) -> Context {
+    /// The context the directory has, given what it holds. One that was a git directory before is one as long as it holds some of
+    /// what makes one: the rest may come back.
+    pub(super) fn refine(self, context: Context, before: Option<Place>) -> Context {
+        let is_left_of_one = before == Some(Place::Git) && (self.head || self.objects || self.refs);
         match context.place {
             // It takes three empty files to make any directory a git directory, and nothing keeps a person from working below it.
-            Place::Plain | Place::Modules | Place::Data | Place::Refs if self.is_git_directory() => Context {
-                place: Place::Git,
-                ..context
-            },
+            Place::Plain | Place::Modules | Place::Data | Place::Refs if self.is_git_directory() || is_left_of_one => {
+                Context {
+                    place: Place::Git,
+                    ..context
+                }
+            }
             Place::Plain
             | Place::Modules
             | Place::Git
@@ -103,7 +112,10 @@ mod tests {
         };
         assert!(holds(&["HEAD", "objects", "refs"]));
         assert!(holds(&["HEAD", "commondir"]));
-        assert!(!holds(&["objects", "refs", "config"]));
+        assert!(!holds(&["objects", "refs"]));
+        // What a `commondir` elsewhere may name.
+        assert!(holds(&["objects", "refs", "config"]));
+        assert!(holds(&["objects", "refs", "hooks"]));
         assert!(!holds(&["HEAD", "refs"]));
     }
 }

@@ -6,7 +6,8 @@
 //! again when the command's tree is dead, has its `work` done by `compare`, which lets `restore` put back what was there,
 //! and by `intruders`, which has `inspect` judge what is new and moves it to the `quarantine`. Of a git config, new or
 //! changed, `gitconfig` says what may stay: `gittext` reads it, `gitkeys` is the list, `gitscope` what of it each
-//! config has, `gitlist` tells others of it; of everything else in a directory of version control, `vcs`; of work trees that go or move, `worktrees`. What both walks saw is `known` to the next. After a
+//! config has, `gitlist` tells others of it; of everything else in a directory of version control, `vcs`; of work trees that go or move, `worktrees`; of `hooks` in such that are new,
+//! `new_work_trees`. What both walks saw is `known` to the next. After a
 //! crash [`recover()`] does the same from the journal. `targets` adds the files that git is led to by its
 //! `settings`, in a repository of a root, around one (`repository`) or a person's own, where the kernel would
 //! come to on the way (`leads`). `others` keeps sessions that run at the same time from taking each other's
@@ -47,6 +48,7 @@ mod gitscope;
 mod gittext;
 mod growth;
 mod held;
+mod hooks;
 mod inspect;
 mod intruders;
 mod journal;
@@ -59,6 +61,7 @@ mod markers;
 mod missing;
 mod named;
 mod names;
+mod new_work_trees;
 mod offer;
 mod others;
 mod overlap;

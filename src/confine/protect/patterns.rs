@@ -15,7 +15,7 @@ use super::vcs::is_judged_text;
 use super::vcs::of_git;
 
 /// The tree.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Patterns {
     nodes: Vec<Node>,
     /// For each first byte, in lower case, what of the first node's children begins so. Most names are none of ours, and
@@ -23,7 +23,7 @@ pub(super) struct Patterns {
     by_first: Vec<Vec<(Vec<u8>, u32)>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Node {
     children: Vec<(Vec<u8>, u32)>,
     /// Names with a `*` in them that end a pattern here.
@@ -101,7 +101,7 @@ impl Patterns {
         for component in path.components() {
             if let Component::Normal(name) = component {
                 context.passed_over = false;
-                context = Markers::look(&above).refine(context);
+                context = Markers::look(&above).refine(context, None);
                 if let Some(next) = self.judge(context, name.as_bytes(), Kind::Directory).descend {
                     context = next;
                 }

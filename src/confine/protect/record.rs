@@ -22,7 +22,8 @@ pub(in crate::confine) struct Record {
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
     /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
-    /// program of the session, the group and access lists of each entry, and the permission bits of each holder.
+    /// program of the session, the group and access lists of each entry, the permission bits of each holder, and the directories of
+    /// hooks.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,
     /// When each root was made, as far as that can be known: the number of an inode is used again.
@@ -34,6 +35,9 @@ pub(in crate::confine) struct Record {
     /// The program of the session, where it lies in a root.
     #[serde(skip)]
     pub(super) program: Option<Program>,
+    /// Directories of hooks that are relative to a work tree.
+    #[serde(skip)]
+    pub(super) hooks: Vec<Vec<u8>>,
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
     /// The protected entries, holders before what they hold.
@@ -73,6 +77,7 @@ impl Record {
             born: pick(self.born, is_wanted),
             names: self.names,
             program: self.program,
+            hooks: self.hooks,
             extra: self.extra,
             entries: entries
                 .filter_map(|kept| {

@@ -26,6 +26,8 @@ pub(super) struct Search {
     pub(super) extra: Vec<PathBuf>,
     /// Those of them that programs of the host run or obey while a command is running.
     pub(super) at_once: Vec<PathBuf>,
+    /// Directories of hooks that are relative to a work tree.
+    pub(super) hooks: BTreeSet<PathBuf>,
 }
 
 /// Looks for what is protected below the roots, and what that leads to, until nothing new is found.
@@ -49,13 +51,19 @@ pub(super) fn search(
             mut run_at_once,
             others,
             mut ways,
+            hooks,
         } = targets;
         run_at_once.append(&mut ways);
         let mut more: Vec<PathBuf> = run_at_once.union(&others).cloned().collect();
         more.retain(|path| !extra.contains(path));
         last = more.first().cloned();
         if last.is_none() {
-            return Ok(Search { seen, extra, at_once });
+            return Ok(Search {
+                seen,
+                extra,
+                at_once,
+                hooks,
+            });
         }
         if let Some(store) = store
             && seen.sight.is_worth_keeping()

@@ -46,7 +46,14 @@ pub(super) fn settle(
     let mut work = Work::new(roots, record, store, tips);
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.open_up()).collect();
     let copied = covers.map(|covers| work.settle_copies(covers)).unwrap_or_default();
-    let sight = work.come_to_rest(patterns, earlier);
+    let sight = work.come_to_rest(patterns, earlier, earlier);
+    if let Some(more) = sight
+        .as_ref()
+        .and_then(|sight| work.with_new_work_trees(patterns, sight))
+    {
+        // No walk before has looked at what these name.
+        work.come_to_rest(&more, None, earlier);
+    }
     if let Some(program) = &record.program {
         match program.restore(roots, store, &mut work.quarantine) {
             Ok(Some(done)) => work.report(
@@ -94,15 +101,15 @@ pub(super) fn take_away(roots: &[Root], record: &Record, store: &Path, hostile: 
 }
 
 impl<'a> Work<'a> {
-    /// Rounds until one finds nothing to change; the last walk.
-    fn come_to_rest(&mut self, patterns: &Patterns, earlier: Option<&Sight>) -> Option<Sight> {
+    /// Rounds until one finds nothing to change; the last walk. `known` is what may be relied on of a walk before.
+    fn come_to_rest(&mut self, patterns: &Patterns, known: Option<&Sight>, earlier: Option<&Sight>) -> Option<Sight> {
         let mut last: Option<Sight> = None;
         for _ in 0..ROUNDS {
             // What failed may come right once other things are out of the way: the last round's errors count.
             self.settled.errors.clear();
             self.failed.clear();
             let before = self.changes;
-            let sight = match self.bring_back(patterns, last.as_ref().or(earlier)) {
+            let sight = match self.bring_back(patterns, last.as_ref().or(known)) {
                 Ok(sight) => Some(sight),
                 Err(error) => {
                     self.settled.errors.push(error);

@@ -1,7 +1,7 @@
 //! Writing down what is protected, before a command may start.
 
 use std::collections::HashSet;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,7 +92,12 @@ impl Guard {
     ) -> Result<Self, ProtectError> {
         let _gate = Gate::enter(store)?;
         room::has_room(store, room::MOST)?;
-        let Search { seen, extra, at_once } = search(roots, extra, names, person, Some(store), known)?;
+        let Search {
+            seen,
+            extra,
+            at_once,
+            hooks,
+        } = search(roots, extra, names, person, Some(store), known)?;
         let Look { roots, patterns, sight } = seen;
         let mut record = Record {
             roots: roots
@@ -105,6 +110,7 @@ impl Guard {
             entries: keep(&roots, &sight)?,
             holders: sight.holders(&roots),
             names: names.clone(),
+            hooks: hooks.into_iter().map(|path| path.into_os_string().into_vec()).collect(),
             program: program.and_then(|path| Program::look(path, &roots, store)),
         };
         let mut tips = Tips::look(&roots, &sight, store);

@@ -17,6 +17,7 @@ use nix::errno::Errno;
 
 use super::at::{insisting, join, split};
 use super::error::ProtectError;
+use super::hooks::{HOOKS, beside, scripts_of};
 use super::leads::{leads_to, plain, trail};
 use super::named;
 use super::names::is_dot_git;
@@ -26,7 +27,7 @@ use super::roots::{Root, inside};
 use super::settings::{Setting, settings};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
-use super::ways::{HOOKS, is_firm, scripts_of, way_from, ways_of_git, ways_to_directories};
+use super::ways::{is_firm, way_from, ways_of_git, ways_to_directories};
 
 /// How many files are read because another names them.
 const MAX_INCLUDED: usize = 1_000;
@@ -35,7 +36,7 @@ const MAX_READ: u64 = MAX_CONFIG;
 /// How many includes deep, as git limits it to a like number.
 const MAX_NESTED: usize = 10;
 /// Targets in all.
-const MAX_TARGETS: usize = 10_000;
+pub(super) const MAX_TARGETS: usize = 10_000;
 
 /// Absolute paths in the roots that something protected leads to, beyond what the patterns protect.
 #[derive(Debug, Default)]
@@ -46,6 +47,8 @@ pub(super) struct Targets {
     pub(super) others: BTreeSet<PathBuf>,
     /// Links on the way to what git runs or obeys, which lead nowhere by themselves.
     pub(super) ways: BTreeSet<PathBuf>,
+    /// Directories of hooks that are relative to a work tree.
+    pub(super) hooks: BTreeSet<PathBuf>,
 }
 
 /// What git is led to, and what other tools are by their own files. One that a root lies in stands for all of that root.
@@ -81,6 +84,12 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             repositories.push(one);
         }
     }
+    let mut relative: BTreeSet<PathBuf> = everywhere
+        .hooks
+        .iter()
+        .filter(|path| path.is_relative())
+        .cloned()
+        .collect();
     for known in &repositories {
         let Repository { places, directories } = known;
         let mut leads = Leads::default();
@@ -108,14 +117,17 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
                 } else {
                     let holds =
                         |path: &&Path| place.starts_with(path) || directories.iter().any(|git| git.starts_with(path));
-                    hooks.extend(beside(&target).filter(|path| !holds(path)).map(Path::to_owned));
+                    if let Some(beside) = beside(&target).filter(|path| !holds(path)) {
+                        hooks.append(&mut ways_of_git(roots, Path::new("/"), beside, &mut on_the_way)?);
+                    }
                     hooks.insert(target);
                 }
             }
         }
+        relative.extend(leads.hooks.into_iter().filter(|path| path.is_relative()));
         files.append(&mut leads.files);
         if files.len() + hooks.len() > MAX_TARGETS {
-            return Err(ProtectError::TooMany);
+            return Err(ProtectError::TooManyTargets(hooks.pop_last().unwrap_or_default()));
         }
     }
     let mut scripts = BTreeSet::new();
@@ -142,30 +154,19 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
     others.append(&mut scripts);
     others.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
     if found.len() + others.len() > MAX_TARGETS {
-        return Err(ProtectError::TooMany);
+        return Err(ProtectError::TooManyTargets(found.pop_last().unwrap_or_default()));
     }
     Ok(Targets {
         run_at_once: found,
         others,
         ways: on_the_way,
+        hooks: relative,
     })
 }
 
 /// A path as it is written and where it leads, which what a command makes may be reached by as well.
 fn ways(path: &Path) -> BTreeSet<PathBuf> {
     [Some(plain(path)), leads_to(path)].into_iter().flatten().collect()
-}
-
-/// Where the hooks lie that those of husky in this directory, `_`, run.
-fn beside(hooks: &Path) -> Option<&Path> {
-    let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
-    // Before husky has run, nothing but the name tells.
-    let is_of_husky = [".husky", "husky"]
-        .map(OsStr::new)
-        .map(Some)
-        .contains(&above.file_name());
-    let has = |name| std::fs::symlink_metadata(hooks.join(name)).is_ok();
-    (is_of_husky || has("h") || has("husky.sh")).then_some(above)
 }
 
 /// The repositories whose git directory lies in a root, and those that something called `.git` in a root makes.

@@ -257,7 +257,12 @@ impl Walker<'_> {
         for &(name, _) in &self.listing {
             markers.see(self.sight.name(name));
         }
-        let context = markers.refine(directory.given);
+        let identity = self.sight.directories[index as usize].identity;
+        let before = self
+            .earlier
+            .and_then(|earlier| earlier.directories.get(directory.earlier as usize));
+        let before = before.filter(|before| before.identity == identity);
+        let context = markers.refine(directory.given, before.map(|before| before.context.place));
         self.sight.directories[index as usize].context = context;
         self.anchor(index);
         let mut known: HashMap<&[u8], u32> = HashMap::new();

@@ -124,13 +124,9 @@ impl Watch {
         for ((root, path), _) in &held {
             watch.add(&roots[usize::from(*root)], *root, split(path).0)?;
         }
-        // Git removes a directory of scripts, and makes it again.
-        let links = held.into_iter().filter(|(_, leads)| *leads == Leads::Link);
+        // Not of what is held: tools remove a directory of links or scripts, and make it again.
         let covered = covers.into_iter().flat_map(Covers::places);
-        let above: BTreeSet<Place> = covered
-            .chain(links.map(|(place, _)| place))
-            .map(|(root, path)| (root, split(&path).0.to_vec()))
-            .collect();
+        let above: BTreeSet<Place> = covered.map(|(root, path)| (root, split(&path).0.to_vec())).collect();
         for (root, path) in above.into_iter().filter(|(_, path)| !path.is_empty()) {
             if let Ok(stat) = at::stat(&roots[usize::from(root)].fd, &path) {
                 watch.holders.push(((root, path), Identity::of(&stat)));

@@ -16,38 +16,6 @@ use super::roots::{Root, inside};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
 
-/// What git runs of a directory of hooks.
-pub(super) const HOOKS: &[&str] = &[
-    "applypatch-msg",
-    "commit-msg",
-    "fsmonitor-watchman",
-    "post-applypatch",
-    "post-checkout",
-    "post-commit",
-    "post-index-change",
-    "post-merge",
-    "post-receive",
-    "post-rewrite",
-    "post-update",
-    "pre-applypatch",
-    "pre-auto-gc",
-    "pre-commit",
-    "pre-merge-commit",
-    "pre-push",
-    "pre-rebase",
-    "pre-receive",
-    "prepare-commit-msg",
-    "proc-receive",
-    "push-to-checkout",
-    "reference-transaction",
-    "sendemail-validate",
-    "update",
-    "p4-changelist",
-    "p4-post-changelist",
-    "p4-pre-submit",
-    "p4-prepare-changelist",
-];
-
 /// A path as it is written and where it leads, and every link on the way.
 pub(super) fn ways_of_git(
     roots: &[Root],
@@ -68,47 +36,44 @@ pub(super) fn ways_of_git(
 /// Refuses a way that a command can lead elsewhere by a link in the place of a directory: to protect that would be to protect all that
 /// is in it.
 pub(super) fn is_firm(roots: &[Root], written: &Path, way: &Trail) -> Result<(), ProtectError> {
-    let why = "leads git through a directory and `..` behind it, where commands may put a link; write it without";
     match way.left.iter().find(|left| inside(roots, left).is_some()) {
-        Some(_) => Err(ProtectError::Unclear(written.to_owned(), why)),
+        Some(left) => Err(ProtectError::Detour {
+            written: written.to_owned(),
+            left: left.clone(),
+        }),
         None => Ok(()),
     }
 }
 
-/// The single scripts in a root that hooks in a directory outside of the roots are links to.
-pub(super) fn scripts_of(
-    roots: &[Root],
-    hooks: &Path,
-    on_the_way: &mut BTreeSet<PathBuf>,
-) -> Result<BTreeSet<PathBuf>, ProtectError> {
-    let mut scripts = BTreeSet::new();
-    for name in HOOKS {
-        if hooks.join(name).read_link().is_ok() {
-            let way = trail(hooks, Path::new(name));
-            is_firm(roots, &hooks.join(name), &way)?;
-            let Trail { links, end, .. } = way;
-            on_the_way.extend(links);
-            scripts.extend(end.filter(|end| inside(roots, end).is_some()));
-        }
-    }
-    Ok(scripts)
-}
-
-/// The links on the way that a `.git` or a `commondir` outside of the roots leads.
+/// The links on the way that a `.git` or a `commondir` leads.
 pub(super) fn way_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
     let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
         return Ok(Vec::new());
     };
-    let mut ways = vec![trail(base, Path::new(name))];
-    if let Some(text) = repository::read(entry)? {
-        ways.push(trail(base, written(&text)));
-    }
+    let way = trail(base, Path::new(name));
+    let text = way.end.as_deref().map_or(Ok(None), |end| text(roots, end))?;
+    let mut ways = vec![way];
+    ways.extend(text.map(|text| trail(base, written(&text))));
     let mut found = Vec::new();
     for way in ways {
         is_firm(roots, entry, &way)?;
         found.extend(way.links);
     }
     Ok(found)
+}
+
+/// The text of a file, if it is one.
+fn text(roots: &[Root], file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
+    let Some((root, below)) = inside(roots, file) else {
+        return repository::read(file);
+    };
+    match glance(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
+        Seen::Present(State::File { content, .. }) => Ok(Some(content)),
+        Seen::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left)
+        | Seen::Absent
+        | Seen::Long { .. }
+        | Seen::Unreadable(_) => Ok(None),
+    }
 }
 
 /// The path that a `.git` file or a `commondir` names.
@@ -135,7 +100,11 @@ pub(super) fn ways_to_directories(roots: &[Root], sight: &Sight) -> Result<BTree
         let seen = glance(&root.fd, &place, MAX_CONFIG);
         let text = match &seen {
             Seen::Present(State::File { content, .. }) => written(content),
-            Seen::Present(State::Symlink { .. }) => Path::new(entry.file_name().unwrap_or_default()),
+            // Git reads a file behind it as if it lay here.
+            Seen::Present(State::Symlink { .. }) => {
+                found.extend(way_from(roots, &entry)?.into_iter().filter(|link| *link != entry));
+                continue;
+            }
             Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left)
             | Seen::Absent
             | Seen::Long { .. }

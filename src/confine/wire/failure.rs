@@ -105,8 +105,11 @@ pub struct StartFailure {
 impl fmt::Display for StartFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let detail = escape(self.detail.as_bytes());
-        if self.step == Step::Killed {
-            return write!(f, "{detail}");
+        match self.step {
+            Step::Killed => return write!(f, "{detail}"),
+            // Its errors say what failed, and why.
+            Step::Protect if !detail.is_empty() => return write!(f, "{}: {detail}", self.step),
+            _ => {}
         }
         write!(f, "{}: {}", self.step, Errno::from_raw(self.errno).desc())?;
         if self.detail.is_empty() {

@@ -22,9 +22,11 @@ mod work_trees;
 pub use elsewhere::preset;
 pub use files::GitFiles;
 
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
 use crate::config::Context;
 use crate::confine::protect::Person;
-use crate::policy::AbsPath;
 
 pub(super) use bounds::Bounds;
 pub(super) use carried::carry;
@@ -32,9 +34,12 @@ pub(super) use work_trees::work_trees;
 
 /// Whose git may run or obey what a command leaves: the user of this context.
 pub fn person(context: &Context) -> Person {
-    let homes = [context.home.clone(), context.path_variable("HOME")];
-    let homes = homes.iter().flatten().map(AbsPath::as_path);
-    Person::of(homes, |name| {
-        context.path_variable(name).map(|path| path.as_path().to_owned())
-    })
+    // As they are written: where `..` leads depends on the links before it.
+    let variable = |name: &str| {
+        let path = context.variables.get(OsStr::new(name)).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let own = context.home.as_ref().map(|home| home.as_path().to_owned());
+    let homes: Vec<PathBuf> = own.into_iter().chain(variable("HOME")).collect();
+    Person::of(homes.iter().map(PathBuf::as_path), variable)
 }

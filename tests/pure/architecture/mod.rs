@@ -4,6 +4,8 @@
 //! that against made-up sources that break it, so that a rule which has gone blind fails too.
 
 #[cfg(test)]
+mod circles;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod scan;
@@ -13,6 +15,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use super::circles::circles;
     use super::rules::{
         LONGEST_FILE, Source, folders_without_story, imports_that_climb, impurity, test_only, too_long,
         unexplained_dependencies, unsafe_code,
@@ -236,6 +239,47 @@ mod tests {
         assert_eq!(spelled, ["a::b", "a::c::d", "a::c::self", "a::f::*"]);
     }
 
+    // Circles.
+
+    #[test]
+    fn no_files_import_each_other_in_a_circle() {
+        assert_clean(&circles(&shipped()));
+    }
+
+    #[test]
+    fn a_circle_is_found_however_a_file_names_the_next() {
+        let one = |text: &str| {
+            let other = Source::new("policy/b.rs", "use super::a::A;\npub(crate) struct B;");
+            let parent = Source::new("policy/mod.rs", "mod a;\nmod b;\npub(crate) use b::B;");
+            circles(&[parent, Source::new("policy/a.rs", text), other])
+        };
+        for text in [
+            "use super::b::B;",
+            "use super::{b::B as C};",
+            "use super::B;",
+            "use crate::policy::{B};",
+            "use super::b;\nfn f() -> b::B { b::B }",
+            "fn f() -> super::b::B { todo!() }",
+            "type T = Vec<crate::policy::B>;",
+        ] {
+            let found = one(text);
+            assert!(found.len() == 1 && found[0].starts_with("2 files"), "{text}: {found:?}");
+        }
+        for text in [
+            "struct A;",
+            "#[cfg(test)]\nmod tests {\n    use super::super::b::B;\n}",
+            "// use super::b::B;",
+        ] {
+            assert_clean(&one(text));
+        }
+        // What a parent defines itself ties it to the children that use it.
+        let parent = Source::new("policy/mod.rs", "mod a;\npub(crate) use a::A;\npub(crate) struct P;");
+        assert_found(
+            &circles(&[parent, Source::new("policy/a.rs", "use super::P;\nstruct A;")]),
+            "policy/a -> policy",
+        );
+    }
+
     // Unsafe.
 
     #[test]
@@ -248,7 +292,7 @@ mod tests {
         let block = "fn f() {\n    unsafe { g() }\n}";
         assert_found(
             &unsafe_code(&Source::new("confine/forker/serve.rs", block)),
-            "worker.rs:2: unsafe",
+            "serve.rs:2: unsafe",
         );
         assert_found(
             &unsafe_code(&Source::new("confine/system.rs", "unsafe impl Send for T {}")),

@@ -48,9 +48,14 @@ impl Source {
 
     /// The module that the file is.
     fn module(&self) -> Vec<&str> {
-        let stem = self.path.trim_end_matches(".rs").trim_end_matches("/mod");
-        stem.split('/').collect()
+        module_of(&self.path)
     }
+}
+
+/// The module that a file is.
+pub(crate) fn module_of(path: &str) -> Vec<&str> {
+    let stem = path.trim_end_matches(".rs").trim_end_matches("/mod");
+    stem.split('/').collect()
 }
 
 fn floor(folder: &str) -> Option<usize> {

@@ -23,6 +23,14 @@ impl Token {
         }
     }
 
+    fn text(&self) -> String {
+        match &self.kind {
+            Kind::Word(word) => word.clone(),
+            Kind::Separator => "::".to_owned(),
+            Kind::Mark(mark) => mark.to_string(),
+        }
+    }
+
     pub(crate) fn is(&self, mark: char) -> bool {
         self.kind == Kind::Mark(mark)
     }
@@ -145,6 +153,35 @@ fn prefixed_literal_end(chars: &[char], prefix: &str, at: usize) -> Option<usize
         Some(_) if prefix == "r" && hashes == 1 => Some(open),
         _ => None,
     }
+}
+
+/// The tokens without the items that are compiled for tests alone.
+pub(crate) fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
+    let mut left = Vec::with_capacity(tokens.len());
+    let mut tokens = tokens.into_iter().peekable();
+    let mut seen: Vec<Token> = Vec::new();
+    while let Some(token) = tokens.next() {
+        seen.push(token);
+        let attribute: String = seen.iter().rev().take(7).rev().map(Token::text).collect();
+        if attribute != "#[cfg(test)]" {
+            continue;
+        }
+        seen.truncate(seen.len() - 7);
+        left.append(&mut seen);
+        // To the end of the item: its `;`, or the brace that closes it.
+        let mut depth = 0_usize;
+        for token in tokens.by_ref() {
+            match token.kind {
+                Kind::Mark('{') => depth += 1,
+                Kind::Mark('}') if depth == 1 => break,
+                Kind::Mark('}') => depth -= 1,
+                Kind::Mark(';') if depth == 0 => break,
+                Kind::Mark(_) | Kind::Word(_) | Kind::Separator => {}
+            }
+        }
+    }
+    left.append(&mut seen);
+    left
 }
 
 /// A path that the source names, with the module it stands in; groups and globs are spelled out.

@@ -373,7 +373,10 @@ fn a_way_that_leaves_a_directory_in_a_root_again_is_refused() {
                 assert!(!is_refused, "{value} below {root}");
                 assert!(guard.settle().errors.is_empty());
             }
-            Err(error) => assert!(is_refused && error.to_string().contains("write it without"), "{error}"),
+            Err(error) => assert!(
+                is_refused && error.to_string().contains("write the path without"),
+                "{error}"
+            ),
         }
     }
 }
@@ -385,7 +388,7 @@ fn so_is_one_that_a_persons_settings_or_a_hook_around_the_root_takes() {
             assert!(guard.settle().errors.is_empty());
             false
         }
-        Err(error) => error.to_string().contains("write it without"),
+        Err(error) => error.to_string().contains("write the path without"),
     };
     let detour = "tools/sub/../h";
     let scene = configured("");
