@@ -10,7 +10,7 @@ use crate::policy::{Protect, ProtectFallback, Residuals};
 /// Without a mount namespace nothing can prevent writes to part of a writable tree, so all of them are
 /// undone. With one, what the host runs at once is covered where it exists, or all that exists is read-only where the config
 /// says `prevent`; the rest is undone there too.
-pub fn protected(
+pub(crate) fn protected(
     protect: &Protect,
     fallback: ProtectFallback,
     residuals: Residuals,

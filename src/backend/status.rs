@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::Regime;
+use super::regime::Regime;
+use super::seatbelt::Unfit;
 use super::survey::SurveyError;
 use crate::policy::{AbsPath, Network, Residuals};
 
@@ -205,7 +206,7 @@ pub enum Refusal {
     },
     /// The profile has no Seatbelt text.
     #[error(transparent)]
-    Seatbelt(#[from] super::seatbelt::Unfit),
+    Seatbelt(#[from] Unfit),
     /// A list of hosts is held by a proxy that is the only way out, and here it is not.
     #[error(
         "the list of hosts ({list}) cannot be held in the `{regime}` regime, where a command that may connect may connect \

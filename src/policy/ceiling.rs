@@ -4,144 +4,20 @@
 //! reach of a policy under ceilings is the smallest that any of them gives. What was asked beyond one of
 //! them is a [`Cut`], which names both lines.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::asked::line_of;
+use super::cut::{Cut, Lines, Lost};
 use super::decision::Mode;
 use super::environment::{EnvRule, VarName};
 use super::grant::Origin;
 use super::limits::Limits;
 use super::name_pattern::NamePattern;
-use super::network::{Network, Reached, UnixSockets};
-use super::path::{AbsPath, escape};
-use super::policy::{HomeChoice, OsSandbox, Policy, Protect};
-use super::right::Rights;
+use super::network::Network;
+use super::policy::{Ceiling, HomeChoice, OsSandbox, Policy, Protect};
 
-/// The ceilings a policy stands under.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ceilings {
-    /// Each of them; their order means nothing.
-    pub all: Vec<Ceiling>,
-    /// What was asked beyond them, files aside: those take a derivation to compare.
-    pub cuts: Vec<Cut>,
-    /// The networks of the policy before any ceiling took from them; none while there are no ceilings.
-    pub asked: Vec<Network>,
-    /// The lines that the policy's own settings come from.
-    pub lines: Lines,
-}
-
-/// One file that only takes away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ceiling {
-    /// Where it was read.
-    pub file: Arc<PathBuf>,
-    /// What it gives at most; it stands under no ceiling itself.
-    pub policy: Policy,
-}
-
-/// Which line each setting comes from, by the key as a person writes it: `shell.network`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Lines(BTreeMap<String, Origin>);
-
-impl Lines {
-    /// The line of a key.
-    pub fn get(&self, key: &str) -> Option<&Origin> {
-        self.0.get(key)
-    }
-
-    /// Notes the line of a key; the last one noted holds.
-    pub fn set(&mut self, key: impl Into<String>, origin: Origin) {
-        self.0.insert(key.into(), origin);
-    }
-
-    /// The key of one variable of the environment.
-    pub fn of_variable(name: &VarName) -> String {
-        format!("shell.env {name}")
-    }
-}
-
-/// One thing that was asked for and that a ceiling does not give.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cut {
-    /// The line that asks.
-    pub origin: Origin,
-    /// The ceiling that does not give it.
-    pub ceiling: Arc<PathBuf>,
-    /// The line of the ceiling that decides, where one does: often it is what no line says.
-    pub clause: Option<Origin>,
-    /// What was asked.
-    pub what: Lost,
-}
-
-/// What a [`Cut`] takes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lost {
-    /// Rights on files.
-    Files {
-        /// Those that some file below the path loses.
-        rights: Rights,
-        /// What the line grants.
-        path: AbsPath,
-        /// One path that loses them.
-        witness: AbsPath,
-    },
-    /// Rights on files without a question: a yes gives them back.
-    Unasked {
-        /// Those that some file below the path loses.
-        rights: Rights,
-        /// What the line grants.
-        path: AbsPath,
-        /// One path that loses them.
-        witness: AbsPath,
-    },
-    /// Hosts, or all of them.
-    Network(Reached),
-    /// Unix sockets.
-    UnixSockets(UnixSockets),
-    /// A variable of the environment.
-    Variable(VarName),
-    /// A bound, by its key, that was wider.
-    Limit(&'static str),
-    /// Some other setting.
-    Setting {
-        /// Its key.
-        key: &'static str,
-        /// What was asked.
-        value: String,
-    },
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut files = |rights: &Rights, path: &AbsPath, witness: &AbsPath, end: &str| {
-            if path == witness {
-                write!(f, "{rights} {path}{end}")
-            } else {
-                write!(f, "{rights} below {path}, such as {witness}{end}")
-            }
-        };
-        match self {
-            Self::Files { rights, path, witness } => files(rights, path, witness, ""),
-            Self::Unasked { rights, path, witness } => files(rights, path, witness, " without a question"),
-            Self::Network(network) => network.fmt(f),
-            Self::UnixSockets(sockets) => write!(f, "unix sockets {sockets}"),
-            Self::Variable(name) => write!(f, "the environment variable {}", escape(name.as_str().as_bytes())),
-            Self::Limit(key) => write!(f, "going beyond the limit `{key}`"),
-            Self::Setting { key, value } => write!(f, "`{key}: {value}`"),
-        }
-    }
-}
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: not given by the ceiling ", self.origin, self.what)?;
-        f.write_str(&line_of(&self.ceiling, self.clause.as_ref()))
-    }
-}
+/// The setting of the network of all commands.
+const NETWORK: &str = "shell.network";
 
 impl Policy {
     /// Takes every setting down to what the ceilings give, and notes what that took. Files are not
@@ -185,6 +61,17 @@ impl Policy {
         self.ceilings.cuts.dedup();
     }
 
+    /// The line that says which network commands have, where one does.
+    pub fn network_line(&self) -> Option<&Origin> {
+        self.ceilings.lines.get(NETWORK)
+    }
+
+    /// What each of [`networks`](Self::networks) was, in their order, before a ceiling took any of it.
+    pub fn asked_networks(&self) -> impl Iterator<Item = &Network> {
+        let asked = self.ceilings.asked.iter().map(Some).chain(std::iter::repeat(None));
+        self.networks().zip(asked).map(|(left, asked)| asked.unwrap_or(left))
+    }
+
     /// The loosest mode that the ceilings allow.
     pub fn loosest_mode(&self) -> Mode {
         let all = self.ceilings.all.iter();
@@ -202,6 +89,26 @@ impl Policy {
                 None => true,
             }
         })
+    }
+
+    /// The hosts that are asked for and that a ceiling does not give, line by line.
+    fn networks_beyond(&self, ceiling: &Ceiling) -> Vec<Cut> {
+        let most = &ceiling.policy;
+        let asked = self.network_line().cloned();
+        let asked = asked.unwrap_or(Origin::Builtin("the default"));
+        let own = self.own_networks().map(|(_, own)| (&own.network, &own.origin));
+        let all = std::iter::once((&self.network, &asked)).chain(own);
+        let cuts = all.flat_map(|(network, asked)| {
+            let beyond = network.beyond(&most.network).into_iter();
+            beyond.map(move |(lost, at)| (lost, at.unwrap_or(asked).clone()))
+        });
+        cuts.map(|(lost, origin)| Cut {
+            origin,
+            ceiling: Arc::clone(&ceiling.file),
+            clause: most.network.decides(&lost).or_else(|| most.network_line()).cloned(),
+            what: Lost::Network(lost),
+        })
+        .collect()
     }
 
     /// The settings that ask for more than a ceiling gives.

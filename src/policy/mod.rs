@@ -6,33 +6,33 @@
 //!
 //! Nothing here does I/O, knows serde, or names a kernel facility.
 
-mod asked;
-pub mod audit;
-pub mod ceiling;
-pub mod channel;
-pub mod decision;
-pub mod environment;
-pub mod grant;
+mod audit;
+mod ceiling;
+mod channel;
+mod cut;
+mod decision;
+mod environment;
+mod grant;
 pub(crate) mod hex;
 pub mod hosts;
-pub mod limits;
+mod limits;
 mod name_pattern;
-pub mod network;
+mod network;
 pub mod path;
 #[expect(clippy::module_inception, reason = "the policy is the idea this floor is named for")]
 mod policy;
-pub mod private_names;
+pub(crate) mod private_names;
 pub mod protected;
-pub mod right;
-pub mod rule;
+mod right;
+mod root;
+mod rule;
 pub mod shell;
-pub mod suffix;
+mod suffix;
 mod visible;
 
-pub use asked::line_of;
 pub use audit::{Audit, AuditLog};
-pub use ceiling::{Ceiling, Ceilings, Cut, Lines, Lost};
 pub use channel::{Channel, Channels};
+pub use cut::{Cut, Lines, Lost, line_of};
 pub use decision::{Demand, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};
 pub use grant::{Access, Deny, Ending, Grant, Origin, Pattern, Scope, Target};
@@ -42,9 +42,10 @@ pub use name_pattern::{NameChanges, NamePattern, NamePatternError};
 pub use network::{Network, OwnNetwork, Reached, UnixSockets};
 pub use path::AbsPath;
 pub use policy::{
-    BackendChoice, BasePath, DenyFallback, Explain, HomeChoice, Identity, NetworkOf, OsSandbox, Policy, Protect,
-    ProtectFallback, Residuals, Root, ToolRule,
+    BackendChoice, Ceiling, Ceilings, DenyFallback, Explain, HomeChoice, NetworkOf, OsSandbox, Policy, Protect,
+    ProtectFallback, Residuals, ToolRule,
 };
 pub use right::{Operation, Right, Rights};
+pub use root::{BasePath, Identity, Root};
 pub use rule::ShellRule;
 pub use suffix::{Suffix, SuffixSet};

@@ -1,21 +1,23 @@
-//! One config, resolved.
+//! One config, resolved, and the ceilings that it stands under, which are policies too.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::audit::Audit;
-use super::ceiling::Ceilings;
 use super::channel::Channels;
+use super::cut::{Cut, Lines};
 use super::decision::{Demand, Mode};
 use super::environment::Environment;
-use super::grant::{Access, Deny, Given, Grant, Origin, Scope};
+use super::grant::{Access, Origin, Scope};
 use super::limits::Limits;
 use super::name_pattern::NameChanges;
 use super::network::{Network, OwnNetwork, UnixSockets};
 use super::path::{AbsPath, escape};
-use super::right::{Operation, Rights};
+use super::right::Operation;
+use super::root::{BasePath, Root};
 use super::rule::ShellRule;
-use super::suffix::SuffixSet;
 
 /// What a config says, once its paths are absolute and its presets are merged in.
 ///
@@ -73,6 +75,28 @@ pub struct Policy {
     pub ceilings: Ceilings,
 }
 
+/// The ceilings a policy stands under.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ceilings {
+    /// Each of them; their order means nothing.
+    pub all: Vec<Ceiling>,
+    /// What was asked beyond them, files aside: those take a derivation to compare.
+    pub cuts: Vec<Cut>,
+    /// The networks of the policy before any ceiling took from them; none while there are no ceilings.
+    pub asked: Vec<Network>,
+    /// The lines that the policy's own settings come from.
+    pub lines: Lines,
+}
+
+/// One file that only takes away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ceiling {
+    /// Where it was read.
+    pub file: Arc<PathBuf>,
+    /// What it gives at most; it stands under no ceiling itself.
+    pub policy: Policy,
+}
+
 /// Whether outcomes of commands say what was denied, and why. It changes nothing of what is permitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Explain {
@@ -83,51 +107,6 @@ pub enum Explain {
     OnFailure,
     /// They do; each call with a path in it is slower.
     Always,
-}
-
-/// A named directory (or file) that tools and commands may reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
-    /// The name under `sandbox.paths`.
-    pub name: String,
-    /// Where it is; symlinks resolved.
-    pub path: AbsPath,
-    /// The inode it was when the config was resolved.
-    pub identity: Identity,
-    /// Whether it is one file or a directory.
-    pub scope: Scope,
-    /// What may be done below it.
-    pub rights: Rights,
-    /// If present, only files with one of these suffixes.
-    pub suffixes: Option<SuffixSet>,
-    /// If present, the largest file that may be written.
-    pub max_file_bytes: Option<u64>,
-    /// What reading below it demands.
-    pub read_approval: Demand,
-    /// What writing below it demands.
-    pub write_approval: Demand,
-    /// What is forbidden below it.
-    pub denies: Vec<Deny>,
-    /// Where it was written.
-    pub origin: Origin,
-}
-
-/// The device and inode a path led to when it was resolved; checked again where it is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
-    /// `st_dev`.
-    pub device: u64,
-    /// `st_ino`.
-    pub inode: u64,
-}
-
-/// A path that presets give to commands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BasePath {
-    /// What it gives.
-    pub grant: Grant,
-    /// The inode it was when the config was resolved.
-    pub identity: Identity,
 }
 
 /// `sandbox.protect`.
@@ -340,31 +319,5 @@ impl Policy {
                 Scope::Tree | Scope::Names => path.is_within(&root.path),
             })
             .max_by_key(|root| root.path.as_path().components().count())
-    }
-}
-
-impl Root {
-    /// What it gives for `operation` on `path`, its denies aside.
-    pub fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
-        let what = Given {
-            path: &self.path,
-            rights: self.rights,
-            scope: self.scope,
-            suffixes: self.suffixes.as_ref(),
-            max_file_bytes: self.max_file_bytes,
-        };
-        what.gives(operation, path)
-    }
-
-    /// The root as a clause, its denies aside.
-    pub fn grant(&self) -> Grant {
-        Grant {
-            path: self.path.clone(),
-            rights: self.rights,
-            scope: self.scope,
-            suffixes: self.suffixes.clone(),
-            max_file_bytes: self.max_file_bytes,
-            origin: self.origin.clone(),
-        }
     }
 }

@@ -6,7 +6,7 @@
 use super::grant::Origin;
 
 /// The names, relative to a home directory.
-pub const IN_HOME: &[&str] = &[
+pub(crate) const IN_HOME: &[&str] = &[
     // Keys and logins.
     ".ssh",
     ".gnupg",
@@ -177,11 +177,11 @@ pub const IN_HOME: &[&str] = &[
 
 /// What of Stockade's own lies in a home directory, and no command may have: tokens that answer questions of other sessions, or let
 /// in over HTTP, are among it.
-pub const OF_STOCKADE: [&str; 2] = [".local/state/stockade", ".config/stockade"];
+pub(crate) const OF_STOCKADE: [&str; 2] = [".local/state/stockade", ".config/stockade"];
 
 /// Where a deny of these comes from. What lies in them is made by Stockade alone, or was taken out of a workspace: nobody looks for
 /// second names of it, nor lists what a quarantine keeps shut.
-pub const ORIGIN_OF_STOCKADE: Origin = Origin::Builtin("what belongs to Stockade");
+pub(crate) const ORIGIN_OF_STOCKADE: Origin = Origin::Builtin("what belongs to Stockade");
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,8 @@
 //! Two profiles made of the same clauses by different routes end up equal, up to which of two equal
 //! clauses gets to be named as the origin.
 
-use super::Profile;
 use super::index::Index;
+use super::profile::Profile;
 use crate::policy::{AbsPath, Deny, Ending, Grant, Rights, Scope, Suffix, SuffixSet, Target};
 
 impl Profile {

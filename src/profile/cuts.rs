@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Profile;
 use super::derive::{Asked, Call, own};
 use super::index::Index;
 use super::order::{FileReach, Landmarks, Reach};
+use super::profile::Profile;
 use crate::policy::{AbsPath, Access, Ceiling, Cut, Deny, Grant, Lost, Operation, Origin, Policy, Rights, Target};
 
 /// Everything the policy asks for and does not get, sorted by the line that asks.

@@ -11,10 +11,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Profile;
 use super::canonical;
 use super::index::Index;
-use super::intersect;
+use super::intersect::intersect;
+use super::profile::Profile;
 use crate::policy::{
     AbsPath, BasePath, Demand, Deny, Ending, Grant, Identity, Network, Origin, Policy, Right, Rights, Root, Scope,
 };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Profile;
 use super::order::{FileReach, Landmarks, Permission};
+use super::profile::Profile;
 use crate::policy::{AbsPath, Access, Operation};
 
 /// What one side permits and the other does not, one witness for each operation and named place.

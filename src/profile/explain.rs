@@ -1,6 +1,6 @@
 //! Which clause decides: the same answer as [`FileReach::access`](super::FileReach::access), with its reasons.
 
-use super::Profile;
+use super::profile::Profile;
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation};
 
 /// What is permitted for one operation on one path, and by which clauses.

@@ -10,7 +10,7 @@ use crate::policy::AbsPath;
 
 /// Values filed under paths.
 #[derive(Debug, Clone)]
-pub struct Index<'a, T> {
+pub(crate) struct Index<'a, T> {
     at: HashMap<&'a [u8], Filed<T>, RandomState>,
     lengths: Lengths,
 }
@@ -37,12 +37,12 @@ impl<'a, T> Index<'a, T> {
     }
 
     /// Files `value` under `path`.
-    pub fn insert(&mut self, path: &'a AbsPath, value: T) {
+    pub(crate) fn insert(&mut self, path: &'a AbsPath, value: T) {
         self.insert_bytes(path.as_bytes(), value);
     }
 
     /// Files `value` under the bytes of a normal, absolute path.
-    pub fn insert_bytes(&mut self, path: &'a [u8], value: T) {
+    pub(crate) fn insert_bytes(&mut self, path: &'a [u8], value: T) {
         self.lengths.add(path.len());
         match self.at.entry(path) {
             Entry::Occupied(mut filed) => filed.get_mut().more.push(value),
@@ -56,13 +56,13 @@ impl<'a, T> Index<'a, T> {
     }
 
     /// The values at the path and at its ancestors, from `/` down.
-    pub fn above(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
+    pub(crate) fn above(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
         let known = prefixes(path.as_bytes()).filter(|prefix| self.lengths.has(prefix.len()));
         known.filter_map(|prefix| self.at.get(prefix)).flat_map(Filed::all)
     }
 
     /// The values at exactly that path.
-    pub fn exactly(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
+    pub(crate) fn exactly(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
         self.at.get(path.as_bytes()).into_iter().flat_map(Filed::all)
     }
 }
@@ -106,7 +106,7 @@ impl Lengths {
 
 /// What is said of a path by what lies at it or below it.
 #[derive(Debug, Clone)]
-pub struct Beneath<'a, T> {
+pub(crate) struct Beneath<'a, T> {
     at: HashMap<&'a [u8], T, RandomState>,
 }
 
@@ -118,14 +118,14 @@ impl<T> Default for Beneath<'_, T> {
 
 impl<'a, T: Default> Beneath<'a, T> {
     /// Has `path` say something of itself and of every ancestor.
-    pub fn say(&mut self, path: &'a AbsPath, say: impl Fn(&mut T)) {
+    pub(crate) fn say(&mut self, path: &'a AbsPath, say: impl Fn(&mut T)) {
         for prefix in prefixes(path.as_bytes()) {
             say(self.at.entry(prefix).or_default());
         }
     }
 
     /// What was said of a path.
-    pub fn of(&self, path: &AbsPath) -> Option<&T> {
+    pub(crate) fn of(&self, path: &AbsPath) -> Option<&T> {
         self.at.get(path.as_bytes())
     }
 }

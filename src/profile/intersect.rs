@@ -5,8 +5,8 @@
 //! all pairs; two grants meet only where one path lies within the other, which an index finds.
 //! Denies are simply united.
 
-use super::Profile;
 use super::index::Index;
+use super::profile::Profile;
 use crate::policy::{Deny, Grant, Origin, Rights, Scope, SuffixSet};
 
 /// What both profiles permit, in canonical form.

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::Profile;
 use super::index::Index;
+use super::profile::Profile;
 pub use super::representatives::Landmarks;
 use crate::policy::{
     AbsPath, Access, BasePath, Deny, Grant, Operation, Policy, Reached, Root, Scope, SuffixSet, Target, UnixSockets,

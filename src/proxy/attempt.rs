@@ -5,7 +5,6 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::gate::Protocol;
 use super::tls::HelloError;
 use super::unreadable::Unreadable;
 use crate::policy::Host;
@@ -32,6 +31,27 @@ pub struct Attempt {
     pub down: u64,
     /// How long it took, from the first byte that was read to the end.
     pub duration: Duration,
+}
+
+/// How a client asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// HTTP `CONNECT`: a tunnel.
+    Connect,
+    /// HTTP with the whole address in the request line: one request, one answer.
+    Http,
+    /// SOCKS5: a tunnel.
+    Socks,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "CONNECT",
+            Self::Http => "HTTP",
+            Self::Socks => "SOCKS5",
+        })
+    }
 }
 
 /// What a client wanted to reach.

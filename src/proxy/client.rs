@@ -1,4 +1,4 @@
-//! A client's connection: its bytes as they come in, and which protocol they are.
+//! A client's connection: its bytes as they come in, and what it is sent.
 
 use std::future::Future;
 use std::io;
@@ -8,18 +8,10 @@ use std::pin::pin;
 use bytes::{BufMut as _, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, timeout};
 
-use super::accept::Served;
-use super::attempt::{End, Outcome};
+use super::attempt::End;
 use super::bounds::BUFFER;
-use super::connect::{Connected, Rejected, connect};
-use super::gate::{Verdict, Wanted};
-use super::record::Record;
-use super::tunnel::{Tunnel, Tunnelled, tunnel};
-use super::unreadable::Unreadable;
-use super::{http, socks};
-use crate::policy::Host;
 
 /// How much is read at once.
 pub(super) const PIECE: usize = 16 * 1024;
@@ -31,94 +23,7 @@ pub(super) struct Client {
     pub(super) address: SocketAddr,
 }
 
-/// A tunnel whose ends are connected, and whose client knows it.
-pub(super) struct Opened<'a> {
-    pub(super) record: Record<'a>,
-    pub(super) server: TcpStream,
-    pub(super) host: Host,
-    pub(super) port: u16,
-}
-
-/// Serves one connection, until it is closed or the proxy is stopped.
-pub(super) async fn serve(served: &Served, stream: TcpStream, address: SocketAddr) {
-    // Answers are small, and whoever waits for one sends nothing.
-    let _slower_without = stream.set_nodelay(true);
-    let mut client = Client {
-        stream,
-        buffer: BytesMut::new(),
-        address,
-    };
-    let Some(Some(opened)) = served.stop.run_until_cancelled(client.requests(served)).await else {
-        return;
-    };
-    let Opened {
-        mut record,
-        server,
-        host,
-        port,
-    } = opened;
-    let early = client.buffer.to_vec();
-    // It has room for whole requests, and tunnels live long.
-    drop(client.buffer);
-    let ends = Tunnel {
-        early,
-        client: client.stream,
-        server,
-        host: &host,
-        port,
-    };
-    let bounds = &served.bounds;
-    let Tunnelled { outcome, seen } = tunnel(ends, bounds, &record.meter, &served.stop).await;
-    record.saw(seen);
-    record.end(outcome);
-}
-
-/// Has the gate decide, and connects. A client that leaves meanwhile ends both.
-pub(super) async fn open(served: &Served, client: &mut Client, wanted: &Wanted) -> Result<Connected, Outcome> {
-    let gate = &*served.gate;
-    let verdict = client.watched(gate.decide(wanted.clone())).await;
-    match verdict.map_err(Outcome::Abandoned)? {
-        Verdict::Allowed => {}
-        Verdict::Refused(why) => return Err(Outcome::Refused(why)),
-    }
-    let connecting = connect(gate, &*served.resolver, &served.bounds, &wanted.host, wanted.port);
-    match client.watched(connecting).await.map_err(Outcome::Abandoned)? {
-        Ok(connected) => Ok(connected),
-        Err(Rejected::Refused(why)) => Err(Outcome::Refused(why)),
-        Err(Rejected::Failed(why)) => Err(Outcome::Failed(why)),
-    }
-}
-
 impl Client {
-    /// Reads what the client asks for. Returns with the tunnel that it got, or when nothing more comes of it.
-    async fn requests<'a>(&mut self, served: &'a Served) -> Option<Opened<'a>> {
-        // Whoever sends nothing asks for nothing.
-        match timeout(served.bounds.head_time, self.more()).await {
-            Ok(Ok(1..)) => {}
-            Ok(Ok(0) | Err(_)) | Err(_) => return None,
-        }
-        let begun = Instant::now();
-        match self.buffer.first()? {
-            5 => socks::serve(served, self, begun).await,
-            4 => {
-                let answer = [0, 91, 0, 0, 0, 0, 0, 0];
-                self.turn_away(served, begun, Unreadable::Socks4, &answer).await;
-                None
-            }
-            0x16 | 0x80 => {
-                self.turn_away(served, begun, Unreadable::ProxyTls, &[]).await;
-                None
-            }
-            _ => http::serve(served, self, begun).await,
-        }
-    }
-
-    /// Refuses what no protocol is.
-    async fn turn_away(&mut self, served: &Served, begun: Instant, why: Unreadable, answer: &[u8]) {
-        Record::unreadable(&*served.gate, begun, &self.buffer, None, self.address, why);
-        self.last_word(answer, served.bounds.linger).await;
-    }
-
     /// Reads once; 0 when the client sends nothing more. Nothing is lost when it is dropped.
     ///
     /// # Errors

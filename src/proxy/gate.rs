@@ -1,33 +1,11 @@
 //! Whoever decides about connections, as the proxy sees it.
 
-use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
-use super::attempt::{Attempt, Refusal};
+use super::attempt::{Attempt, Protocol, Refusal};
 use crate::policy::Host;
-
-/// How a client asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Protocol {
-    /// HTTP `CONNECT`: a tunnel.
-    Connect,
-    /// HTTP with the whole address in the request line: one request, one answer.
-    Http,
-    /// SOCKS5: a tunnel.
-    Socks,
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "CONNECT",
-            Self::Http => "HTTP",
-            Self::Socks => "SOCKS5",
-        })
-    }
-}
 
 /// What a client wants to reach, once it is read and in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use http::Method;
 use http::header::UPGRADE;
 
+use super::http::authority::Authority;
 use super::http::head::{Framing, Head};
-use super::http::target::Authority;
 use super::unreadable::Unreadable;
 use crate::policy::Host;
 

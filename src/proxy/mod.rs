@@ -6,7 +6,7 @@
 //! One port takes HTTP CONNECT, plain HTTP and SOCKS5, told apart by the first byte (`accept`). Each is read
 //! strictly, once, into a host and a port (`http`, `socks`); what could be read in two ways is refused. Then the
 //! [`Gate`] decides, the name is resolved once (`resolve`), every address is judged, and one that was judged is the
-//! one that is connected (`connect`). Nothing of a client's bytes is taken for a name again after that.
+//! one that is connected (`open`, `connect`). Nothing of a client's bytes is taken for a name again after that.
 //!
 //! An HTTP request is sent on as it was understood, built anew, over a connection of its own
 //! (`http::forward`). A tunnel is bytes (`tunnel`), but its beginning is looked at (`look`): TLS (`tls`) and
@@ -28,11 +28,13 @@ mod http;
 mod inside;
 mod look;
 mod meter;
+mod open;
 mod pump;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod readings;
 mod record;
 mod resolve;
+mod served;
 mod socks;
 #[cfg(test)]
 mod tests;
@@ -42,9 +44,9 @@ mod unreadable;
 mod upward;
 
 pub use accept::Proxy;
-pub use attempt::{Attempt, End, Failure, Outcome, Refusal, Seen, Subject};
+pub use attempt::{Attempt, End, Failure, Outcome, Protocol, Refusal, Seen, Subject};
 pub use bounds::Bounds;
-pub use gate::{Decision, Gate, Protocol, Verdict, Wanted};
+pub use gate::{Decision, Gate, Verdict, Wanted};
 pub use resolve::{Addresses, Resolve, SystemResolver};
 pub use tls::HelloError;
 pub use unreadable::Unreadable;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use tokio::time::{Duration, Instant};
 
-use super::attempt::{Attempt, End, Outcome, Seen, Subject};
-use super::gate::{Gate, Protocol, Wanted};
+use super::attempt::{Attempt, End, Outcome, Protocol, Seen, Subject};
+use super::gate::{Gate, Wanted};
 use super::meter::{Meter, Way};
 use super::unreadable::Unreadable;
 

@@ -5,11 +5,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use bytes::Buf as _;
 use tokio::time::{Instant, timeout};
 
-use super::accept::Served;
-use super::attempt::{Failure, Outcome, Refusal};
-use super::client::{Client, Opened, open};
-use super::gate::{Protocol, Wanted};
+use super::attempt::{Failure, Outcome, Protocol, Refusal};
+use super::client::Client;
+use super::gate::Wanted;
+use super::open::{Opened, open};
 use super::record::Record;
+use super::served::Served;
 use super::unreadable::Unreadable;
 use crate::policy::Host;
 use crate::policy::hosts::HostError;

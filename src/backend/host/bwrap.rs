@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
-use super::PROBE;
+use super::namespaces::PROBE;
 
 /// Where it is looked for; never along `PATH`, which the environment decides.
 const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];

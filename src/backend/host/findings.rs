@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use super::bwrap::Bwrap;
+use super::host::Host;
+use super::probe::Probe;
 use super::regimes::LANDLOCK_FLOOR;
-use super::{Bwrap, Host, Probe};
 use crate::backend::Regime;
 
 /// How something stands.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
-use super::Probe;
+use super::probe::Probe;
 
 /// The first argument of this program when it is started to try namespaces.
 pub const PROBE: &str = "__probe";

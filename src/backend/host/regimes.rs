@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::host::Host;
+use super::probe::Probe;
 use super::tree::{Hold, TreeLimit};
-use super::{Host, Probe};
 use crate::backend::Regime;
 
 /// The ABI below which the `landlock` regime is refused.

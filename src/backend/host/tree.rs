@@ -8,7 +8,7 @@
 
 use serde::Serialize;
 
-use super::Delegated;
+use super::delegated::Delegated;
 use crate::backend::Regime;
 
 /// How a limit of a whole tree is held.

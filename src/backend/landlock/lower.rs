@@ -6,8 +6,8 @@
 //! are there now. Operations that nothing touches stay with the directory, so a tree with a read-only
 //! corner is still readable by one rule.
 
+use super::plan::{Beneath, LandlockPlan, Rule};
 use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, TCP_ABI, handled, to_give};
-use super::{Beneath, LandlockPlan, Rule};
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;

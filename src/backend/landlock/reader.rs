@@ -8,8 +8,8 @@ use std::cell::LazyCell;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::plan::{Beneath, LandlockPlan, Rule};
 use super::rights::{FILE_RIGHTS, IOCTL_DEV, NEVER, OLDEST_ABI, RESOLVE_UNIX, WRITE_FILE, enough_for, handled};
-use super::{Beneath, LandlockPlan, Rule};
 use crate::policy::{AbsPath, Access, Identity, Network, Operation, UnixSockets, path};
 use crate::profile::index::Index;
 use crate::profile::order::Permission;

@@ -1,6 +1,6 @@
 //! `LANDLOCK_ACCESS_FS_*`: the kernel's bits, and what they mean for an operation.
 
-use super::Beneath;
+use super::plan::Beneath;
 use crate::policy::Operation;
 
 /// `execve`.

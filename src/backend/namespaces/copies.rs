@@ -6,8 +6,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use super::lower::Options;
-use super::matches::{matching, open_patterns};
+use super::matches::matching;
 use crate::backend::landlock::LandlockPlan;
 use crate::backend::survey::Survey;
 use crate::policy::{AbsPath, Deny, Target};
@@ -22,18 +21,16 @@ pub struct PrivateCopy {
     pub source: AbsPath,
 }
 
-/// The copies that can be shown, and the protected paths that are read-only: what clauses narrow further inside a protected
-/// path, its copy would not have.
+/// The copies that can be shown, and those that cannot: what clauses narrow further inside a protected path, its copy would
+/// not have.
 pub(super) fn whole<'a>(
-    options: &'a Options,
+    copies: &'a [PrivateCopy],
+    open: &[&Deny],
     profile: &Profile,
     survey: &Survey,
-) -> (Vec<&'a PrivateCopy>, Vec<AbsPath>) {
-    let open = open_patterns(options.new_names(), profile);
-    let is_whole = |copy: &&PrivateCopy| copy.is_of_one_piece(profile, &open, survey);
-    let (whole, narrowed): (Vec<_>, Vec<_>) = options.copies.iter().partition(is_whole);
-    let read_only = options.protect.iter().chain(narrowed.iter().map(|copy| &copy.path));
-    (whole, read_only.cloned().collect())
+) -> (Vec<&'a PrivateCopy>, Vec<&'a PrivateCopy>) {
+    let is_whole = |copy: &&PrivateCopy| copy.is_of_one_piece(profile, open, survey);
+    copies.iter().partition(is_whole)
 }
 
 /// Has the rules that name a protected path by itself name the copy that is shown there.

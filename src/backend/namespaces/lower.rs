@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::copies::{PrivateCopy, stand_in, whole};
 use super::hold::{Held, rights_of};
-use super::matches::{NewNames, refuse_symlinks};
+use super::matches::{NewNames, open_patterns, refuse_symlinks};
 use super::mounting::{Mounted, Wanted, mount};
 use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
 use super::plan::{MOST_ARGUMENTS, MountPlan, NetworkNamespace};
@@ -192,7 +192,11 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     let mut statuses = vec![metadata(Regime::Namespaces, options.residuals)?];
     refuse_aliases(profile, &Granted::new(profile), survey)?;
     let shown = shown_part(profile);
-    let (copies, protect) = whole(options, &shown, survey);
+    let open = open_patterns(options.new_names(), &shown);
+    let (copies, narrowed) = whole(&options.copies, &open, &shown, survey);
+    // A protected path whose copy cannot be shown is read-only.
+    let narrowed = narrowed.iter().map(|copy| &copy.path);
+    let protect: Vec<AbsPath> = options.protect.iter().chain(narrowed).cloned().collect();
     let held = Held::new(&shown, survey, &protect, options.new_names());
     refuse_symlinks(&held.open, profile, survey)?;
     let borders = held.open.iter().map(|deny| at(deny).clone()).collect();

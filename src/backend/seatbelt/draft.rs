@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::operation::Name;
 use super::pattern::{Regex, ending};
+use super::plan::{Parameter, SeatbeltPlan};
 use super::syntax::{End, Expression, Filter, Place, Rule, Script, Verdict};
-use super::{Parameter, SeatbeltPlan};
 use crate::policy::{AbsPath, SuffixSet};
 
 /// The rules so far.

@@ -8,16 +8,18 @@ use std::collections::BTreeSet;
 
 use super::denies::Denies;
 use super::draft::{Draft, on_sockets};
+use super::error::Unfit;
 use super::operation::{
     BIND, CHANGE, CREATE, EXEC_ALL, EXISTENCE, INBOUND, IOCTL, LINK, MAP, METADATA, Name, OUTBOUND, READ, READ_ALL,
     READ_DATA, READ_XATTR, SOCKET, UNLINK, WRITE_ALL,
 };
 use super::parse::LONGEST;
 use super::pattern::{Extent, names, spelled_names, spelled_path};
+use super::plan::SeatbeltPlan;
 use super::spelling::{self, canonical_grant, depth, touches};
 use super::syntax::{End, Filter, Rule, Verdict};
 use super::words::{deny_losses, regime_statuses, status};
-use super::{SeatbeltPlan, Unfit, base, operation};
+use super::{base, operation};
 use crate::backend::Regime;
 use crate::backend::clauses::links::Links;
 use crate::backend::status::{ClauseStatus, Refusal, metadata, refuse_hosts};

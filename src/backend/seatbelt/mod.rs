@@ -12,10 +12,12 @@
 pub mod base;
 mod denies;
 mod draft;
+mod error;
 pub mod lower;
 pub mod operation;
 pub mod parse;
 pub mod pattern;
+mod plan;
 pub mod reader;
 mod spelling;
 pub mod syntax;
@@ -23,37 +25,8 @@ pub mod validate;
 pub mod view;
 mod words;
 
-use serde::{Deserialize, Serialize};
-
+pub use error::Unfit;
 pub use lower::{Lowered, Options, lower, survey};
 pub use parse::{ParseError, parse};
+pub use plan::{Parameter, SeatbeltPlan};
 pub use validate::validate;
-
-/// What `sandbox-exec` is told.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SeatbeltPlan {
-    /// The profile text, for `-p`.
-    pub text: String,
-    /// What its parameters stand for, for `-D`, by number.
-    pub parameters: Vec<Parameter>,
-}
-
-/// One `-D NAME=VALUE`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Parameter {
-    /// Letters and digits only.
-    pub name: String,
-    /// A path, or an expression over paths.
-    pub value: String,
-}
-
-/// Why a profile has no Seatbelt text.
-#[derive(Debug, thiserror::Error)]
-pub enum Unfit {
-    /// Text and parameters would not fit on a command line.
-    #[error("the Seatbelt profile would be {0} bytes long, more than a command line holds; name fewer paths")]
-    TooLong(usize),
-    /// A shipped rule cannot be read.
-    #[error("a shipped Seatbelt rule cannot be read: {0}")]
-    Base(#[from] ParseError),
-}

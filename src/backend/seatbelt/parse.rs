@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::operation::Name;
 use super::pattern::Regex;
+use super::plan::{Parameter, SeatbeltPlan};
 use super::syntax::{End, Expression, Filter, Label, Place, Processes, Rule, Script, Verdict};
-use super::{Parameter, SeatbeltPlan};
 use crate::policy::AbsPath;
 
 /// The longest text that is read, and written: the whole command line of a Mac holds a MiB.

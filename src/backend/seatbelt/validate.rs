@@ -1,10 +1,12 @@
 //! The text held against the profile, by reading it back.
 
 use super::operation::{self, Name, grantable};
+use super::parse::parse;
+use super::plan::SeatbeltPlan;
 use super::reader::{Expressions, Object, Reader, Semantics, Vnode};
 use super::syntax::{Filter, Rule, Script, Verdict};
 use super::view::{Aspect, View};
-use super::{SeatbeltPlan, base, parse, spelling};
+use super::{base, spelling};
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Pattern, Reached, Rights, Scope, Target, UnixSockets};
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Profile, Witness, files_within};

@@ -6,9 +6,9 @@
 use libc as l;
 
 use super::number as n;
-use super::table::{Clause, Errno, Row, Say, Test, Under};
+use super::row::{Clause, Errno, Row, Say, Test, Under};
+use super::settings::{Attributes, IpSockets, UnixDomain};
 use super::watched::RENAMES;
-use super::{Attributes, IpSockets, UnixDomain};
 use Test::{Bits, Is, IsNot};
 
 const AF_UNIX: u32 = 1;

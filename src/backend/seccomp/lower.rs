@@ -20,13 +20,15 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use super::instruction::{Instruction, JUMP, JUMP_EQUAL, LOAD, Program, RET_ALLOW, RETURN, step};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
+use super::plan::SeccompPlan;
+use super::row::{Clause, Errno, Say, Test};
+use super::settings::{Role, Settings};
 use super::shortcut;
-use super::table::{Clause, Errno, Say, Table, Test};
+use super::table::Table;
 use super::tree::{Way, tree};
-use super::{Instruction, Program, Role, SeccompPlan, Settings};
 
-pub(super) const RET_ALLOW: u32 = 0x7FFF_0000;
 const RET_KILL_PROCESS: u32 = 0x8000_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
 const RET_USER_NOTIF: u32 = 0x7FC0_0000;
@@ -330,17 +332,6 @@ fn notifying(rules: Rules) -> Result<Program, SeccompError> {
         shortcut::past(&[])
     };
     Ok(assemble(past, &ways(&always, &numbers, RET_ALLOW), parts))
-}
-
-pub(super) const LOAD: u16 = 0x20;
-pub(super) const JUMP: u16 = 0x05;
-pub(super) const JUMP_EQUAL: u16 = 0x15;
-pub(super) const JUMP_GREATER_EQUAL: u16 = 0x35;
-pub(super) const RETURN: u16 = 0x06;
-
-/// One instruction.
-pub(super) const fn step(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {
-    Instruction { code, jt, jf, k }
 }
 
 /// The beginning: the architecture, and the number for what follows.

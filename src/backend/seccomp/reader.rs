@@ -4,7 +4,7 @@
 //! computed returns) is refused rather than understood, so a plan that holds it is never applied.
 
 use super::call::{ARCH_OFFSET, Call, DATA_SIZE, Verdict};
-use super::{Instruction, Program};
+use super::instruction::{Instruction, Program};
 
 const LOAD_WORD: u16 = 0x20;
 const AND: u16 = 0x54;

@@ -5,8 +5,8 @@
 
 use libc as l;
 
-use super::IpSockets;
-use super::table::{Clause, Errno, Row, Say, Test, Under};
+use super::row::{Clause, Errno, Row, Say, Test, Under};
+use super::settings::IpSockets;
 use Test::{Bits, Is, IsNot};
 
 /// `ioctl` requests that are refused under every setting.

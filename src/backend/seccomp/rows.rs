@@ -3,7 +3,7 @@
 use libc as l;
 
 use super::number as n;
-use super::table::{Errno, Row, Say, Under};
+use super::row::{Errno, Row, Say, Under};
 
 const EPERM: Say = Say::Always(Errno::Perm);
 const ENOSYS: Say = Say::Always(Errno::NoSys);

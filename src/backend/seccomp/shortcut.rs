@@ -4,9 +4,8 @@
 //! each time, and opening a file is by far the most frequent of that. It is refused only where its mode has a bit that hardly any
 //! call sets, so that bit is looked at before everything else.
 
-use super::lower::{JUMP_EQUAL, LOAD, RET_ALLOW, RETURN, step};
-use super::table::{Clause, Test};
-use super::{Instruction, Program};
+use super::instruction::{Instruction, JUMP_EQUAL, LOAD, Program, RET_ALLOW, RETURN, step};
+use super::row::{Clause, Test};
 
 /// The call.
 pub(super) const CALL: i64 = libc::SYS_openat;

@@ -4,8 +4,7 @@
 //! always allowed; and it translates each instruction. So what a start pays is how many instructions there are,
 //! and how many of them lie before an answer: a tree has few of both.
 
-use super::lower::{JUMP, JUMP_GREATER_EQUAL, RETURN, step};
-use super::{Instruction, Program};
+use super::instruction::{Instruction, JUMP, JUMP_GREATER_EQUAL, Program, RETURN, step};
 
 /// What becomes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +58,7 @@ fn branch(ways: &[(u32, Way)]) -> Program {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lower::LOAD;
+    use super::super::instruction::LOAD;
     use super::super::reader::Filter;
     use super::super::{Call, NATIVE_ARCH, Verdict};
     use super::*;

@@ -10,9 +10,11 @@ use std::fmt;
 
 use super::call::{Call, Verdict};
 use super::number::NATIVE_ARCH;
+use super::plan::{SeccompPlan, Stack};
 use super::reader::{Filter, Malformed, stacked};
-use super::table::{Clause, Say, Standing, Table, Test};
-use super::{Role, SeccompPlan, Settings, Stack};
+use super::row::{Clause, Say, Standing, Test};
+use super::settings::{Role, Settings};
+use super::table::Table;
 
 /// `AUDIT_ARCH_*` of tables a process of this machine could switch to, and of some it could not.
 const FOREIGN: [u32; 6] = [0x4000_0003, 0x4000_0028, 0xC000_003E, 0xC000_00B7, 0xC000_00F3, 0];

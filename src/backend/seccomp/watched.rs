@@ -1,4 +1,4 @@
-//! What a listener hears of where somebody wants to know why a command was denied something.
+//! Which calls a listener is notified of where a command's attempts are reported, to say why something was denied.
 //!
 //! Two sorts of calls are added to the attribute calls. An *attempt* has a path or an address in it; nothing here decides
 //! about it: it goes on to the kernel, where Landlock and the mounts do. A *refusal* is answered an error by the table: then no
@@ -7,8 +7,11 @@
 
 use libc as l;
 
-use super::table::{Errno, Say, Standing};
-use super::{Attempts, Call, Filter, Stack, Verdict, stacked};
+use super::call::{Call, Verdict};
+use super::plan::Stack;
+use super::reader::{Filter, stacked};
+use super::row::{Errno, Say, Standing};
+use super::settings::Attempts;
 
 /// What a notified call is, by the filters of a command that nobody looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +147,7 @@ fn is_attempt(number: i64) -> bool {
     attempts(Attempts::WatchedWithLooks).any(|attempt| attempt == number)
 }
 
-/// What a row says of a call when somebody looks on.
+/// What a row says of a call when attempts are reported.
 ///
 /// `ENOSYS` leads programs to another call, and is no news, where there is one. Nor is what an attempt may not carry along: it would have to go
 /// on to the kernel for its other arguments.

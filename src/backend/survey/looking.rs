@@ -11,7 +11,8 @@ use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
 use nix::time::{ClockId, clock_gettime};
 use rustix::fs::RawDir;
 
-use super::{Kind, MOST_ENTRIES, Node, SurveyError};
+use super::error::{MOST_ENTRIES, SurveyError};
+use super::node::{Kind, Node};
 use crate::policy::{AbsPath, Identity};
 
 /// Opens without following a link anywhere in the path.

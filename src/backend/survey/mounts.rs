@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use super::SurveyError;
+use super::error::SurveyError;
 use crate::policy::AbsPath;
 
 /// One mount.

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use ipnet::IpNet;
 
 use super::host::Host;
-use super::list::HostRule;
 use super::pattern::{HostPattern, Place};
+use super::rule::HostRule;
 
 /// Rules by their pattern.
 #[derive(Debug, Default)]

@@ -17,12 +17,14 @@ mod list;
 mod order;
 mod pattern;
 mod ports;
+mod rule;
 #[cfg(test)]
 mod tests;
 
 pub use address::{AddressKind, kind, kinds};
 pub use host::{Host, HostError, HostName};
-pub use list::{HostAccess, HostList, HostRule};
+pub use list::HostList;
 pub use order::HostWitness;
 pub use pattern::{HostPattern, PatternError, Place};
 pub use ports::{Ports, PortsError};
+pub use rule::{HostAccess, HostRule};

@@ -14,8 +14,9 @@ use ipnet::IpNet;
 use super::address::boundaries;
 use super::host::{Host, HostName};
 use super::index::Index;
-use super::list::{HostAccess, HostList, HostRule};
+use super::list::HostList;
 use super::pattern::HostPattern;
+use super::rule::{HostAccess, HostRule};
 
 /// A host and port that the first of two lists gives more than the second.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

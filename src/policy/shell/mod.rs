@@ -1,7 +1,7 @@
 //! Shell rules: what a command line demands, judged by what it says rather than by how it looks.
 //!
 //! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]), words are
-//! unquoted and commands inside them found too ([`word`]), variables that shells act upon are told from
+//! unquoted and commands inside them found too ([`unquote`]), variables that shells act upon are told from
 //! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), what only steers the shell
 //! is told from the rest ([`steering`]), each command is held against the rules ([`matching`]), and the strictest answer wins
 //! ([`judge()`]). What it names, a yes is bound to ([`names`]); what a program is given in it, is told apart ([`called`]).
@@ -23,6 +23,7 @@ mod sed;
 mod steering;
 mod substitution;
 mod unknown;
+mod unquote;
 mod variable;
 mod walk;
 mod word;

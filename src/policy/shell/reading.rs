@@ -1,13 +1,6 @@
 //! What a line was found to do, collected from wherever it stands.
 
-use super::parse::{self, Parsed};
 use super::word::Word;
-use super::wrapper;
-
-/// How deep substitutions and wrappers may nest.
-const MAX_DEPTH: usize = 8;
-/// How many simple commands one line may hold.
-const MAX_COMMANDS: usize = 512;
 
 /// One simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,46 +50,8 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// What `line` does.
-    pub(super) fn of_line(line: &str) -> Self {
-        let mut reading = Self::default();
-        reading.line(line, 0);
-        reading
-    }
-
-    /// What a single command with these words does.
-    pub(super) fn of_words(words: Vec<Word>) -> Self {
-        let mut reading = Self::default();
-        reading.command(Simple::of(words), 0);
-        reading
-    }
-
+    /// Notes why it is not understood, unless a reason is known.
     pub(super) fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert(why.into());
-    }
-
-    pub(super) fn line(&mut self, line: &str, depth: usize) {
-        if depth > MAX_DEPTH {
-            return self.doubt("commands are nested too deeply");
-        }
-        match parse::parse(line) {
-            Ok(Parsed { program, doubt }) => {
-                if let Some(why) = doubt {
-                    self.doubt(why);
-                }
-                program.complete_commands.iter().for_each(|list| self.list(list, depth));
-            }
-            Err(why) => self.doubt(why),
-        }
-    }
-
-    /// Takes one command, and what it starts in its turn.
-    pub(super) fn command(&mut self, simple: Simple, depth: usize) {
-        if depth > MAX_DEPTH || self.commands.len() >= MAX_COMMANDS {
-            return self.doubt("the line holds too many commands");
-        }
-        let words = simple.words.clone();
-        self.commands.push(simple);
-        wrapper::open(&words, self, depth);
     }
 }

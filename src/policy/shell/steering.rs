@@ -1,20 +1,11 @@
-//! What only steers the shell and needs no rule: builtins that start nothing and write nothing, and a few variables.
+//! What only steers the shell and needs no rule: builtins that start nothing and write nothing.
 //!
 //! Every name here is a builtin of bash and of a POSIX sh, so it counts only where a shell finds it: `env cd` runs a
 //! program. A rule that names one speaks for it as for any other command.
 
 use super::reading::Reading;
-use super::variable::{is_ordinary, is_plain_locale};
+use super::variable::{is_reviewed, may_be_reviewed};
 use super::word::Word;
-
-/// Variables that are only looks, languages and how much is told, so far as programs are known.
-///
-/// Not here: what names a file or a program, what chooses code (`NODE_ENV`), options of a program (`*FLAGS`, `*_OPTS`).
-const REVIEWED: &str = "
-    CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CARGO_TERM_COLOR COLUMNS LINES
-    LANG LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME TZ
-    RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
-";
 
 /// Whether a command of a shell line only steers the shell.
 pub(super) fn steers(words: &[Word]) -> bool {
@@ -41,30 +32,10 @@ pub(super) fn exports_reviewed(rest: &[Word]) -> bool {
         match text.split_once('=') {
             Some((name, value)) => is_reviewed(name, &Word::Literal(value.to_owned())),
             // What it was set to was judged where it was set.
-            None => listed(text),
+            None => may_be_reviewed(text),
         }
     };
     !rest.is_empty() && rest.iter().all(reviewed)
-}
-
-/// Whether the variable may be set to this without a rule: its value names no path either.
-pub(super) fn is_reviewed(name: &str, value: &Word) -> bool {
-    let is_plain = |text: &str| {
-        text.bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_.@-+,=".contains(&b))
-    };
-    let locale = name == "LANG" || name.starts_with("LC_");
-    listed(name) && value.literal().is_some_and(is_plain) && (!locale || is_plain_locale(value))
-}
-
-/// Whether a loop may set the variable without a rule. No program knows a variable of such a name, should it be exported.
-pub(super) fn is_counter(name: &str) -> bool {
-    let is_lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    is_lower && is_ordinary(name)
-}
-
-fn listed(name: &str) -> bool {
-    REVIEWED.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// A number, or that of the last status.

@@ -1,6 +1,6 @@
 //! What stands behind `$` and between backquotes: commands that run, and values known only then.
 
-use super::word::{DIFFERENT, Doubt, Scanner, UNFINISHED, Within};
+use super::unquote::{DIFFERENT, Doubt, Scanner, UNFINISHED, Within};
 
 impl Scanner<'_> {
     pub(super) fn backquotes(&mut self) -> Result<(), Doubt> {

@@ -2,9 +2,10 @@
 //!
 //! Bash's manual lists its own under "Shell Variables"; a number given to some is evaluated as
 //! arithmetic, which runs commands, and others are expanded, searched or sourced later.
+//!
+//! A few others need no rule: programs only take their looks and languages from them.
 
 use super::reading::Reading;
-use super::steering::is_reviewed;
 use super::word::Word;
 
 /// By line: evaluated or expanded; kept by the shell; where programs and files are found; how words
@@ -21,8 +22,17 @@ const SPECIAL: &str = "
 ";
 const SPECIAL_STARTS: [&str; 4] = ["BASH", "LD_", "COMP_", "READLINE_"];
 
-/// What may be set to a plain text and is nothing but that.
-pub(super) fn is_ordinary(name: &str) -> bool {
+/// Variables that change only colours, sizes, languages and how much is printed, in the programs that are known.
+///
+/// Not here: what names a file or a program, what chooses code (`NODE_ENV`), options of a program (`*FLAGS`, `*_OPTS`).
+const REVIEWED: &str = "
+    CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CARGO_TERM_COLOR COLUMNS LINES
+    LANG LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME TZ
+    RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
+";
+
+/// Whether setting the variable to a plain text does nothing else in any shell.
+fn is_ordinary(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic())
         && bytes.all(|b| b == b'_' || b.is_ascii_alphanumeric())
@@ -30,19 +40,43 @@ pub(super) fn is_ordinary(name: &str) -> bool {
         && !SPECIAL.split_ascii_whitespace().any(|special| special == name)
 }
 
+/// Whether the variable says which language and encoding a program speaks.
+fn is_locale(name: &str) -> bool {
+    name == "LANG" || name.starts_with("LC_")
+}
+
 /// Whether text in this locale is read as it is read here: some encodings hide a quote in a letter.
-pub(super) fn is_plain_locale(value: &Word) -> bool {
+fn is_plain_locale(value: &Word) -> bool {
     value.literal().is_some_and(|value| {
         let encoding = value.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         matches!(value, "" | "C" | "POSIX") || value.contains('.') && matches!(encoding.as_str(), "utf8" | "utf-8")
     })
 }
 
+/// Whether the variable may be set to this without a rule: its value names no path either.
+pub(super) fn is_reviewed(name: &str, value: &Word) -> bool {
+    let is_plain = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_.@-+,=".contains(&b))
+    };
+    may_be_reviewed(name) && value.literal().is_some_and(is_plain) && (!is_locale(name) || is_plain_locale(value))
+}
+
+/// Whether a loop may set the variable without a rule. No program knows a variable of such a name, should it be exported.
+pub(super) fn is_counter(name: &str) -> bool {
+    let is_lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    is_lower && is_ordinary(name)
+}
+
+/// Whether the variable may be set without a rule, to some values.
+pub(super) fn may_be_reviewed(name: &str) -> bool {
+    REVIEWED.split_ascii_whitespace().any(|known| known == name)
+}
+
 impl Reading {
     /// Takes the setting of a variable; `value` where it is known.
     pub(super) fn assign(&mut self, shown: String, name: &str, value: Option<&Word>) {
-        let locale = name == "LANG" || name.starts_with("LC_");
-        if !is_ordinary(name) || locale && !value.is_some_and(is_plain_locale) {
+        if !is_ordinary(name) || is_locale(name) && !value.is_some_and(is_plain_locale) {
             self.doubt(format!("setting {name} changes what the shell does"));
         }
         self.values.extend(

@@ -1,13 +1,62 @@
-//! Syntax tree → every simple command in it, wherever it stands.
+//! Command line → syntax tree → every simple command in it, wherever it stands.
 
 use brush_parser::ast;
 
+use super::parse::{self, Parsed};
 use super::reading::{Reading, Simple};
-use super::steering::{is_counter, steers};
-use super::word::{self, Word};
+use super::steering::steers;
+use super::unquote;
+use super::variable::is_counter;
+use super::word::Word;
+use super::wrapper;
+
+/// How deep substitutions and wrappers may nest.
+const MAX_DEPTH: usize = 8;
+/// How many simple commands one line may hold.
+const MAX_COMMANDS: usize = 512;
 
 impl Reading {
-    pub(super) fn list(&mut self, list: &ast::CompoundList, depth: usize) {
+    /// What `line` does.
+    pub(super) fn of_line(line: &str) -> Self {
+        let mut reading = Self::default();
+        reading.line(line, 0);
+        reading
+    }
+
+    /// What a single command with these words does.
+    pub(super) fn of_words(words: Vec<Word>) -> Self {
+        let mut reading = Self::default();
+        reading.command(Simple::of(words), 0);
+        reading
+    }
+
+    /// Takes what a line of shell does.
+    pub(super) fn line(&mut self, line: &str, depth: usize) {
+        if depth > MAX_DEPTH {
+            return self.doubt("commands are nested too deeply");
+        }
+        match parse::parse(line) {
+            Ok(Parsed { program, doubt }) => {
+                if let Some(why) = doubt {
+                    self.doubt(why);
+                }
+                program.complete_commands.iter().for_each(|list| self.list(list, depth));
+            }
+            Err(why) => self.doubt(why),
+        }
+    }
+
+    /// Takes one command, and what it starts in its turn.
+    pub(super) fn command(&mut self, simple: Simple, depth: usize) {
+        if depth > MAX_DEPTH || self.commands.len() >= MAX_COMMANDS {
+            return self.doubt("the line holds too many commands");
+        }
+        let words = simple.words.clone();
+        self.commands.push(simple);
+        wrapper::open(&words, self, depth);
+    }
+
+    fn list(&mut self, list: &ast::CompoundList, depth: usize) {
         for ast::CompoundListItem(and_or, separator) in &list.0 {
             match separator {
                 ast::SeparatorOperator::Async | ast::SeparatorOperator::Sequence => {}
@@ -66,13 +115,13 @@ impl Reading {
             ast::CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
             ast::CompoundCommand::ForClause(clause) => self.for_loop(clause, depth),
             ast::CompoundCommand::CaseClause(clause) => {
-                let _value = word::read(&clause.value.value, self, depth);
+                let _value = unquote::read(&clause.value.value, self, depth);
                 for case in &clause.cases {
                     for pattern in &case.patterns {
                         if pattern.value == "esac" {
                             self.doubt("esac as a pattern ends a case to shells");
                         }
-                        let _pattern = word::read(&pattern.value, self, depth);
+                        let _pattern = unquote::read(&pattern.value, self, depth);
                     }
                     if let Some(body) = &case.cmd {
                         self.list(body, depth);
@@ -101,7 +150,7 @@ impl Reading {
     fn for_loop(&mut self, clause: &ast::ForClauseCommand, depth: usize) {
         let name = &clause.variable_name;
         let values = clause.values.as_ref().map(|values| {
-            let mut read = |value: &ast::Word| word::read(&value.value, self, depth);
+            let mut read = |value: &ast::Word| unquote::read(&value.value, self, depth);
             values.iter().map(&mut read).collect::<Vec<Word>>()
         });
         // Without a list it runs over the arguments of the shell.
@@ -125,11 +174,11 @@ impl Reading {
             }
             ast::ExtendedTestExpr::Not(inner) | ast::ExtendedTestExpr::Parenthesized(inner) => self.test(inner, depth),
             ast::ExtendedTestExpr::UnaryTest(_, word) => {
-                let _word = word::read(&word.value, self, depth);
+                let _word = unquote::read(&word.value, self, depth);
             }
             ast::ExtendedTestExpr::BinaryTest(_, left, right) => {
-                let _left = word::read(&left.value, self, depth);
-                let _right = word::read(&right.value, self, depth);
+                let _left = unquote::read(&left.value, self, depth);
+                let _right = unquote::read(&right.value, self, depth);
             }
         }
     }
@@ -140,7 +189,7 @@ impl Reading {
             self.item(item, Place::BeforeName, &mut simple, depth);
         }
         if let Some(name) = &command.word_or_name {
-            let name = word::read(&name.value, self, depth);
+            let name = unquote::read(&name.value, self, depth);
             simple.words.push(name);
         }
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
@@ -183,10 +232,10 @@ impl Reading {
     fn item(&mut self, item: &ast::CommandPrefixOrSuffixItem, place: Place, simple: &mut Simple, depth: usize) {
         match item {
             ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect, simple, depth),
-            ast::CommandPrefixOrSuffixItem::Word(word) => simple.words.push(word::read(&word.value, self, depth)),
+            ast::CommandPrefixOrSuffixItem::Word(word) => simple.words.push(unquote::read(&word.value, self, depth)),
             ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, raw) => match place {
                 Place::BeforeName => self.assignment(assignment, raw, depth),
-                Place::AfterName => simple.words.push(word::read(&raw.value, self, depth)),
+                Place::AfterName => simple.words.push(unquote::read(&raw.value, self, depth)),
             },
             ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => {
                 self.list(&subshell.list, depth);
@@ -205,7 +254,7 @@ impl Reading {
         };
         match &assignment.value {
             ast::AssignmentValue::Scalar(value) => {
-                let value = word::read(&value.value, self, depth);
+                let value = unquote::read(&value.value, self, depth);
                 self.assign(raw.value.clone(), name, Some(&value));
             }
             ast::AssignmentValue::Array(elements) => {
@@ -214,7 +263,7 @@ impl Reading {
                     if key.is_some() {
                         self.doubt("an array subscript is evaluated");
                     }
-                    let value = word::read(&value.value, self, depth);
+                    let value = unquote::read(&value.value, self, depth);
                     self.values.push(value);
                 }
             }
@@ -245,18 +294,18 @@ impl Reading {
                     self.doubt("the end mark of a here-document is not a plain word");
                 }
                 let text = if document.requires_expansion {
-                    word::read_document(&document.doc.value, self, depth)
+                    unquote::read_document(&document.doc.value, self, depth)
                 } else {
                     Word::Literal(document.doc.value.clone())
                 };
                 self.values.push(text);
             }
             ast::IoRedirect::HereString(_, text) => {
-                let text = word::read(&text.value, self, depth);
+                let text = unquote::read(&text.value, self, depth);
                 self.values.push(text);
             }
             ast::IoRedirect::OutputAndError(target, _append) => {
-                let target = word::read(&target.value, self, depth);
+                let target = unquote::read(&target.value, self, depth);
                 if target.literal() != Some("/dev/null") {
                     simple.outputs.push(target);
                 }
@@ -274,12 +323,12 @@ impl Reading {
         let target = match target {
             ast::IoFileRedirectTarget::Fd(_) => return,
             ast::IoFileRedirectTarget::ProcessSubstitution(_, subshell) => return self.list(&subshell.list, depth),
-            ast::IoFileRedirectTarget::Filename(word) => word::read(&word.value, self, depth),
+            ast::IoFileRedirectTarget::Filename(word) => unquote::read(&word.value, self, depth),
             ast::IoFileRedirectTarget::Duplicate(word) => {
                 if word.value.starts_with('-') && word.value != "-" {
                     self.doubt("what follows >&- is a word of its own to some shells");
                 }
-                match word::read(&word.value, self, depth) {
+                match unquote::read(&word.value, self, depth) {
                     Word::Literal(text) if is_descriptor(&text) => return,
                     other => other,
                 }

@@ -3,7 +3,7 @@
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use super::target::Authority;
+use super::authority::Authority;
 use crate::proxy::bounds::{BUFFER, HEADERS, NAMED};
 use crate::proxy::unreadable::Unreadable;
 

@@ -1,11 +1,12 @@
 //! HTTP, as a proxy's client speaks it: bytes → requests, each read strictly and sent on as it was understood.
 //!
-//! [`head`] reads the head of a request, [`target`] what it is for, [`body`] what follows it; the same
-//! readers serve for HTTP inside of tunnels. [`mod@serve`] has each request of a connection decided for
+//! [`head`] reads the head of a request, [`target`] what it is for ([`authority`]: of which host), [`body`] what follows
+//! it; the same readers serve for HTTP inside of tunnels. [`mod@serve`] has each request of a connection decided for
 //! itself; [`forward`] builds it anew and brings the server's answer back, built anew too; [`answer`] has the
 //! proxy's own answers.
 
 pub(super) mod answer;
+pub(super) mod authority;
 pub(super) mod body;
 mod forward;
 pub(super) mod head;

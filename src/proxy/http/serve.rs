@@ -7,11 +7,12 @@ use super::answer::{CONTINUE, OPEN, Then, no};
 use super::forward::{Ended, Exchange, forward};
 use super::head::{Expects, Finder, Framing, Head, Version, words};
 use super::target::{Request, What};
-use crate::proxy::accept::Served;
-use crate::proxy::attempt::Outcome;
-use crate::proxy::client::{Client, Opened, open};
-use crate::proxy::gate::{Protocol, Wanted};
+use crate::proxy::attempt::{Outcome, Protocol};
+use crate::proxy::client::Client;
+use crate::proxy::gate::Wanted;
+use crate::proxy::open::{Opened, open};
 use crate::proxy::record::Record;
+use crate::proxy::served::Served;
 use crate::proxy::unreadable::Unreadable;
 
 /// Serves requests until one opens a tunnel, or no more come. The first has begun.

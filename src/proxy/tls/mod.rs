@@ -4,11 +4,12 @@
 //! hello, which a client sends when the server's first message asks for it. Nothing is decrypted, and nothing
 //! is changed.
 
+mod error;
 mod hello;
 mod record;
 
+pub use error::HelloError;
 #[cfg(test)]
 pub(super) use hello::Hello;
-pub use hello::HelloError;
 pub(super) use hello::HelloReader;
 pub(super) use record::{Between, Greeting, begins_ssl2, begins_tls};

@@ -1,6 +1,6 @@
 //! Records of TLS, told apart by their heads.
 
-use super::hello::HelloError;
+use super::error::HelloError;
 
 /// The length of a record's head: its type, a version, the length of what follows.
 pub(super) const RECORD: usize = 5;

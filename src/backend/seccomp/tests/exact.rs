@@ -1,6 +1,7 @@
 //! Untouched filters answer exactly as the table.
 
 use super::*;
+use crate::policy::UnixSockets;
 
 #[test]
 fn the_filters_answer_every_number_exactly_as_the_table() {

@@ -5,7 +5,8 @@ mod tampered;
 mod watched;
 
 use super::number::GAP;
-use super::table::{Row, Say, Table, Test};
+use super::row::{Row, Say, Test};
+use super::table::Table;
 use super::validate::{awkward_calls, borders, clauses, meeting_value, plain_calls, read, socket_calls};
 use super::*;
 

@@ -1,8 +1,18 @@
-//! The filters that answer for a process, in the order they are installed.
+//! The filters, as data: what each role installs, and what answers for a process, in the order it is installed.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attributes, Program, Role, SeccompPlan};
+use super::instruction::Program;
+use super::settings::{Attributes, Role};
+
+/// The filters that one role installs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SeccompPlan {
+    /// Filters that answer by themselves, in the order they are installed; the strictest answer wins.
+    pub programs: Vec<Program>,
+    /// The filter that hands attribute calls to the broker; installed first, with a listener, which the others refuse.
+    pub notify: Option<Program>,
+}
 
 /// The filters of both roles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,7 +21,7 @@ pub struct Filters {
     pub worker: SeccompPlan,
     /// What a command installs behind them.
     pub command: SeccompPlan,
-    /// What it installs in the place of that where mounts keep it from changing attributes outside; `None` where they do not.
+    /// What it installs instead where mounts keep it from changing attributes outside; `None` where they do not.
     pub mounted: Option<SeccompPlan>,
 }
 
@@ -47,8 +57,8 @@ impl Filters {
     }
 }
 
-/// The filters that answer the calls of a role: a command's are installed behind the worker's, which it is born with and
-/// cannot take off. So they say only what those do not.
+/// The filters that answer the calls of a role. A command inherits the worker's and cannot remove them; its own are installed
+/// after them, and hold only what those lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stack<'a> {
     worker: &'a SeccompPlan,
@@ -82,7 +92,7 @@ impl<'a> Stack<'a> {
         self.command.unwrap_or(self.worker)
     }
 
-    /// What it stands in already.
+    /// What the role has inherited.
     pub(super) fn behind(self) -> Option<&'a SeccompPlan> {
         self.command.map(|_| self.worker)
     }

@@ -1,0 +1,103 @@
+//! What decides between the variants of the filters.
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::namespaces::NetworkNamespace;
+use crate::policy::{Network, UnixSockets};
+
+/// Whose filters these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Role {
+    /// The worker and its runners: Stockade's own code, which must read a command's memory to judge
+    /// attribute calls and perform them.
+    Worker,
+    /// A command.
+    Command,
+}
+
+/// Whether IP sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum IpSockets {
+    /// No.
+    Refused,
+    /// Yes: the network is open, or there is nothing but a loopback of one's own.
+    Allowed,
+}
+
+impl IpSockets {
+    /// What a reach over IP means in a network namespace.
+    pub const fn of(network: &Network, namespace: NetworkNamespace) -> Self {
+        match (network, namespace) {
+            (Network::Full, NetworkNamespace::Own | NetworkNamespace::Host)
+            | (Network::Off | Network::Hosts(_), NetworkNamespace::Own) => Self::Allowed,
+            (Network::Off | Network::Hosts(_), NetworkNamespace::Host) => Self::Refused,
+        }
+    }
+}
+
+/// Whether Unix sockets that can reach a path may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnixDomain {
+    /// No.
+    Refused,
+    /// Yes: all of them, or as far as Landlock lets them.
+    Allowed,
+}
+
+impl UnixDomain {
+    /// What a reach over Unix sockets means beside Landlock of this ABI, which from 9 on holds those with a path.
+    pub const fn of(sockets: UnixSockets, landlock_abi: u32) -> Self {
+        match sockets {
+            UnixSockets::All => Self::Allowed,
+            UnixSockets::WithinRoots if landlock_abi >= 9 => Self::Allowed,
+            UnixSockets::WithinRoots | UnixSockets::None => Self::Refused,
+        }
+    }
+}
+
+/// What decides between the variants of the filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether IP sockets may be made.
+    pub ip: IpSockets,
+    /// Whether Unix sockets may be made.
+    pub unix: UnixDomain,
+    /// Whose filters.
+    pub role: Role,
+    /// Whether attempts are reported.
+    pub attempts: Attempts,
+    /// Whether private copies stand for protected files.
+    pub copies: Copies,
+    /// Who keeps a command from changing attributes outside.
+    pub attributes: Attributes,
+}
+
+/// Who keeps a command from changing attributes outside what it may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attributes {
+    /// The broker: it judges every call that changes them.
+    Brokered,
+    /// Mounts, which are read-only everywhere else. The broker judges only what sets a set-uid or set-gid bit or an extended attribute.
+    Mounted,
+}
+
+/// Whether private copies stand for protected files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copies {
+    /// None does.
+    None,
+    /// Some do: the broker is notified of renames, and performs those onto a copy.
+    Shown,
+}
+
+/// Whether a listener is notified of what a command attempts, beside the attribute calls. The same calls are refused either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempts {
+    /// It is not: no call is slower for it.
+    Unseen,
+    /// It is notified of each call with a path or an address that does more than look, and then lets it go on to the kernel.
+    /// It is notified of the calls that the table refuses, too, and refuses them; without a listener the kernel does.
+    Watched,
+    /// It is notified of looks as well. Only mounts make looks fail.
+    WatchedWithLooks,
+}

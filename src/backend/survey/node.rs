@@ -1,0 +1,31 @@
+//! One thing in the file system.
+
+use crate::policy::Identity;
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A character or block device.
+    Device,
+    /// A symbolic link; never followed and never ruled.
+    Symlink,
+    /// A FIFO.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+}
+
+/// One thing in the file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Which inode it is.
+    pub identity: Identity,
+    /// How many names it has.
+    pub links: u64,
+}

@@ -1,0 +1,148 @@
+//! Raw words → what they will be once quotes are gone, and the commands hidden inside them.
+//!
+//! Written by hand and small, because it only has to know what bash and a POSIX sh agree on;
+//! anything else is a doubt, and a doubt costs a question.
+
+use super::reading::Reading;
+use super::word::Word;
+
+/// What surrounds the characters being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    /// Nothing: quotes quote, blanks are impossible, `*?[` and `{` expand.
+    Word,
+    /// Double quotes.
+    Quotes,
+    /// A here-document whose delimiter is not quoted: `'` and `"` are ordinary.
+    Document,
+    /// `${name-…}`, up to the closing brace.
+    Braces,
+}
+
+/// Reads one raw word; commands inside it go to `reading`.
+pub(super) fn read(raw: &str, reading: &mut Reading, depth: usize) -> Word {
+    scan(raw, Within::Word, reading, depth)
+}
+
+/// Reads the body of a here-document that is expanded.
+pub(super) fn read_document(raw: &str, reading: &mut Reading, depth: usize) -> Word {
+    scan(raw, Within::Document, reading, depth)
+}
+
+fn scan(raw: &str, within: Within, reading: &mut Reading, depth: usize) -> Word {
+    let mut scanner = Scanner {
+        chars: raw.chars().collect(),
+        at: 0,
+        text: String::new(),
+        dynamic: false,
+        reading,
+        depth,
+    };
+    match scanner.run(within) {
+        Ok(()) if !scanner.dynamic => Word::Literal(scanner.text),
+        Ok(()) => Word::Dynamic(raw.to_owned()),
+        Err(doubt) => {
+            scanner.reading.doubt(doubt);
+            Word::Dynamic(raw.to_owned())
+        }
+    }
+}
+
+pub(super) struct Scanner<'a> {
+    pub(super) chars: Vec<char>,
+    pub(super) at: usize,
+    pub(super) text: String,
+    pub(super) dynamic: bool,
+    pub(super) reading: &'a mut Reading,
+    pub(super) depth: usize,
+}
+
+/// Why a word is not understood.
+pub(super) type Doubt = &'static str;
+
+pub(super) const DIFFERENT: Doubt = "$'…', $\"…\" and $[…] mean different things to different shells";
+pub(super) const UNFINISHED: Doubt = "a quotation or substitution has no end";
+
+impl Scanner<'_> {
+    pub(super) fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += 1;
+        Some(c)
+    }
+
+    pub(super) fn run(&mut self, within: Within) -> Result<(), Doubt> {
+        let lone_bracket = within == Within::Word && self.chars == ['['];
+        let mut previous = None;
+        while let Some(c) = self.next() {
+            match c {
+                '\'' if within == Within::Word => self.single_quotes()?,
+                '"' if within == Within::Word => self.double_quotes()?,
+                '"' if within == Within::Quotes => return Ok(()),
+                '}' if within == Within::Braces => return Ok(()),
+                '\'' | '"' | '\\' if within == Within::Braces => return Err("quotes inside ${…}"),
+                '<' | '>' if within == Within::Braces && self.peek() == Some('(') => {
+                    return Err("a process substitution inside ${…}");
+                }
+                '\\' => self.backslash(within)?,
+                '$' => self.dollar(within)?,
+                '`' => self.backquotes()?,
+                _ if within != Within::Word => self.text.push(c),
+                '*' | '?' | '[' if !lone_bracket => self.expands(c),
+                '{' if self.peek() == Some('}') => {
+                    self.at += 1;
+                    self.text.push_str("{}");
+                }
+                '{' => self.expands(c),
+                '~' if previous.is_none_or(|p| matches!(p, '=' | ':')) => self.expands(c),
+                '(' | ')' | '<' | '>' | '|' | '&' | ';' | '\n' | ' ' | '\t' => {
+                    return Err("a word has an unquoted operator inside");
+                }
+                _ => self.text.push(c),
+            }
+            previous = Some(c);
+        }
+        match within {
+            Within::Word | Within::Document => Ok(()),
+            Within::Quotes | Within::Braces => Err(UNFINISHED),
+        }
+    }
+
+    fn expands(&mut self, c: char) {
+        self.dynamic = true;
+        self.text.push(c);
+    }
+
+    fn single_quotes(&mut self) -> Result<(), Doubt> {
+        loop {
+            match self.next() {
+                Some('\'') => return Ok(()),
+                Some(c) => self.text.push(c),
+                None => return Err(UNFINISHED),
+            }
+        }
+    }
+
+    fn double_quotes(&mut self) -> Result<(), Doubt> {
+        self.run(Within::Quotes)
+    }
+
+    fn backslash(&mut self, within: Within) -> Result<(), Doubt> {
+        let Some(c) = self.next() else { return Err(UNFINISHED) };
+        let special = match within {
+            Within::Word => true,
+            Within::Quotes => matches!(c, '$' | '`' | '"' | '\\' | '\n'),
+            Within::Document | Within::Braces => matches!(c, '$' | '`' | '\\' | '\n'),
+        };
+        if !special {
+            self.text.push('\\');
+        }
+        if c != '\n' || !special {
+            self.text.push(c);
+        }
+        Ok(())
+    }
+}
