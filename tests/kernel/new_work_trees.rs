@@ -20,7 +20,7 @@ mod tests {
     }
 
     mod namespaces {
-        use super::{Fixture, a_git_file_behind_a_link_leads_on, in_all_namespaces};
+        use super::{a_git_file_behind_a_link_leads_on, in_all_namespaces};
 
         in_all_namespaces! {
             a_git_file_behind_a_link_leads_on ["git"];
