@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::ApproverFlags;
 use super::complain::{Complaint, say};
+use super::flags::ApproverFlags;
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, ApprovalsPlace, Approver, ApproverError, CancelHandle, Presentation,
     ProgramApprover, SocketApprover, TerminalApprover,

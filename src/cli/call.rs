@@ -9,18 +9,19 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::approver;
-use super::args::{ApproverFlags, PolicyFlags};
 use super::audit::AuditFlag;
 use super::complain::{Complaint, print, say};
 use super::exit::Exit;
+use super::flags::{ApproverFlags, PolicyFlags};
+use super::output::{exit_of_output, object};
 use super::policy::{self, Chosen};
-use super::run::{self, exit_of, tool_complaint};
 use super::start::{self, Start, Told};
 use super::stops::{Ends, stops};
 use super::stream;
+use super::tool_error::{session_complaint, tool_complaint};
 use crate::policy::Explain;
 use crate::policy::path::escape;
-use crate::tools::{Output, OutputEnd, Session, SessionError, ToolError, ToolInfo};
+use crate::tools::{Output, Session, ToolError, ToolInfo};
 
 /// `stockade call`.
 #[derive(Debug, Args)]
@@ -204,61 +205,10 @@ fn shown(line: &str) -> String {
     pieces.join("\t")
 }
 
-fn exit_of_output(output: &Output) -> Exit {
-    match output.end {
-        OutputEnd::Done => Exit::Success,
-        OutputEnd::Failed => {
-            let code = output
-                .data
-                .get("code")
-                .and_then(Value::as_i64)
-                .and_then(|code| i32::try_from(code).ok());
-            let signal = output
-                .data
-                .get("signal")
-                .and_then(Value::as_i64)
-                .and_then(|signal| i32::try_from(signal).ok());
-            match (output.data.get("status").and_then(Value::as_str), code, signal) {
-                (Some("timed_out"), ..) => Exit::TimedOut,
-                (Some("not_found"), ..) => Exit::NotFound,
-                (Some("not_executable"), ..) => Exit::Denied,
-                (Some("failed"), ..) => Exit::Failed,
-                (Some("over_limit"), ..) => Exit::Signaled(9),
-                (_, _, Some(signal)) => Exit::Signaled(signal),
-                (_, Some(code), None) if code != 0 => Exit::Command(code),
-                _ => Exit::Command(1),
-            }
-        }
-    }
-}
-
 fn report(done: &Result<Output, ToolError>) -> Result<Exit, Complaint> {
     let (object, exit) = object(done);
     print(&format!("{object}\n"))?;
     Ok(exit)
-}
-
-/// What came of a call, for a program.
-pub(super) fn object(done: &Result<Output, ToolError>) -> (Value, Exit) {
-    match done {
-        Ok(output) => {
-            let status = match output.end {
-                OutputEnd::Done => "done",
-                OutputEnd::Failed => "failed",
-            };
-            let object = json!({"status": status, "text": output.text, "data": output.data});
-            (object, exit_of_output(output))
-        }
-        Err(error) => (run::object(error), exit_of(error)),
-    }
-}
-
-pub(super) fn session_complaint(error: SessionError) -> Complaint {
-    match error {
-        SessionError::Config(error) => policy::complain(error),
-        SessionError::Tool(error) => tool_complaint(error),
-        SessionError::NoHome => Complaint::failed(error).remedy("run as a user with a passwd entry"),
-    }
 }
 
 fn complaint(error: ToolError, tools: &[ToolInfo]) -> Complaint {

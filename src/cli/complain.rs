@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::exit::Exit;
-use super::stops;
+use super::readers;
 
 /// An error at the edge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +117,7 @@ fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let mut fds = [PollFd::new(fd, PollFlags::POLLOUT)];
         match poll(&mut fds, PollTimeout::from(100_u8)) {
-            Ok(0) if stops::waits_for_readers(begun) => continue,
+            Ok(0) if readers::waits_for_readers(begun) => continue,
             Ok(0) => return Err(io::ErrorKind::BrokenPipe.into()),
             Ok(_) => {}
             Err(Errno::EINTR) => continue,

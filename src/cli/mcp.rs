@@ -9,16 +9,15 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::approver::{self, Answerer, Nobody};
-use super::args::{ApproverFlags, PolicyFlags};
 use super::audit::AuditFlag;
-use super::call::session_complaint;
 use super::complain::{Complaint, say};
 use super::exit::Exit;
+use super::flags::{ApproverFlags, PolicyFlags};
 use super::mcp_http::HttpFlags;
 use super::policy::{self, Chosen};
-use super::run::tool_complaint;
 use super::start::{self, Start, Told};
 use super::stops::{Ends, stops};
+use super::tool_error::{session_complaint, tool_complaint};
 use crate::policy::{Channel, Channels};
 use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Upstream, Way};
 use crate::tools::{Lanes, Session};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::args::duration;
+use super::flags::duration;
 use crate::policy::Policy;
 use crate::tools::reached;
 use crate::tools::serving::{OverHttp, Ready};

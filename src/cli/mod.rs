@@ -1,7 +1,7 @@
 //! People → tools: arguments in, text and an exit code out.
 //!
-//! One file per subcommand; [`policy`] turns the policy flags they share into a policy, [`exit`] is the
-//! one table of exit codes, [`complain`] says what failed, why, and what to do.
+//! One file per subcommand; [`args`] is the command line, [`flags`] what several of them have, [`policy`] turns the
+//! policy flags into a policy, [`exit`] is the one table of exit codes, [`complain`] says what failed, why, and what to do.
 
 mod approvals;
 mod approver;
@@ -14,20 +14,24 @@ mod cuts;
 mod deny_fallback;
 mod doctor;
 mod exit;
+mod flags;
 mod init;
 mod learn;
 mod line;
 mod mcp;
 mod mcp_http;
 mod net;
+mod output;
 mod policy;
 mod profile;
 mod reach;
+mod readers;
 mod run;
 mod shells;
 mod start;
 mod stops;
 mod stream;
+mod tool_error;
 mod trust;
 
 use std::process::ExitCode;

@@ -3,8 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::args::{BackendFlag, PolicyFlags};
 use super::complain::Complaint;
+use super::flags::{BackendFlag, PolicyFlags};
 use super::net;
 use crate::config::{self, ConfigError, Context, Diagnostic, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
@@ -123,7 +123,7 @@ fn stand_alone(flags: &PolicyFlags) -> bool {
 
 /// The config in `cwd` that flags stand in place of.
 pub(super) fn passed_over(flags: &PolicyFlags, cwd: &Path) -> Option<PathBuf> {
-    config::discover(cwd).filter(|_| stand_alone(flags))
+    stand_alone(flags).then(|| config::discover(cwd))?
 }
 
 /// Has a policy say what the flags say that speak in place of a config.

@@ -2,15 +2,17 @@
 
 use std::io::IsTerminal as _;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::approver;
 use super::args::RunArgs;
 use super::complain::{Complaint, print, say};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
+use super::readers::has_ended_it;
 use super::start::{self, Start, Told};
-use super::stops::{Ends, has_ended_it, stops};
+use super::stops::{Ends, stops};
+use super::tool_error::{exit_of, object, tool_complaint};
 use crate::policy::Explain;
 use crate::tools::{
     Changed, Executor, Explained, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, ToolError,
@@ -213,84 +215,10 @@ fn report(outcome: &Result<Outcome, ToolError>, session: Option<String>) -> Resu
     Ok(exit)
 }
 
-/// Why a call gave no outcome, for a program.
-pub(super) fn object(error: &ToolError) -> Value {
-    let mut object = json!({"status": status_of(error), "reason": error.to_string()});
-    // Nothing of it is beyond JSON.
-    if let Some(Ok(network)) = error.network().map(serde_json::to_value) {
-        object["network"] = network;
-    }
-    if let ToolError::PutBack { changed, unsettled, .. } = error {
-        if let (Value::Object(all), Value::Object(changed)) = (&mut object, json!(changed)) {
-            all.extend(changed);
-        }
-        object["unsettled"] = json!(unsettled);
-    }
-    object
-}
-
 /// Prints the outcome of a call that it never came to.
 pub(super) fn report_complaint(complaint: Complaint) -> Result<Exit, Complaint> {
     let (reason, exit) = complaint.into_parts();
     let object = json!({"status": "refused", "reason": reason});
     print(&format!("{object}\n"))?;
     Ok(exit)
-}
-
-/// The word for a call that gave no outcome.
-fn status_of(error: &ToolError) -> &'static str {
-    match error {
-        ToolError::Blocked(_) => "blocked",
-        ToolError::Denied(_) | ToolError::Pending => "denied",
-        ToolError::Stopped(_) => "cancelled",
-        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => status_of(failure),
-        ToolError::Refused(_)
-        | ToolError::Directory(_)
-        | ToolError::Plan(_)
-        | ToolError::NoSuchTool(_)
-        | ToolError::Audit(_) => "refused",
-        ToolError::Confine(_)
-        | ToolError::Io(_)
-        | ToolError::Private(_)
-        | ToolError::AuditAfter(_)
-        | ToolError::Changed(_)
-        | ToolError::Arguments { .. }
-        | ToolError::File(_)
-        | ToolError::Function(_) => "failed",
-    }
-}
-
-pub(super) fn exit_of(error: &ToolError) -> Exit {
-    match error {
-        ToolError::Blocked(_) | ToolError::Denied(_) | ToolError::Pending => Exit::Denied,
-        ToolError::Stopped(signal) => Exit::Signaled(*signal as i32),
-        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => exit_of(failure),
-        ToolError::File(_) | ToolError::Function(_) => Exit::Command(1),
-        ToolError::Changed(_)
-        | ToolError::Arguments { .. }
-        | ToolError::NoSuchTool(_)
-        | ToolError::Refused(_)
-        | ToolError::Directory(_)
-        | ToolError::Plan(_)
-        | ToolError::Confine(_)
-        | ToolError::Io(_)
-        | ToolError::Private(_)
-        | ToolError::Audit(_)
-        | ToolError::AuditAfter(_) => Exit::Failed,
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
-pub(super) fn tool_complaint(error: ToolError) -> Complaint {
-    let tried = error.network().into_iter().flat_map(NetworkUse::listed);
-    let tried = tried.map(|line| format!("\nstockade: network: {line}"));
-    let text: String = std::iter::once(error.to_string()).chain(tried).collect();
-    let complaint = Complaint::ending(text, exit_of(&error));
-    match error {
-        ToolError::Directory(_) => complaint.remedy(
-            "start it in a granted directory, or grant this one: in the config, or with `--rw DIR` or `--ro DIR` where \
-                 no --config or --preset is named",
-        ),
-        _ => complaint,
-    }
 }

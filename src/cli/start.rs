@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::runtime::{Builder, Runtime};
 
-use super::args::PolicyFlags;
 use super::audit::AuditFlag;
 use super::complain::{Complaint, say};
 use super::cuts;
+use super::flags::PolicyFlags;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Diagnostic};
 use crate::policy::Policy;

@@ -1,11 +1,9 @@
 //! The signals that stop Stockade, and what holds at any moment after one.
 //!
-//! A thread of its own hears them, so that they are heard whatever the rest waits for. What is told to nobody who reads is
-//! given up a moment later ([`waits_for_readers`]), and so it is where a command was ended because its time was over or by the
-//! end key ([`has_ended_it`]); and a process that is still there [`AT_LAST`] after the first one, because
-//! somebody stopped a process that it waits for, ends: the keeper then ends the tree and puts protected names back alone.
+//! A thread of its own hears them, so that they are heard whatever the rest waits for. A process that is still there
+//! [`AT_LAST`] after the first one, because somebody stopped a process that it waits for, ends: the keeper then ends
+//! the tree and puts protected names back alone.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -14,33 +12,11 @@ use tokio::signal::unix::{Signal as Arrivals, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::complain::Complaint;
+use super::readers;
 use crate::tools::restore_terminal;
 
-/// How long somebody who does not read is waited for after a stop.
-const UNREAD: Duration = Duration::from_secs(2);
 /// How long after a stop this process is there at most.
 const AT_LAST: Duration = Duration::from_secs(45);
-
-/// What stops came so far.
-static STOPS: Mutex<Stops> = Mutex::new(Stops {
-    first: None,
-    latest: None,
-    has_given_up: false,
-});
-
-#[derive(Debug)]
-struct Stops {
-    /// The first that ends the program, or what stands for one.
-    first: Option<Instant>,
-    /// The latest that ends what is under way.
-    latest: Option<Instant>,
-    /// Whether somebody did not read when it was time.
-    has_given_up: bool,
-}
-
-fn known() -> MutexGuard<'static, Stops> {
-    STOPS.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What a stop is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,32 +74,15 @@ async fn pass_on(watched: [(Arrivals, Signal); 4], sender: mpsc::Sender<Signal>,
         let now = Instant::now();
         match ends {
             Ends::Program => {
-                known().first.get_or_insert(now);
+                readers::program_ends(now);
                 if first.is_none() {
                     first = Some(signal);
                     at_last.as_mut().reset((now + AT_LAST).into());
                 }
             }
-            Ends::Call => known().latest = Some(now),
+            Ends::Call => readers::call_ends(now),
         }
         // Whoever was to hear of it may have ended; what is written, and the end, are still bounded here.
         let _heard = sender.try_send(signal);
     }
-}
-
-/// That the command was ended, and not by a signal: who has not read its output so far may never read, and is waited for as
-/// after a stop.
-pub(super) fn has_ended_it() {
-    known().first.get_or_insert_with(Instant::now);
-}
-
-/// Whether somebody who does not read is still waited for, by a write that was begun then. One who has not read when it was
-/// time is not waited for again.
-pub(super) fn waits_for_readers(begun: Instant) -> bool {
-    let mut stops = known();
-    let is_over = |stop: Instant| stop.elapsed() > UNREAD && begun.elapsed() > UNREAD;
-    stops.has_given_up |= stops.first.is_some_and(is_over);
-    // One that came before was for another call.
-    let is_over_for_now = stops.latest.is_some_and(|stop| stop >= begun && is_over(stop));
-    !stops.has_given_up && !is_over_for_now
 }

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::sync::mpsc;
 
-use super::call::object;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
+use super::output::object;
 use crate::approval::DecidedBy;
 use crate::policy::Channel;
 use crate::tools::{ApprovalContext, Session};

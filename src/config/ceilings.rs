@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
+use super::file::{self, ConfigFile, Links};
 use super::finish::ABSENT;
 use super::ground::holds;
 use super::guarded::Guards;
-use super::layers::{self, Layer, Layers, Role};
-use super::load::{self, ConfigFile, Links, Loaded};
+use super::layers::{self, Layer, Layers, Role, sandbox};
+use super::loaded::Loaded;
 use super::paths::{self, Variables};
-use super::resolve::{self, sandbox};
+use super::resolve;
 use super::scalar::At;
 use super::source::SourceName;
 use super::yaml;
@@ -122,7 +123,7 @@ fn of_config(
         .hint("the link could be re-pointed by whoever writes the project, or by the agent: write the path it leads to")
         .into());
     }
-    let config = load::read(walked.path.as_path(), Links::Refuse)
+    let config = file::read(walked.path.as_path(), Links::Refuse)
         .map_err(|error| wrong(error.to_string(), "a ceiling that cannot be read refuses the start"))?;
     Ok(Found {
         config,
@@ -144,7 +145,7 @@ fn named(path: &Path, writable: &[AbsPath]) -> Result<Found, ConfigError> {
             "the symlink {link} lies inside a writable root, where the agent could re-point it"
         )));
     }
-    let config = load::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
+    let config = file::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
     let places = walked.links.into_iter().chain([walked.path]).collect();
     Ok(Found {
         config,
@@ -189,7 +190,7 @@ fn standing(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Opti
             "the symlink {link} lies inside a writable root, where the agent could re-point it"
         )));
     }
-    let config = load::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
+    let config = file::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
     if walked.identity() != Some(config.identity) {
         return Err(wrong("it was replaced while it was looked at".to_owned()));
     }
@@ -217,7 +218,7 @@ fn resolved(
     let layers = Layers {
         role: Role::Ceiling,
         stack: layers::stack(source, raw, context)?,
-        base: load::canonical(file.parent().unwrap_or(Path::new("/")))?,
+        base: file::canonical(file.parent().unwrap_or(Path::new("/")))?,
         config_dir: found.project,
         config_files: Vec::new(),
         writable: writable.to_owned(),

@@ -7,11 +7,11 @@ use super::context::Context;
 use super::denies::DenyDraft;
 use super::error::Diagnostic;
 use super::ground::{holds, pseudo};
+use super::kept::state_dir;
 use super::layers::{Layers, Role};
 use super::mounts::Mounted;
 use super::paths;
 use super::roots::Draft;
-use super::trust;
 use crate::policy::{AbsPath, Rights, Target};
 
 /// Refuses a grant under a deny of the same right, and links the agent could re-point.
@@ -26,7 +26,7 @@ pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Box<Dia
 
 /// Refuses a writable root around Stockade's own state: the agent could write its own trust.
 pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
-    let Some(state) = trust::state_dir(context) else {
+    let Some(state) = state_dir(context) else {
         return Ok(());
     };
     let state = paths::real(&state);
@@ -49,7 +49,7 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
 
 /// Refuses a writable root whose files are the kernel's switches: writing one acts on the host.
 pub(crate) fn writes_are_data(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
-    let state = trust::state_dir(context).map(|state| paths::real(&state));
+    let state = state_dir(context).map(|state| paths::real(&state));
     let mounted = Mounted::read();
     for draft in drafts.iter().filter(|d| d.rights.contains(Rights::WRITE)) {
         if let Some(why) = mounted.objection(&draft.path, state.as_ref()) {

@@ -7,13 +7,15 @@ use super::ceilings;
 use super::context::Context;
 use super::credentials;
 use super::error::{ConfigError, Diagnostic};
+use super::file::canonical;
 use super::ground::{holds, pseudo};
-use super::load::{self, Loaded};
+use super::kept::state_dir;
+use super::load;
+use super::loaded::Loaded;
 use super::looks::Looks;
 use super::mounts::Mounted;
 use super::own_places;
 use super::paths;
-use super::trust;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Demand, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule};
 
@@ -33,7 +35,7 @@ pub struct FlagPolicy {
 /// The policy the flags come to; relative paths start at `cwd`. Nothing in it asks a question:
 /// the person at the keyboard has just said what may be reached.
 pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    let cwd = load::canonical(cwd)?;
+    let cwd = canonical(cwd)?;
     let mut roots: Vec<Root> = Vec::new();
     let mut links: Vec<(AbsPath, String)> = Vec::new();
     let named = [
@@ -77,7 +79,7 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     if writable.contains(&AbsPath::root()) {
         return Err(refused("--rw /", "the whole file system cannot be writable"));
     }
-    let state = trust::state_dir(context).map(|state| paths::real(&state));
+    let state = state_dir(context).map(|state| paths::real(&state));
     let mounted = Mounted::read();
     for root in &writable {
         if let Some(why) = mounted.objection(root, state.as_ref()) {
@@ -116,7 +118,7 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         .lines
         .set("shell.network", Origin::Flag("--net".into()));
     ceilings::hold(&mut loaded, None, context)?;
-    loaded.make()?;
+    load::make(&mut loaded)?;
     Ok(loaded)
 }
 

@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::custom_tool::CustomTool;
 use super::error::Diagnostic;
-use super::layers::{Layer, Layers};
-use super::raw::RawHosts;
-use super::resolve::sandbox;
-use super::scalar::{At, RawNetwork, Spot};
-use super::tools::CustomTool;
+use super::layers::{Layer, Layers, sandbox};
+use super::scalar::{At, RawHosts, RawNetwork, Spot};
 use super::values;
 use super::warnings::SHELL;
 use super::words::RawBackend;

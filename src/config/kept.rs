@@ -6,8 +6,19 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use super::context::Context;
+use crate::policy::AbsPath;
+
 /// No link is followed, and nothing that is no file keeps us waiting.
 const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+
+/// The directory of Stockade's own state; `None` for a user without a passwd entry.
+pub fn state_dir(context: &Context) -> Option<AbsPath> {
+    let home = context.home.as_ref()?;
+    [".local", "state", "stockade"]
+        .iter()
+        .try_fold(home.clone(), |dir, name| dir.child(name))
+}
 
 /// The content of such a file, up to a bound.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::error::Diagnostic;
 use super::presets;
-use super::raw::{RawConfig, RawShell};
+use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::scalar::At;
 use super::source::{Place, Source, SourceName};
 use super::yaml;
@@ -76,6 +76,22 @@ impl Layers {
             .find(|source| source.name == name)?;
         Some(source.line(line))
     }
+}
+
+/// The first value that any layer gives under `sandbox:`, with the layer.
+pub(crate) fn sandbox<'a, T>(
+    layers: &'a Layers,
+    get: fn(&'a RawSandbox) -> &'a Option<At<T>>,
+) -> Option<(&'a Layer, &'a At<T>)> {
+    layers.first(|raw: &'a RawConfig| raw.sandbox.as_ref().and_then(|s| get(s).as_ref()))
+}
+
+/// The same under `shell:`.
+pub(crate) fn shell<'a, T>(
+    layers: &'a Layers,
+    get: fn(&'a RawShell) -> &'a Option<At<T>>,
+) -> Option<(&'a Layer, &'a At<T>)> {
+    layers.first(|raw: &'a RawConfig| raw.shell.as_ref().and_then(|s| get(s).as_ref()))
 }
 
 /// `raw` and, after it, every preset it extends.

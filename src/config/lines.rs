@@ -1,8 +1,7 @@
 //! Which line each setting comes from.
 
-use super::layers::{Layer, Layers};
+use super::layers::{Layer, Layers, sandbox, shell};
 use super::raw::RawLimits;
-use super::resolve::{sandbox, shell};
 use super::scalar::{At, Spot};
 use crate::policy::{Lines, Origin, VarName};
 

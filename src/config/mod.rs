@@ -1,17 +1,17 @@
 //! YAML text → raw mirror → one resolved [`Policy`](crate::policy::Policy).
 //!
-//! The story, file by file: `load` finds and reads a file once; `yaml` turns its bytes (as strictly as
-//! `options` says) into the raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a value) or
-//! into one error that says where; `layers` stacks the `presets` it extends below it, which the build script
-//! has parsed; `resolve` brings the stack to a policy, with a file for each part: `roots`, `denies` and
+//! The story, file by file: `file` reads a config once, and `load` makes [`Loaded`] of it; `yaml` turns its bytes
+//! (as strictly as `options` says) into the raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a
+//! value) or into one error that says where; `layers` stacks the `presets` it extends below it, which the build
+//! script has parsed; `resolve` brings the stack to a policy, with a file for each part: `roots`, `denies` and
 //! `finish` (through `paths`, which finds every symlink, `looks`, which remembers for one load, and `ground`,
 //! which knows the machine's own places), `base` and the `toolchains` that variables name, `environment`,
-//! `audit`, `rules` and their `examples`, `tools`; `contradictions` holds the parts against each other, and
-//! `warnings` tells what stands but may surprise. Beside that: [`amend`], which writes into a config what a
-//! person accepted, [`trust`] (with `stored`, and `kept` for files of the user's state directory) for configs
-//! found in the working directory, [`ceilings`] (with `ceiling_keys`, which knows what they may say, and
-//! `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without a file,
-//! [`schema()`] for editors.
+//! `audit`, `rules` (their `pattern`s, `examples` and `short` forms), `hosts`, `tools`; `contradictions` holds the
+//! parts against each other, and `warnings` tells what stands but may surprise. Beside that: [`amend`], which
+//! writes into a config what a person accepted, [`trust`] (with `stored`, and `kept` for files of the user's state
+//! directory) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`, which knows what they
+//! may say, and `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without
+//! a file, [`schema()`] for editors.
 
 pub mod amend;
 mod audit;
@@ -21,10 +21,12 @@ pub mod ceilings;
 mod context;
 mod contradictions;
 mod credentials;
+mod custom_tool;
 mod denies;
 mod environment;
 mod error;
 mod examples;
+mod file;
 mod finish;
 mod flags;
 mod ground;
@@ -34,6 +36,7 @@ pub(crate) mod kept;
 mod layers;
 mod lines;
 mod load;
+mod loaded;
 mod looks;
 mod mounts;
 mod noted;
@@ -41,6 +44,7 @@ mod nothing;
 mod options;
 mod own_places;
 mod paths;
+mod pattern;
 mod place;
 mod presets;
 mod protect;
@@ -67,21 +71,23 @@ mod yaml;
 mod tests;
 
 pub use context::{Context, Matchers, SystemCeiling};
+pub use custom_tool::{ArgKind, CustomArg, CustomTool};
 pub use error::{ConfigError, Diagnostic, Mark, Severity};
 pub(crate) use finish::ABSENT;
 pub use flags::{FlagPolicy, from_flags};
 pub(crate) use ground::holds;
 pub(crate) use guarded::Guards;
-pub use load::{Loaded, Missing, NamedFile, discover, examine, load, preset, preset_with_git};
+pub use load::{discover, examine, load, preset, preset_with_git};
+pub use loaded::{Loaded, Missing, NamedFile};
 pub use noted::note;
 pub(crate) use paths::{Walked, walk};
+pub(crate) use pattern::pattern_words;
 pub use place::leads_to;
 pub use presets::{names as preset_names, text as preset_text};
-pub(crate) use rules::pattern_words;
 pub use schema::{TEMPLATE, schema};
 pub use source::{Place, Source, SourceName};
 pub(crate) use stored::StoredPath;
 pub use stored::own_base;
-pub use tools::{ArgKind, CustomArg, CustomTool, TOOL_NAMES};
+pub use tools::TOOL_NAMES;
 
 pub use units::{UnitError, time as duration};

@@ -11,10 +11,10 @@ use nix::unistd::geteuid;
 
 use super::context::Context;
 use super::error::Diagnostic;
+use super::kept::state_dir;
 use super::looks::Looks;
 use super::noted::noted;
 use super::source::Place;
-use super::trust::state_dir;
 use crate::policy::private_names::{OF_STOCKADE, ORIGIN_OF_STOCKADE};
 use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope, Target};
 

@@ -2,8 +2,7 @@
 
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers, Role};
-use super::raw::RawProtectNames;
-use super::scalar::{At, RawProtect};
+use super::scalar::{At, RawProtect, RawProtectNames};
 use super::words::RawProtectWord;
 use crate::policy::protected::{TOOLS, is_taken_off, why_not_taken_off};
 use crate::policy::{NameChanges, NamePattern, Protect};

@@ -135,17 +135,6 @@ pub(crate) struct RawShell {
     pub(crate) rules: Option<Vec<At<RawRule>>>,
 }
 
-/// The hosts that may be reached, and whether somebody is asked about others.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawHosts {
-    /// `HOST:PORTS` entries: a name, `*.NAME` for every name below it, an address, a network such as `10.0.0.0/8`; without
-    /// ports, 80 and 443. An empty list gives nothing.
-    pub(crate) allow: Option<Vec<At<String>>>,
-    /// Whether somebody is asked about a host that is not listed, for commands that were approved. Default false.
-    pub(crate) ask: Option<At<bool>>,
-}
-
 /// The variables a command may see.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -154,16 +143,6 @@ pub(crate) struct RawEnv {
     pub(crate) pass: Option<Vec<At<String>>>,
     /// Names with fixed values.
     pub(crate) set: Option<Entries<At<String>>>,
-}
-
-/// Which names are protected, beside `default` or `prevent`.
-#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawProtectNames {
-    /// Names that are protected besides those of the list: `deploy.sh`, `ops/*.sh`, `.mine/**`.
-    pub(crate) add: Option<Vec<At<String>>>,
-    /// Names of the list that are not protected.
-    pub(crate) except: Option<Vec<At<String>>>,
 }
 
 /// Bounds on one command.

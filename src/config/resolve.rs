@@ -7,22 +7,21 @@ use super::ceiling_keys;
 use super::context::Context;
 use super::contradictions;
 use super::credentials;
+use super::custom_tool::CustomTool;
 use super::environment;
 use super::error::Diagnostic;
 use super::hosts;
-use super::layers::{Layer, Layers, Role};
+use super::layers::{Layers, Role, sandbox, shell};
 use super::lines;
-use super::load::Missing;
+use super::loaded::Missing;
 use super::looks::Looks;
 use super::own_places;
 use super::protect;
-use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::roots;
 use super::rules;
-use super::scalar::At;
 use super::short;
 use super::source::Place;
-use super::tools::{self, CustomTool};
+use super::tools;
 use super::warnings;
 use super::words::{
     RawApprovalMode, RawBackend, RawDenyFallback, RawExplain, RawFallback, RawHome, RawProtectFallback, RawResiduals,
@@ -145,20 +144,6 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         missing,
         log: audit::said(layers),
     })
-}
-
-pub(crate) fn sandbox<'a, T>(
-    layers: &'a Layers,
-    get: fn(&'a RawSandbox) -> &'a Option<At<T>>,
-) -> Option<(&'a Layer, &'a At<T>)> {
-    layers.first(|raw: &'a RawConfig| raw.sandbox.as_ref().and_then(|s| get(s).as_ref()))
-}
-
-pub(crate) fn shell<'a, T>(
-    layers: &'a Layers,
-    get: fn(&'a RawShell) -> &'a Option<At<T>>,
-) -> Option<(&'a Layer, &'a At<T>)> {
-    layers.first(|raw: &'a RawConfig| raw.shell.as_ref().and_then(|s| get(s).as_ref()))
 }
 
 fn network(layers: &Layers) -> Result<Network, Box<Diagnostic>> {

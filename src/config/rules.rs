@@ -5,6 +5,7 @@ use super::error::Diagnostic;
 use super::examples;
 use super::hosts;
 use super::layers::{Layer, Layers};
+use super::pattern;
 use super::raw::RawRule;
 use super::scalar::At;
 use super::short;
@@ -63,7 +64,7 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
     }
     let texts = |list: &Option<Vec<At<String>>>| list.iter().flatten().map(|t| t.value.clone()).collect();
     Ok(ShellRule {
-        pattern: words(layer, &raw.pattern)?,
+        pattern: pattern::words(layer, &raw.pattern)?,
         allowed,
         approval,
         sandbox_paths: raw
@@ -81,47 +82,6 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
         not_matches: texts(&raw.not_matches),
         origin: source.origin(at.at),
     })
-}
-
-/// The words of a pattern.
-pub(super) fn words(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, Box<Diagnostic>> {
-    pattern_words(&pattern.value).map_err(|(why, hint)| {
-        Diagnostic::error(format!("`{}` is not a rule pattern", pattern.value))
-            .at(layer.source.place(pattern.at), why)
-            .hint(hint)
-    })
-}
-
-/// The words of a pattern wherever it comes from; or why it is none, and what to do.
-pub(crate) fn pattern_words(pattern: &str) -> Result<Vec<String>, (&'static str, &'static str)> {
-    if pattern.contains(['\'', '"', '\\', '`']) {
-        return Err((
-            "holds a quote",
-            "a pattern is split at spaces, and a word cannot hold one: leave the quotes out",
-        ));
-    }
-    // `[` alone is the test command.
-    let wild = |word: &str| word != "[" && word.contains(['*', '?', '[']);
-    if pattern.split_whitespace().any(wild) {
-        return Err((
-            "holds a wildcard",
-            "a pattern matches every command that begins with its words: leave the wildcard out",
-        ));
-    }
-    if pattern.contains(['$', ';', '|', '&', '<', '>', '(', ')', '\n']) {
-        return Err((
-            "holds shell syntax",
-            "a pattern is the first words of one simple command; lines are taken apart before rules are asked",
-        ));
-    }
-    let words: Vec<String> = pattern.split_whitespace().map(ToOwned::to_owned).collect();
-    if words.is_empty() {
-        return Err((
-            "is empty",
-            "what holds for every other command stands in `shell.default`",
-        ));
-    }
-    Ok(words)
 }
 
 /// What holds where no rule matches.

@@ -1,4 +1,4 @@
-//! The building blocks of the raw mirror: values that know where they stand.
+//! The building blocks of the raw mirror: values that know where they stand, and values of more than one form.
 //!
 //! Each has two forms: YAML, which people write, and the compact one in which the build script keeps
 //! the presets.
@@ -11,7 +11,6 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::Map
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_yaml::{Location, Spanned};
 
-use super::raw::{RawHosts, RawProtectNames};
 use super::words::RawProtectWord;
 
 /// Where something stands in a text, in characters from 1; 0 where that is not known.
@@ -200,6 +199,17 @@ pub(crate) enum RawNetwork {
     Other(String),
 }
 
+/// The hosts that may be reached, and whether somebody is asked about others.
+#[derive(Debug, Clone, Default, serde::Deserialize, serde::Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawHosts {
+    /// `HOST:PORTS` entries: a name, `*.NAME` for every name below it, an address, a network such as `10.0.0.0/8`; without
+    /// ports, 80 and 443. An empty list gives nothing.
+    pub(crate) allow: Option<Vec<At<String>>>,
+    /// Whether somebody is asked about a host that is not listed, for commands that were approved. Default false.
+    pub(crate) ask: Option<At<bool>>,
+}
+
 impl<'de> Deserialize<'de> for RawNetwork {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reach;
@@ -253,6 +263,16 @@ pub(crate) enum RawProtect {
     Names(RawProtectNames),
     /// Some other word: refused where its place is known.
     Other(String),
+}
+
+/// Which names are protected, beside `default` or `prevent`.
+#[derive(Debug, Clone, Default, serde::Deserialize, serde::Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawProtectNames {
+    /// Names that are protected besides those of the list: `deploy.sh`, `ops/*.sh`, `.mine/**`.
+    pub(crate) add: Option<Vec<At<String>>>,
+    /// Names of the list that are not protected.
+    pub(crate) except: Option<Vec<At<String>>>,
 }
 
 impl<'de> Deserialize<'de> for RawProtect {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers, Role};
+use super::pattern;
 use super::roots::Draft;
-use super::rules::words;
 use super::scalar::{At, RawDemand, Spot};
 use super::values;
 use super::words::RawChannel;
@@ -44,7 +44,7 @@ pub(super) fn rules(layer: &Layer, written: &[(ShellRule, Spot)]) -> Result<Vec<
 
 fn rule(layer: &Layer, entry: &At<String>, demand: Demand) -> Result<ShellRule, Box<Diagnostic>> {
     Ok(ShellRule::plain(
-        words(layer, entry)?,
+        pattern::words(layer, entry)?,
         demand,
         layer.source.origin(entry.at),
     ))

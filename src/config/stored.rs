@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::load::{Loaded, NamedFile};
+use super::loaded::{Loaded, NamedFile};
 use crate::policy::{BasePath, Origin, Root, Scope};
 
 /// A path as text where it is text, as bytes where it is not; equal where the path is, however it is spelled.

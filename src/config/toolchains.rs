@@ -6,8 +6,8 @@
 
 use super::context::Context;
 use super::ground::pseudo;
+use super::kept::state_dir;
 use super::looks::Looks;
-use super::trust;
 use crate::policy::AbsPath;
 
 /// Each variable that presets may follow, with what stands below it: any of these is enough.
@@ -108,7 +108,7 @@ pub(crate) fn kept(place: &AbsPath, context: &Context, looks: &Looks) -> Option<
             return Some(format!("{place} lies in {folder}, which holds more than toolchains"));
         }
     }
-    let state = trust::state_dir(context).map(|state| looks.real(&state))?;
+    let state = state_dir(context).map(|state| looks.real(&state))?;
     around(&state).then(|| format!("{place} holds or lies in stockade's own state {state}"))
 }
 

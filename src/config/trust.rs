@@ -12,10 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::context::Context;
 use super::error::ConfigError;
+use super::file::{self, Links};
 use super::kept;
-use super::load::{self, Links, Loaded, NamedFile};
+use super::load;
+use super::loaded::{Loaded, NamedFile};
 use super::stored::{StoredBase, StoredFile, StoredPath, StoredRoot, own_base, stored_base, stored_file, stored_roots};
-use crate::policy::AbsPath;
+
+pub use super::kept::state_dir;
 
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 8 << 20;
@@ -60,14 +63,6 @@ pub enum Standing {
     Gone,
 }
 
-/// The directory of Stockade's own state; `None` for a user without a passwd entry.
-pub fn state_dir(context: &Context) -> Option<AbsPath> {
-    let home = context.home.as_ref()?;
-    [".local", "state", "stockade"]
-        .iter()
-        .try_fold(home.clone(), |dir, name| dir.child(name))
-}
-
 /// The trust store.
 #[derive(Debug)]
 pub struct Store {
@@ -106,7 +101,7 @@ impl Store {
         first.map(|file| {
             let path = file.path.to_path();
             Trusted {
-                state: match load::read(&path, Links::Refuse) {
+                state: match file::read(&path, Links::Refuse) {
                     Ok(now) if stored_file(&now.file) == *file => Standing::Same,
                     Ok(_) | Err(_) if path.symlink_metadata().is_ok() => Standing::Changed,
                     Ok(_) | Err(_) => Standing::Gone,
@@ -178,7 +173,7 @@ impl Store {
 /// The config found in the working directory, if it is trusted as it stands. Nothing of it is
 /// acted on before its bytes are known to be the trusted ones.
 pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    let config = load::read(path, Links::Refuse)?;
+    let config = file::read(path, Links::Refuse)?;
     let untrusted = |why| ConfigError::Untrusted {
         path: path.to_owned(),
         why,
@@ -188,7 +183,7 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
     let mut loaded = load::build(config, context)?;
     same_reach(entry, &loaded).map_err(untrusted)?;
     let makes = !loaded.missing.is_empty();
-    loaded.make()?;
+    load::make(&mut loaded)?;
     if makes {
         // From now on these directories are the trusted ones.
         Store::change(context, |store| store.trust(&loaded))?;
@@ -198,7 +193,7 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
 
 /// The config at `path` with its text, for a person to read before [`record`]; no link is followed.
 pub fn review(path: &Path, context: &Context) -> Result<(Loaded, Vec<u8>), ConfigError> {
-    let config = load::read(path, Links::Refuse)?;
+    let config = file::read(path, Links::Refuse)?;
     let text = config.bytes.clone();
     Ok((load::build(config, context)?, text))
 }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::custom_tool::CustomTool;
 use super::error::Diagnostic;
-use super::layers::Layers;
-use super::resolve::sandbox;
+use super::layers::{Layers, sandbox};
 use super::scalar::RawProtect;
-use super::tools::CustomTool;
 use super::words::RawProtectWord;
 use crate::policy::{AbsPath, Demand, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule};
 

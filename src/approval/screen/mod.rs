@@ -20,13 +20,8 @@ pub(super) use look::{Colour, Letters, Look};
 
 use super::request::{AnswerOf, ApprovalRequest, Presentation, Remember};
 use line::{Edge, LABEL, Tint};
-use pen::{Pen, Room};
+use pen::{FEW, HEAD, Pen, Room};
 use text::{Backslash, wrapped};
-
-/// How many lines of something long are shown at first.
-const HEAD: usize = 50;
-/// How many lines of what should be short are.
-const FEW: usize = 10;
 
 /// What is shown before the answer is typed.
 #[derive(Debug)]
@@ -118,7 +113,7 @@ pub(super) const SEE_FIRST: &str = "Please type v and see all of it first.\n";
 pub(super) const REASON: &str = "reason (empty: none): ";
 
 fn asked(request: &ApprovalRequest, presentation: &Presentation, look: Look, room: Room) -> Pen {
-    let few = view::few(room);
+    let few = room.few();
     let mut pen = Pen::new(look, hidden::in_question(request, presentation, look.letters));
     pen.own(Edge::Top, Edge::Below, "Stockade asks", Tint::Strong);
     pen.field("tool", request.tool_name.as_bytes(), few);

@@ -10,6 +10,10 @@ use super::line::{Edge, LABEL, Line, Tint};
 use super::look::{Letters, Look};
 use super::text::{Backslash, Break, broken, visible, wrapped};
 
+/// How many lines of something long are shown at first.
+pub(super) const HEAD: usize = 50;
+/// How many lines of what should be short are.
+pub(super) const FEW: usize = 10;
 /// Stands before a line that the value itself begins.
 const NEW_LINE: &str = "(new line)";
 
@@ -18,6 +22,17 @@ const NEW_LINE: &str = "(new line)";
 pub(super) enum Room {
     Lines(usize),
     Whole,
+}
+
+impl Room {
+    /// For what should be short, and must not push the rest off the screen.
+    pub(super) const fn few(self) -> Self {
+        match self {
+            Self::Lines(lines) if lines < FEW => Self::Lines(lines),
+            Self::Lines(_) => Self::Lines(FEW),
+            Self::Whole => Self::Whole,
+        }
+    }
 }
 
 /// Writes lines.

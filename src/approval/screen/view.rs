@@ -1,9 +1,8 @@
 //! What a person is shown of each kind of thing that is asked about.
 
 use super::line::{Edge, Tint};
-use super::pen::{Pen, Room, lines_of};
+use super::pen::{HEAD, Pen, Room, lines_of};
 use super::text::told;
-use super::{FEW, HEAD};
 use crate::approval::request::{CommandView, Content, FileView, Presentation};
 
 /// The fewest lines that a part of a question is given.
@@ -23,8 +22,8 @@ impl Pen {
 
     fn command(&mut self, view: &CommandView, room: Room) {
         self.field("command", &view.command, room);
-        self.paths("directory", std::slice::from_ref(&view.directory), few(room));
-        self.paths("program", &view.programs, few(room));
+        self.paths("directory", std::slice::from_ref(&view.directory), room.few());
+        self.paths("program", &view.programs, room.few());
         self.paths("writable", &view.writable_programs, room);
         // Stockade's own words, and what a yes opens: in full, if at all possible.
         let full = match room {
@@ -41,7 +40,7 @@ impl Pen {
     }
 
     fn file(&mut self, view: &FileView, room: Room) {
-        self.paths("file", std::slice::from_ref(&view.path), few(room));
+        self.paths("file", std::slice::from_ref(&view.path), room.few());
         match &view.content {
             Content::Text(text) => {
                 let lines = if text.is_empty() { 0 } else { lines_of(text).count() };
@@ -52,7 +51,7 @@ impl Pen {
             }
             Content::Binary(what) => {
                 self.field("new", size(view.size, None).as_bytes(), Room::Whole);
-                self.field("binary", what.as_bytes(), few(room));
+                self.field("binary", what.as_bytes(), room.few());
             }
         }
     }
@@ -60,7 +59,7 @@ impl Pen {
     fn arguments(&mut self, fields: &[(String, String)], room: Room) {
         let (most, each) = shared(fields.len(), room);
         for (name, value) in fields.iter().take(most) {
-            self.field("argument", name.as_bytes(), few(room));
+            self.field("argument", name.as_bytes(), room.few());
             self.field("  value", value.as_bytes(), each);
         }
         if fields.len() > most {
@@ -74,7 +73,7 @@ impl Pen {
     fn parts(&mut self, parts: &[(String, Presentation)], room: Room) {
         let (most, each) = shared(parts.len(), room);
         for (index, (title, part)) in parts.iter().take(most).enumerate() {
-            self.field(&format!("part {}", index + 1), title.as_bytes(), few(room));
+            self.field(&format!("part {}", index + 1), title.as_bytes(), room.few());
             self.present(part, each);
         }
         if parts.len() > most {
@@ -93,15 +92,6 @@ fn shared(count: usize, room: Room) -> (usize, Room) {
             Room::Lines((lines / count.max(1)).clamp(LEAST, HEAD)),
         ),
         Room::Whole => (usize::MAX, Room::Whole),
-    }
-}
-
-/// For what should be short, and must not push the rest off the screen.
-pub(super) const fn few(room: Room) -> Room {
-    match room {
-        Room::Lines(lines) if lines < FEW => Room::Lines(lines),
-        Room::Lines(_) => Room::Lines(FEW),
-        Room::Whole => Room::Whole,
     }
 }
 

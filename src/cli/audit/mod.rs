@@ -1,16 +1,15 @@
 //! `stockade audit`: a log checked, and read.
 //!
 //! `verify` walks it and names what is wrong; `show` prints what it holds, in the words of `told`, filtered
-//! by `wanted`; `report` is the same for a browser.
+//! by `wanted`; `report` is the same for a browser. `log` finds and reads it for all of them.
 
 mod flag;
+mod log;
 mod report;
 mod show;
 mod told;
 mod verify;
 mod wanted;
-
-use std::path::PathBuf;
 
 use clap::Args;
 
@@ -21,8 +20,6 @@ pub(super) use verify::VerifyArgs;
 
 use super::complain::Complaint;
 use super::exit::Exit;
-use super::policy;
-use crate::audit::{AuditError, Entry, Fault, Place, Report, Wrong, records};
 
 /// `stockade audit`.
 #[derive(Debug, Args)]
@@ -79,49 +76,5 @@ pub(super) fn audit(args: AuditArgs) -> Result<Exit, Complaint> {
         AuditAction::Verify(args) => verify::verify(&args),
         AuditAction::Show(args) => show::show(&args),
         AuditAction::Report(args) => report::report(&args),
-    }
-}
-
-/// The log that is meant.
-fn place(named: Option<&PathBuf>) -> Result<Place, Complaint> {
-    match named {
-        Some(path) if path.as_os_str() != "default" => Ok(Place::at(path)),
-        Some(_) | None => {
-            let places = policy::places(&policy::context(&[]))?;
-            Ok(Place::default_in(&places.state))
-        }
-    }
-}
-
-/// The records, as far as there are any: what stands in the place of a file of the log, which `found` says, has none.
-fn entries(place: &Place, found: &Report) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, Complaint> {
-    let read = match (records(place), &found.fault) {
-        (Ok(read), _) => Some(read),
-        (
-            Err(_),
-            Some(Fault {
-                wrong: Wrong::NoFile { .. },
-                ..
-            }),
-        ) => None,
-        (Err(error), _) => return Err(complain(error)),
-    };
-    Ok(read.into_iter().flatten())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
-fn complain(error: AuditError) -> Complaint {
-    let complaint = Complaint::failed(&error);
-    match error {
-        AuditError::Absent(_) => complaint.remedy(
-            "`audit: {log: default}` in a config, or `--audit default` for one run, keeps one; `--log PATH` names another",
-        ),
-        AuditError::Place { .. }
-        | AuditError::Io { .. }
-        | AuditError::Busy { .. }
-        | AuditError::Broken(_)
-        | AuditError::Stray(_)
-        | AuditError::Unwritable(_)
-        | AuditError::Failed(_) => complaint,
     }
 }

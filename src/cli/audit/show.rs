@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::log::{complain, entries, place};
 use super::told::told;
 use super::verify::partial;
 use super::wanted::{Calls, Wanted};
-use super::{complain, entries, place};
 use crate::audit::{AuditError, Entry, verify};
 use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;

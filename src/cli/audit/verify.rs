@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{complain, place};
+use super::log::{complain, place};
 use crate::audit::{Fault, Report, Tail, verify as walk};
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;

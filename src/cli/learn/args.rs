@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::cli::args::{ApproverFlags, PolicyFlags, duration, variable};
 use crate::cli::audit::AuditFlag;
+use crate::cli::flags::{ApproverFlags, PolicyFlags, duration, variable};
 use crate::tools::learn::Include;
 
 /// `stockade learn`.

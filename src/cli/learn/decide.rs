@@ -7,7 +7,7 @@ use super::LearnArgs;
 use super::rounds::{Learned, Setting};
 use super::told;
 use crate::cli::complain::{Complaint, say};
-use crate::cli::run::tool_complaint;
+use crate::cli::tool_error::tool_complaint;
 use crate::tools::learn::{AcceptedBy, Answer, ConfigQuestion, Proposal, questions};
 use crate::tools::{Executor, ToolError};
 

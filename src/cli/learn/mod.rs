@@ -1,14 +1,16 @@
 //! `stockade learn`: a command is run, confined, until a config lets it pass that somebody accepted.
 //!
 //! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs
-//! under; [`decide`] says what of the proposals is accepted, and [`told`] what came of it, to a person or a program. What is proposed, and how much it could
-//! give away, is [`crate::tools::learn`]'s.
+//! under; [`decide`] says what of the proposals is accepted, [`written`] what becomes of the config, and [`told`]
+//! what came of it, to a person or a program. What is proposed, and how much it could give away, is
+//! [`crate::tools::learn`]'s.
 
 mod args;
 mod decide;
 mod draft;
 mod rounds;
 mod told;
+mod written;
 
 pub(super) use args::LearnArgs;
 
@@ -19,11 +21,11 @@ use super::exit::Exit;
 use super::policy::DEFAULT_PRESET;
 use super::start::{self, Start, Told};
 use crate::cli::stops::{Ends, stops};
-use crate::config::amend::{Beginning, Original, create};
+use crate::config::amend::{Beginning, Original};
 use crate::policy::AbsPath;
 use crate::tools::learn::Consent;
 use draft::Draft;
-use rounds::Learned;
+use written::{Written, write};
 
 /// Runs the rounds, writes what was accepted, and says so.
 pub(super) fn learn(args: &LearnArgs) -> Result<Exit, Complaint> {
@@ -77,18 +79,6 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, Complaint> {
     complaint.map_or(Ok(learned.exit), Err)
 }
 
-/// What became of the config.
-enum Written {
-    /// Nothing was accepted.
-    Unchanged,
-    /// It is in this file.
-    In(PathBuf),
-    /// It is printed: it has no file, or writing that failed.
-    Printed,
-    /// It was not written, because of a signal.
-    Stopped,
-}
-
 /// Where the config lies, or would lie.
 fn target(args: &LearnArgs, original: Option<&Original>, here: &Path) -> Result<PathBuf, Complaint> {
     let whole = |path: &Path| {
@@ -123,27 +113,4 @@ fn beginning(args: &LearnArgs, here: &Path) -> Result<Beginning, Complaint> {
         None if named => Beginning::Flags,
         None => Beginning::Preset(DEFAULT_PRESET.to_owned(), workspace),
     })
-}
-
-/// What becomes of the config, and what went wrong with that.
-fn write(
-    args: &LearnArgs,
-    learned: &Learned,
-    original: Option<&Original>,
-    target: &Path,
-) -> (Written, Option<Complaint>) {
-    if learned.stopped {
-        return (Written::Stopped, None);
-    }
-    let text = learned.draft.text();
-    let (done, path) = match (&args.out, original) {
-        (Some(out), _) => (create(target, text), out.as_path()),
-        (None, _) if learned.draft.accepted().is_empty() => return (Written::Unchanged, None),
-        (None, Some(original)) => (original.replace(text), original.path()),
-        (None, None) => return (Written::Printed, None),
-    };
-    match done {
-        Ok(()) => (Written::In(path.to_owned()), None),
-        Err(error) => (Written::Printed, Some(Complaint::failed(error))),
-    }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Written;
 use super::rounds::Learned;
+use super::written::Written;
 use crate::config::amend::Change;
 use crate::policy::Right;
 use crate::policy::path::{display, escape};

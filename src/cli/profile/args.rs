@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::args::PolicyFlags;
+use crate::cli::flags::PolicyFlags;
 use crate::policy::{Host, Operation};
 
 /// `stockade profile`.

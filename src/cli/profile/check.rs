@@ -1,7 +1,8 @@
 //! `stockade profile check`.
 
 use super::args::CheckArgs;
-use super::{aligned, inspected, print_json};
+use super::inspected::inspected;
+use super::printed::{aligned, print_json};
 use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;
 use crate::cli::policy;

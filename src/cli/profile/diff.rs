@@ -4,7 +4,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::args::DiffArgs;
-use super::{here, print_json, warn};
+use super::inspected::{here, warn};
+use super::printed::print_json;
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::args::ExplainArgs;
-use super::{here, inspected, print_json};
+use super::inspected::{here, inspected};
+use super::printed::print_json;
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::args::{ExportArgs, FormatArg};
-use super::{inspected, without_backend};
+use super::inspected::{inspected, without_backend};
 use crate::cli::complain::{Complaint, print_bytes, say};
 use crate::cli::exit::Exit;
 use crate::cli::policy;

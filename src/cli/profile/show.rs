@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::args::ShowArgs;
-use super::{aligned, inspected, print_json, without_backend};
+use super::inspected::{inspected, without_backend};
+use super::printed::{aligned, print_json};
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;

@@ -5,9 +5,9 @@ use std::str::FromStr as _;
 use serde_json::Value;
 use yaml_edit::{Document, YamlFile};
 
-use super::AmendError;
 use super::change::{Change, NewRoot, Widened, Writing};
 use super::content::{self, Step};
+use super::error::AmendError;
 use super::flow::{self, Flow};
 use crate::policy::{AbsPath, Right};
 

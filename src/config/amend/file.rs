@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::AmendError;
-use crate::config::load::{self, ConfigFile, Links, Loaded};
+use super::error::AmendError;
+use crate::config::file::{self, ConfigFile, Links};
+use crate::config::loaded::Loaded;
 
 /// The mode of a config that is made.
 const MODE: u32 = 0o644;
@@ -149,7 +150,7 @@ fn read(path: &Path) -> Result<(ConfigFile, PathBuf), AmendError> {
         source,
     };
     let target = std::fs::canonicalize(path).map_err(failed)?;
-    let file = load::read(&target, Links::Refuse).map_err(|error| failed(io::Error::other(error)))?;
+    let file = file::read(&target, Links::Refuse).map_err(|error| failed(io::Error::other(error)))?;
     Ok((file, target))
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::{Map, Value};
 
-use super::AmendError;
+use super::error::AmendError;
 use crate::policy::AbsPath;
 use crate::policy::path::is_escaped;
 

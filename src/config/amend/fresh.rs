@@ -1,8 +1,8 @@
 //! A config for who began without one: what held, written out.
 
-use super::AmendError;
+use super::error::AmendError;
 use super::flow::{self, Flow};
-use crate::config::load::Loaded;
+use crate::config::loaded::Loaded;
 use crate::policy::{AbsPath, Demand, DenyFallback, HostAccess, Network, ProtectFallback, Right, Root, Target};
 
 /// What somebody began with.

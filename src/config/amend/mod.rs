@@ -11,6 +11,7 @@
 mod change;
 mod content;
 mod edit;
+mod error;
 mod file;
 mod flow;
 mod fresh;
@@ -19,55 +20,17 @@ mod fresh;
 mod tests;
 
 pub use change::{Change, NewRoot, Widened, Writing};
+pub use error::AmendError;
 pub use file::{Original, create};
 pub use flow::{quoted, written};
 pub use fresh::{Beginning, fresh};
 
 use super::context::Context;
 use super::error::ConfigError;
-use super::load::{self, Loaded};
+use super::load;
+use super::loaded::Loaded;
 use crate::policy::AbsPath;
-use crate::policy::path::display;
-use std::path::{Path, PathBuf};
-
-/// Why a config was not changed.
-#[derive(Debug, thiserror::Error)]
-pub enum AmendError {
-    /// Its text has a form that this does not edit.
-    #[error(
-        "the config has a form that is not edited without a person ({why})\n\nWrite this into it yourself:\n\n{what}"
-    )]
-    Form {
-        /// What stands in the way.
-        why: String,
-        /// What to write, as YAML.
-        what: String,
-    },
-    /// A path that no YAML text can name.
-    #[error("{} is not UTF-8, so no config can name it", display(.0))]
-    NotText(PathBuf),
-    /// The file is not what was read.
-    #[error("{} has changed since it was read; nothing was written", display(.0))]
-    Changed(PathBuf),
-    /// The file cannot be replaced by another.
-    #[error("{} was not written: {why}", display(.path))]
-    Kept {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// Reading or writing failed.
-    #[error("failed to {step} {}: {source}", display(.path))]
-    Io {
-        /// What was tried.
-        step: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
+use std::path::Path;
 
 /// The text of a config that lies in `dir`, with these changes made in it.
 pub fn amend(text: &str, dir: &AbsPath, changes: &[Change]) -> Result<String, AmendError> {
@@ -81,6 +44,6 @@ pub fn amend(text: &str, dir: &AbsPath, changes: &[Change]) -> Result<String, Am
 /// The config that a text comes to at this path, whatever lies there; what it asks to be made is made.
 pub fn load_amended(path: &Path, text: &str, context: &Context) -> Result<Loaded, ConfigError> {
     let mut loaded = load::build_text(path, text.as_bytes(), context)?;
-    loaded.make()?;
+    load::make(&mut loaded)?;
     Ok(loaded)
 }

@@ -13,12 +13,15 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Unread, Whole};
+use super::bounds::Bounds;
 use super::held::Held;
 use super::load::{Crowd, Load, NoRoom};
 use super::message::{Message, NoMessage};
 use super::reply::{Reply, closing, empty, later, no_message, sentence, unauthorized};
 use super::sessions::{Coming, Sessions};
-use super::{Bounds, HttpSettings, HttpToken, health, origin};
+use super::settings::HttpSettings;
+use super::token::HttpToken;
+use super::{health, origin};
 use crate::mcp::head::{self, Head, Kind, NO_MESSAGE};
 use crate::mcp::params::{self, WRONG_PARAMS};
 

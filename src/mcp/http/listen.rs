@@ -22,10 +22,12 @@ use tokio::time::{Duration, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::bounds::Bounds;
+use super::error::HttpError;
 use super::gate::Gate;
 use super::reply::closing;
+use super::settings::HttpSettings;
 use super::token::TokenFrom;
-use super::{Bounds, HttpError, HttpSettings};
 use crate::policy::path::display;
 
 /// How many connections may wait to be accepted.

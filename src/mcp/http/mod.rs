@@ -12,6 +12,7 @@
 
 mod body;
 mod bounds;
+mod error;
 pub(super) mod gate;
 mod health;
 mod held;
@@ -27,11 +28,8 @@ mod token;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
 pub use bounds::Bounds;
+pub use error::HttpError;
 pub use listen::{End, HttpServer};
 pub use settings::HttpSettings;
 pub use token::HttpToken;
@@ -41,7 +39,6 @@ use rmcp::ServerHandler;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::policy::path::display;
 use crate::tools::serving::{OverHttp, ServeEnd};
 
 /// Serves as it was asked for, and says where, until a signal comes and what is under way is done. What is not done in
@@ -64,42 +61,4 @@ pub async fn serve<S: ServerHandler + Send + 'static>(
         End::Drained(signal) | End::Withdrawn(signal) => ServeEnd::Stopped(signal),
         End::Cut(signal) => ServeEnd::Cut(signal),
     })
-}
-
-/// Why nothing is served over HTTP.
-#[derive(Debug, thiserror::Error)]
-pub enum HttpError {
-    /// The address cannot be read.
-    #[error("`{0}` is no address to listen at: write a port (`8080`), or an address and a port (`127.0.0.1:8080`)")]
-    Address(String),
-    /// Others could connect, and no name says that they are meant to.
-    #[error(
-        "{0} is not a loopback address: name the host that clients use with --allowed-host, and put a proxy that speaks TLS before it"
-    )]
-    NotLoopback(SocketAddr),
-    /// A host that no request can name.
-    #[error("--allowed-host {0}: write a host name or an address, with a port or without")]
-    Host(String),
-    /// An origin that no browser sends.
-    #[error("--allowed-origin {0}: write it as a browser does, `https://app.example.org`")]
-    Origin(String),
-    /// The token file is not what it must be.
-    #[error("the token file {}: {why}", display(.file))]
-    TokenFile {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// No random numbers.
-    #[error("no token can be made: {0}")]
-    Random(io::Error),
-    /// The address cannot be listened at.
-    #[error("{address} cannot be listened at: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use http::uri::Authority;
 
+use super::bounds::Bounds;
+use super::error::HttpError;
 use super::origin::Origin;
-use super::{Bounds, HttpError, HttpToken};
+use super::token::HttpToken;
 
 /// What a server is started with.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use http::header::AUTHORIZATION;
 use nix::libc;
 use nix::unistd::geteuid;
 
-use super::HttpError;
+use super::error::HttpError;
 use crate::approval::Token;
 use crate::config::walk;
 use crate::policy::AbsPath;

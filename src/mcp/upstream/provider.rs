@@ -7,7 +7,7 @@ use rmcp::model::ProgressNotificationParam;
 
 use super::client::shown;
 use super::server::{Server, Start};
-use super::tool::{Cancelled, Steps};
+use super::tool::{self, Cancelled, Steps};
 use crate::mcp::voice::Say;
 use crate::tools::serving::{self, ServeError};
 use crate::tools::{Boxed, Effect, Output, ProvidedCall, Provider, Reach, Session, ToolError, ToolInfo};
@@ -61,7 +61,7 @@ impl Upstream {
             let wanted = wanted.clone();
             Box::pin(async move { wanted.cancelled().await })
         });
-        let mut work = std::pin::pin!(self.server.call(&session, &context, no_longer, steps));
+        let mut work = std::pin::pin!(tool::call(&self.server, &session, &context, no_longer, steps));
         tokio::select! {
             done = &mut work => return done,
             () = cancelled.cancelled() => {}

@@ -18,11 +18,7 @@ use super::seen::{Seen, Standing};
 use crate::mcp::voice::{Say, Voice};
 use crate::policy::path::escape;
 use crate::policy::{Demand, ToolRule};
-use crate::tools::{
-    ApprovalContext, Ending, Output, Prepared, Served, Session, ShellCommand, Tool as _, ToolError, words,
-};
-
-use super::tool::{Cancelled, Steps, UpstreamTool};
+use crate::tools::{Ending, Served, Session, ShellCommand, ToolError, words};
 
 /// A server that says that its tools changed is not asked for them more often than this.
 const RELISTED: Duration = Duration::from_secs(1);
@@ -205,35 +201,6 @@ impl Server {
             .values()
             .cloned()
             .collect()
-    }
-
-    /// Carries out one call behind the guard of this session.
-    pub(super) async fn call(
-        self: &Arc<Self>,
-        session: &Session,
-        context: &ApprovalContext,
-        cancelled: Cancelled,
-        steps: Steps,
-    ) -> Result<Output, ToolError> {
-        let Some(offer) = self.offer(&context.tool_name) else {
-            return Err(ToolError::NoSuchTool(format!(
-                "no tool `{}`; tools/list names those that are offered",
-                escape(context.tool_name.as_bytes())
-            )));
-        };
-        let changed = matches!(offer.standing, Standing::Changed(_));
-        let tool = Box::new(UpstreamTool {
-            server: Arc::clone(self),
-            offer,
-            cancelled,
-            steps,
-        });
-        let mut guarded = if changed {
-            session.guarded_anew(tool)
-        } else {
-            session.guarded(tool)
-        };
-        guarded.call(context, Prepared::nothing()).await
     }
 
     /// Asks it for its tools, and offers those that can be.

@@ -11,8 +11,9 @@ use super::results;
 use super::seen::Standing;
 use super::server::{Offer, Server};
 use crate::approval::{ApprovalRequest, Lazy, Presentation, Remember};
+use crate::policy::path::escape;
 use crate::tools::asking;
-use crate::tools::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Tool, ToolError};
+use crate::tools::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Session, Tool, ToolError};
 
 /// Told how far a call has come.
 pub(super) type Steps = Arc<dyn Fn(&ProgressNotificationParam) + Send + Sync>;
@@ -20,12 +21,41 @@ pub(super) type Steps = Arc<dyn Fn(&ProgressNotificationParam) + Send + Sync>;
 /// Is there when nobody wants the answer of a call any more.
 pub(super) type Cancelled = Arc<dyn Fn() -> Boxed<'static, ()> + Send + Sync>;
 
+/// Carries out one call behind the guard of this session.
+pub(super) async fn call(
+    server: &Arc<Server>,
+    session: &Session,
+    context: &ApprovalContext,
+    cancelled: Cancelled,
+    steps: Steps,
+) -> Result<Output, ToolError> {
+    let Some(offer) = server.offer(&context.tool_name) else {
+        return Err(ToolError::NoSuchTool(format!(
+            "no tool `{}`; tools/list names those that are offered",
+            escape(context.tool_name.as_bytes())
+        )));
+    };
+    let changed = matches!(offer.standing, Standing::Changed(_));
+    let tool = Box::new(UpstreamTool {
+        server: Arc::clone(server),
+        offer,
+        cancelled,
+        steps,
+    });
+    let mut guarded = if changed {
+        session.guarded_anew(tool)
+    } else {
+        session.guarded(tool)
+    };
+    guarded.call(context, Prepared::nothing()).await
+}
+
 /// A tool of a server as it was defined when a call of it began. For one call.
-pub(super) struct UpstreamTool {
-    pub(super) server: Arc<Server>,
-    pub(super) offer: Arc<Offer>,
-    pub(super) cancelled: Cancelled,
-    pub(super) steps: Steps,
+struct UpstreamTool {
+    server: Arc<Server>,
+    offer: Arc<Offer>,
+    cancelled: Cancelled,
+    steps: Steps,
 }
 
 impl UpstreamTool {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::gather::{Record, field, list, number};
 use super::model::{Call, Denial, Session};
+use super::record::{Record, field, list, number};
 use crate::cli::audit::told;
 
 /// The most denials that are told of one call, and of all of them.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::denied;
 use super::model::{Call, Chain, Counts, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use super::record::{Record, field, list, number};
 use crate::audit::{Report, Tail};
 use crate::cli::audit::told;
 use crate::cli::audit::wanted::Decision;
@@ -15,8 +16,6 @@ use crate::policy::path::{display, escape};
 
 /// The tool whose commands stand for its arguments.
 const SHELL: &str = "shell";
-
-pub(super) type Record = Map<String, Value>;
 
 /// Gathers.
 pub(super) struct Gathering {
@@ -305,19 +304,6 @@ impl Call {
         }
         self.steps.push(step);
     }
-}
-
-pub(super) fn field(record: &Record, name: &str) -> String {
-    record.get(name).map(told::text).unwrap_or_default()
-}
-
-pub(super) fn number(record: &Record, name: &str) -> u64 {
-    record.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
-pub(super) fn list<'r>(record: &'r Record, name: &str) -> impl Iterator<Item = &'r Record> {
-    let items = record.get(name).and_then(Value::as_array);
-    items.into_iter().flatten().filter_map(Value::as_object)
 }
 
 /// A fact about a session; files as `PATH (sha256 …)`.

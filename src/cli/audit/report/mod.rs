@@ -8,6 +8,7 @@ mod denied;
 mod gather;
 mod model;
 mod page;
+mod record;
 #[cfg(test)]
 mod tests;
 
@@ -16,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::log::{complain, entries, place};
 use super::wanted::{Calls, Wanted};
-use super::{complain, entries, place};
 use crate::audit::{Entry, verify};
 use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;

@@ -1,0 +1,54 @@
+//! The log that is meant, its records, and what is said of one that cannot be read.
+
+use std::path::PathBuf;
+
+use crate::audit::{AuditError, Entry, Fault, Place, Report, Wrong, records};
+use crate::cli::complain::Complaint;
+use crate::cli::policy;
+
+/// The log that is meant.
+pub(super) fn place(named: Option<&PathBuf>) -> Result<Place, Complaint> {
+    match named {
+        Some(path) if path.as_os_str() != "default" => Ok(Place::at(path)),
+        Some(_) | None => {
+            let places = policy::places(&policy::context(&[]))?;
+            Ok(Place::default_in(&places.state))
+        }
+    }
+}
+
+/// The records, as far as there are any: what stands in the place of a file of the log, which `found` says, has none.
+pub(super) fn entries(
+    place: &Place,
+    found: &Report,
+) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, Complaint> {
+    let read = match (records(place), &found.fault) {
+        (Ok(read), _) => Some(read),
+        (
+            Err(_),
+            Some(Fault {
+                wrong: Wrong::NoFile { .. },
+                ..
+            }),
+        ) => None,
+        (Err(error), _) => return Err(complain(error)),
+    };
+    Ok(read.into_iter().flatten())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
+pub(super) fn complain(error: AuditError) -> Complaint {
+    let complaint = Complaint::failed(&error);
+    match error {
+        AuditError::Absent(_) => complaint.remedy(
+            "`audit: {log: default}` in a config, or `--audit default` for one run, keeps one; `--log PATH` names another",
+        ),
+        AuditError::Place { .. }
+        | AuditError::Io { .. }
+        | AuditError::Busy { .. }
+        | AuditError::Broken(_)
+        | AuditError::Stray(_)
+        | AuditError::Unwritable(_)
+        | AuditError::Failed(_) => complaint,
+    }
+}

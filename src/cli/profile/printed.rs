@@ -1,0 +1,26 @@
+//! What is printed: one JSON object, or rows of text.
+
+use crate::cli::complain::{Complaint, print};
+
+pub(super) fn print_json(value: &impl serde::Serialize) -> Result<(), Complaint> {
+    let text = serde_json::to_string_pretty(value).map_err(Complaint::failed)?;
+    print(&format!("{text}\n"))
+}
+
+/// Rows of text with their columns aligned; the last one is not padded.
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from(" ");
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push(' ');
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.chars().count()) + 1));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,44 @@
+//! Why a config was not changed.
+
+use std::path::PathBuf;
+
+use crate::policy::path::display;
+
+/// Why a config was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum AmendError {
+    /// Its text has a form that this does not edit.
+    #[error(
+        "the config has a form that is not edited without a person ({why})\n\nWrite this into it yourself:\n\n{what}"
+    )]
+    Form {
+        /// What stands in the way.
+        why: String,
+        /// What to write, as YAML.
+        what: String,
+    },
+    /// A path that no YAML text can name.
+    #[error("{} is not UTF-8, so no config can name it", display(.0))]
+    NotText(PathBuf),
+    /// The file is not what was read.
+    #[error("{} has changed since it was read; nothing was written", display(.0))]
+    Changed(PathBuf),
+    /// The file cannot be replaced by another.
+    #[error("{} was not written: {why}", display(.path))]
+    Kept {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Reading or writing failed.
+    #[error("failed to {step} {}: {source}", display(.path))]
+    Io {
+        /// What was tried.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
