@@ -7,7 +7,7 @@
 //!
 //! The floors, each importing only from those above it in this list: [`policy`] (the vocabulary) ·
 //! [`config`] and [`profile`] · [`backend`] (profile → plan, pure) · [`confine`], [`approval`], [`audit`] and [`proxy`] ·
-//! [`tools`] · [`cli`] and [`mcp`].
+//! [`tools`] · [`inspect`] and [`learn`] · [`cli`] and [`mcp`].
 //!
 //! # Use
 //!
@@ -63,6 +63,8 @@ pub mod backend;
 pub mod cli;
 pub mod config;
 pub mod confine;
+pub mod inspect;
+pub mod learn;
 pub mod mcp;
 pub mod policy;
 pub mod profile;

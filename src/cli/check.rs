@@ -7,10 +7,10 @@ use super::complain::{Complaint, print};
 use super::exit::Exit;
 use super::{cuts, policy, reach};
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
+use crate::inspect::Inspection;
+use crate::inspect::backend::{Stand, keeps_writers_out};
 use crate::policy::BackendChoice;
 use crate::profile;
-use crate::tools::inspect::Inspection;
-use crate::tools::inspect::backend::{Stand, keeps_writers_out};
 use crate::tools::narrowing::Narrowing;
 use crate::tools::{Places, leaves_no_place, log_stays_out_of_reach, unreadable_authorities};
 

@@ -6,8 +6,8 @@
 
 use nix::unistd::Uid;
 
-use super::learn::swap::objection;
 use super::plan::PlanError;
+use super::writers::objection;
 use crate::backend::status::Refusal;
 use crate::config;
 use crate::policy::{AbsPath, Identity, Origin, Rights, Scope};

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::outcome::shown;
+use super::shown::shown;
 use crate::confine::wire::protocol;
 
 /// New or changed dotfiles and executables that no list protects. Nothing of it was undone.

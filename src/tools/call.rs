@@ -16,6 +16,9 @@ use crate::confine::io::{IoError, OutputMode, Stdin};
 use crate::confine::{ConfineError, StartFailure};
 use crate::policy::path::{display, escape, is_escaped};
 
+/// The name under which `tools:` speaks of the shell tool.
+pub const NAME: &str = "shell";
+
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellCommand {

@@ -10,18 +10,19 @@ use nix::sys::signal::Signal;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::approvals::{self, Asking, Told};
+use super::assessor::{Facts, names};
 use super::call::{ShellCommand, ToolError};
 use super::deciding::Deciding;
 use super::executor::Executor;
-use super::files::{Operands, bare};
+use super::files::{Operands, bare, operands};
 use super::outcome::Outcome;
-use super::permission::{Overruled, Permit, Wanted, approved, names};
+use super::overruled::Overruled;
+use super::permit::{Permit, Wanted, approved};
+use super::programs::find_program;
 use super::search::Search;
-use super::session::Shared;
+use super::shared::Shared;
 use super::shell_tool::{self, Work};
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Tool, ready};
-use crate::approval::Remember;
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Demand};
@@ -125,7 +126,7 @@ impl CommandTool {
         let wrong = |what: &str| Err(self.arguments(format!("`{}` must be {what}", arg.name)));
         match (&arg.kind, value) {
             (ArgKind::Path(root), Value::String(written)) => {
-                let (path, lies_in) = executor.place_at(&self.session.directory, written, stops).await?;
+                let (path, lies_in) = executor.files(stops).place_at(&self.session.directory, written).await?;
                 match root {
                     Some(root) if lies_in != *root => Err(ToolError::Blocked(format!(
                         "{path} lies in the root `{lies_in}`; `{}` of {} takes only paths in `{root}` ({})",
@@ -224,11 +225,11 @@ impl Tool for CommandTool {
                 Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
                 Err(error) => return Err(error),
             };
-            let directory = executor.start_of(&self.tool, &self.session.directory)?;
+            let directory = start_of(&executor, &self.tool, &self.session.directory)?;
             let mut argv = argv;
             // The config takes no argument for the program.
             if self.program.is_none() {
-                self.program = match executor.find_program(&argv, &directory, &mut stops).await? {
+                self.program = match find_program(&mut executor.files(&mut stops), &argv, &directory).await? {
                     Ok(program) => program,
                     Err(why) => return Ok(Assessment::Blocked(self.in_reach(&why)).into()),
                 };
@@ -241,16 +242,15 @@ impl Tool for CommandTool {
                 (None, _) | (_, None) => Search::outside(BTreeSet::new()),
             };
             let command = ShellCommand::Argv(argv);
-            let (assessment, permit) = executor
-                .assess_custom(
-                    &self.tool,
-                    (&command, search),
-                    &directory,
-                    self.overruled,
-                    context,
-                    &mut stops,
-                )
-                .await?;
+            let wanted = Wanted {
+                command: &command,
+                directory: &directory,
+                start: &directory,
+                environment: &[],
+                caller: context.caller.as_deref(),
+                overruled: self.overruled,
+            };
+            let (assessment, permit) = assess_custom(&mut executor, &self.tool, wanted, search, &mut stops).await?;
             let prepared = Prepared::of(Work {
                 command,
                 directory,
@@ -286,84 +286,54 @@ fn written(tool: &CustomTool) -> Vec<String> {
     roots.into_iter().collect()
 }
 
-impl Executor {
-    /// Where a custom tool starts: in the working directory, or, where that cannot be read, in a root that it names.
-    fn start_of(&self, tool: &CustomTool, directory: &Path) -> Result<AbsPath, ToolError> {
-        let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
-        if self.hold_directory(&here).is_ok() {
-            return Ok(here);
-        }
-        let names = written(tool);
-        let root = self.policy.roots.iter().find(|root| names.contains(&root.name));
-        Ok(root.map_or(here, |root| root.path.clone()))
+/// Where a custom tool starts: in the working directory, or, where that cannot be read, in a root that it names.
+fn start_of(executor: &Executor, tool: &CustomTool, directory: &Path) -> Result<AbsPath, ToolError> {
+    let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
+    if executor.pool.hold_directory(&here).is_ok() {
+        return Ok(here);
     }
+    let names = written(tool);
+    let root = executor
+        .session()
+        .policy
+        .roots
+        .iter()
+        .find(|root| names.contains(&root.name));
+    Ok(root.map_or(here, |root| root.path.clone()))
+}
 
-    /// What a call of a custom tool needs.
-    async fn assess_custom(
-        &mut self,
-        tool: &CustomTool,
-        (command, search): (&ShellCommand, Search),
-        directory: &AbsPath,
-        overruled: Overruled,
-        context: &ApprovalContext,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<(Assessment, Permit), ToolError> {
-        let narrow = written(tool);
-        self.hold_directory(directory)?;
-        let names = names(command);
-        let operands = match tool.approval {
-            // What runs unasked is bound to nothing.
-            Demand::None if !self.may_be_asked(&tool.name, overruled) => Operands::default(),
-            Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
-                self.operands(&[], &names, directory, stops).await?
-            }
-        };
-        let narrow = Some(narrow);
-        let call = Call {
-            asked: Asked::Nobody,
-            narrow: narrow.clone(),
-            network: self.policy.tool_networks.get(&tool.name).map(|own| own.network.clone()),
-        };
-        let derived = self.profile(&approved(&call))?;
-        let line = format!(
-            "`custom_tools: {}` at {} says `approval: {}`",
-            tool.name, tool.origin, tool.approval
-        );
-        let told = Told {
-            tool_name: &tool.name,
-            description: tool.description.clone(),
-            allowed_by: format!("{line}; `none` there would allow it"),
-            why: vec![line],
-            remember: match tool.approval {
-                Demand::OncePerSession => Remember::Session,
-                Demand::None | Demand::Required | Demand::Deny => Remember::None,
-            },
-            unresolved: super::permission::unresolved(names.not_remembered(), &operands),
-        };
-        let wanted = Wanted {
-            command,
-            directory,
-            start: directory,
-            environment: &[],
-            caller: context.caller.as_deref(),
-            overruled,
-        };
-        let request = Box::new(approvals::request(
-            told,
-            Asking {
-                policy: &self.policy,
-                wanted,
-                narrow: narrow.as_deref(),
-                derived: &derived,
-                operands: operands.found(),
-                programs: &self.program_at(command),
-                regime: self.regime_line()?.to_string(),
-            },
-        ));
-        let assessment = Assessment::demanded(tool.approval, request);
-        let permit = Permit { call, operands, search };
-        Ok((assessment, permit))
-    }
+/// What a call of a custom tool needs.
+async fn assess_custom(
+    executor: &mut Executor,
+    tool: &CustomTool,
+    wanted: Wanted<'_>,
+    search: Search,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<(Assessment, Permit), ToolError> {
+    let narrow = Some(written(tool));
+    executor.pool.hold_directory(wanted.directory)?;
+    let names = names(wanted.command);
+    let operands = match tool.approval {
+        // What runs unasked is bound to nothing.
+        Demand::None if !wanted.overruled.may_ask(&executor.session().policy, &tool.name) => Operands::default(),
+        Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
+            operands(&mut executor.files(stops), &[], &names, wanted.directory).await?
+        }
+    };
+    let own = executor.session().policy.tool_networks.get(&tool.name);
+    let call = Call {
+        asked: Asked::Nobody,
+        narrow,
+        network: own.map(|own| own.network.clone()),
+    };
+    let facts = Facts {
+        derived: executor.profiles.of(&approved(&call))?,
+        regime: executor.regime_line()?.to_string(),
+    };
+    let bound = (call.narrow.as_deref(), names.not_remembered());
+    let assessment = executor.assessor().assess_custom(tool, wanted, bound, &operands, facts);
+    let permit = Permit { call, operands, search };
+    Ok((assessment, permit))
 }
 
 impl fmt::Debug for CommandTool {

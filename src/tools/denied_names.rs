@@ -1,104 +1,14 @@
 //! Names that a pattern denies, where commands may make names.
 //!
-//! Mounts cover what is there before a command. So it is looked for again before each, and where it is something else than
-//! the mounts of a worker cover, another worker takes the command. What is new after one is told.
-
-use std::collections::BTreeMap;
+//! Mounts cover what is there before a command. What is new after one is told, and covered from the next one on.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::call::ToolError;
-use super::executor::Executor;
-use super::outcome::shown;
-use super::plan::{self, Lowered, PlanError, ProfileDigest};
-use super::workers::Derived;
+use super::shown::shown;
 use crate::backend::namespaces::Matches;
-use crate::backend::survey::SurveyError;
-use crate::confine::{Confinement, ForkerFor};
 use crate::policy::AbsPath;
 use crate::profile::Profile;
-
-/// What the mounts of each worker cover of what patterns name.
-#[derive(Debug, Default)]
-pub(super) struct CoveredNames(BTreeMap<ProfileDigest, Matches>);
-
-impl CoveredNames {
-    /// Notes what a worker for this profile begins with.
-    pub(super) fn note(&mut self, profile: &Profile, lowered: Option<&Lowered>) {
-        let digest = plan::digest(profile);
-        // Where no mounts cover, nothing is looked for.
-        let matches = lowered.and_then(|lowered| lowered.matches(profile));
-        match matches {
-            Some(matches) => self.0.insert(digest, matches),
-            None => self.0.remove(&digest),
-        };
-    }
-}
-
-impl Executor {
-    /// Ends the worker of this profile if its mounts cover something else than what patterns name now.
-    ///
-    /// # Errors
-    /// Not all could be looked at, so nothing may start.
-    pub(super) async fn end_outdated(&mut self, derived: &Derived) -> Result<(), ToolError> {
-        if self.is_outdated(&derived.profile)?
-            && let Some(worker) = self.workers.take_out(&derived.digest())
-        {
-            worker.finish().await;
-        }
-        Ok(())
-    }
-
-    /// Whether the mounts of the worker that was started last for this profile cover something else than what patterns name now.
-    fn is_outdated(&self, profile: &Profile) -> Result<bool, ToolError> {
-        let Some(covered) = self.workers.covered.0.get(&plan::digest(profile)) else {
-            return Ok(false);
-        };
-        Ok(Matches::look(profile).map_err(PlanError::Survey)? != *covered)
-    }
-
-    /// A new worker whose mounts cover what patterns name. A name that was moved while the plan was made, from one directory to
-    /// another, may be missing in it: so all is looked at again behind the mounts.
-    pub(super) async fn start_covering(
-        &mut self,
-        profile: &Profile,
-        worker_for: ForkerFor,
-    ) -> Result<Confinement, ToolError> {
-        for _ in 0..STARTS {
-            let worker = self.start_in_regime(profile, worker_for).await?;
-            match self.is_outdated(profile) {
-                Ok(false) => return Ok(worker),
-                Ok(true) => worker.finish().await,
-                Err(error) => {
-                    worker.finish().await;
-                    return Err(error);
-                }
-            }
-        }
-        let root = self
-            .policy
-            .roots
-            .first()
-            .map_or_else(AbsPath::root, |root| root.path.clone());
-        Err(PlanError::Survey(SurveyError::Busy(root)).into())
-    }
-
-    /// What patterns name now that was not there when the worker of this profile began.
-    pub(super) fn new_denied_names(&self, derived: &Derived) -> DeniedNames {
-        let Some(covered) = self.workers.covered.0.get(&derived.digest()) else {
-            return DeniedNames::default();
-        };
-        match Matches::look(&derived.profile) {
-            Ok(now) => DeniedNames::of(now.new_since(covered)),
-            // The next command says why, and does not start.
-            Err(_) => DeniedNames {
-                is_cut: true,
-                ..DeniedNames::default()
-            },
-        }
-    }
-}
 
 /// Names that appeared while a command ran and that a pattern denies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -117,14 +27,24 @@ pub struct DeniedNames {
     pub is_cut: bool,
 }
 
-/// How often a worker is started until it covers what is there.
-const STARTS: usize = 5;
 /// The most names that are kept.
 const KEPT: usize = 50;
 /// How many a line names.
 const NAMED: usize = 5;
 
 impl DeniedNames {
+    /// What is named so now that was not there when the mounts of a worker for this profile were made, which cover this.
+    pub(super) fn since(covered: &Matches, profile: &Profile) -> Self {
+        match Matches::look(profile) {
+            Ok(now) => Self::of(now.new_since(covered)),
+            // The next command says why, and does not start.
+            Err(_) => Self {
+                is_cut: true,
+                ..Self::default()
+            },
+        }
+    }
+
     fn of<'a>(mut new: impl Iterator<Item = &'a AbsPath>) -> Self {
         let names: Vec<String> = new.by_ref().take(KEPT).map(|path| shown(path.as_bytes())).collect();
         Self {

@@ -1,53 +1,44 @@
 //! The executor: one policy, one footing, any number of calls.
 //!
-//! It derives the profile of each call, holds it against the config, and starts the confined worker of a profile
-//! when the first call needs it. [`super::shell`] uses it.
+//! It puts together what carries out a call: the [profiles](Profiles) of calls, the [pool](Pool) of confined workers, the
+//! [assessor](Assessor) that says what a call needs, and who decides. [`super::shell`] carries out a command with it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::anew;
-use super::call::ToolError;
-use super::deciding::{Another, Deciding};
-use super::explain::standing::Standings;
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::assessor::Assessor;
+use super::call::{ShellCall, ToolError};
+use super::covered_names::CoveredNames;
+use super::deciding::{Another, Deciding, decide};
 use super::fall;
-use super::footing::{Chosen, Footing};
-use super::git::{self, Bounds};
+use super::files::{Files, Judge};
+use super::footing::Footing;
+use super::git;
 use super::narrowing::Narrowing;
-use super::on_record::end;
+use super::on_record::{end, failed, record_untold};
 use super::places::Places;
-use super::plan::{self, Ground, Lowered, PlanError, Surroundings};
-use super::private::{leaves_no_place, may_lie, show, worker_profile};
+use super::plan;
+use super::pool::Pool;
+use super::profiles::Profiles;
 use super::recorder::Recorder;
 use super::regime::RegimeLine;
-use super::restored::Recovered;
-use super::watched;
-use super::workers::{Derived, Workers};
-use crate::approval::{Approver, CancelHandle, Controller};
-use crate::backend::Regime;
-use crate::backend::status::refuse_hosts;
-use crate::confine::wire::protocol::ProtectSetup;
-use crate::confine::{Confinement, ForkerFor, Named, Place, Session, Setup, Supervising};
-use crate::policy::{Mode, Policy};
-use crate::profile::{Asked, Call, Profile, derive};
-
-/// How many profiles are kept; a session seldom asks about more sets of roots.
-pub(super) const MOST_PROFILES: usize = 32;
+use super::restored::{Recovered, Recovery};
+use super::session_policy::SessionPolicy;
+use super::starter::Starter;
+use crate::approval::{ApprovalRequest, Approver, CancelHandle, Controller, Verdict};
+use crate::config::NamedFile;
+use crate::confine::ForkerFor;
+use crate::policy::{AbsPath, Mode, Policy};
+use crate::profile::{Asked, Call, Profile};
 
 /// Runs calls of one session under one policy.
 #[derive(Debug)]
 pub struct Executor {
-    pub(super) policy: Policy,
-    pub(super) narrowing: Narrowing,
-    pub(super) envelope: Profile,
-    pub(super) chosen: Chosen,
+    pub(super) profiles: Profiles,
+    pub(super) pool: Pool,
     pub(super) deciding: Deciding,
-    pub(super) places: Places,
-    pub(super) workers: Workers,
-    pub(super) file_profiles: Vec<(Asked, Derived)>,
-    profiles: Vec<(Call, Derived)>,
-    /// The profile of a call that nobody was asked about, once somebody needs it.
-    unasked: OnceLock<Profile>,
-    pub(super) standings: Standings,
     /// What was put back before a call that has not ended.
     pub(super) recovered: Recovered,
     /// How often something was to be changed that cannot be told from another.
@@ -64,58 +55,52 @@ impl Executor {
         approver: Box<dyn Approver + Send>,
         places: Places,
     ) -> Result<Self, ToolError> {
-        let everything = Call::of(Asked::Everything);
-        let envelope = narrowing.narrow(derive(&policy, &everything));
-        let chosen = Footing::choose(&policy, &places.state).map_err(ToolError::Refused)?;
-        let chosen = fall::settle(chosen, &policy, &envelope);
-        plan::hold_against(&policy, &everything, &envelope)?;
+        let session = SessionPolicy::of(policy, narrowing);
+        let SessionPolicy { policy, envelope, .. } = &session;
+        let chosen = Footing::choose(policy, &places.state).map_err(ToolError::Refused)?;
+        let chosen = fall::settle(chosen, policy, envelope);
+        plan::hold_against(policy, &Call::of(Asked::Everything), envelope)?;
         if let Footing::Confined(ground) = &chosen.footing {
-            fall::protects(&policy, *ground)?;
+            fall::protects(policy, *ground)?;
         }
         let mode = mode.min(policy.loosest_mode());
-        let recorder = Recorder::open(&policy, mode, &places)?;
+        let recorder = Recorder::open(policy, mode, &places)?;
         let mut controller = Controller::new(mode, approver);
         if let Some(recorder) = recorder.clone() {
             controller = controller.witnessed_by(Box::new(move |record| recorder.decided(record)));
         }
-        let deciding = Deciding {
-            recorder,
-            ..Deciding::by(Arc::new(controller))
+        let session = Arc::new(session);
+        let recovered = Recovered::default();
+        let starter = Starter {
+            session: Arc::clone(&session),
+            chosen,
+            places,
+            recorder: recorder.clone(),
+            recovered: recovered.clone(),
+            covered: CoveredNames::default(),
         };
         Ok(Self {
-            policy,
-            narrowing,
-            envelope,
-            chosen,
-            deciding,
-            places,
-            workers: Workers::default(),
-            file_profiles: Vec::new(),
-            profiles: Vec::new(),
-            unasked: OnceLock::new(),
-            standings: Standings::default(),
-            recovered: Recovered::default(),
+            profiles: Profiles::new(session),
+            pool: Pool::of(starter),
+            deciding: Deciding {
+                recorder,
+                ..Deciding::by(Arc::new(controller))
+            },
+            recovered,
             unknown: 0,
         })
     }
 
     /// An executor beside this one, with workers of its own: both run calls at once. They share who decides.
     pub(super) fn beside(&self) -> Self {
+        let pool = self.pool.beside();
         Self {
-            policy: self.policy.clone(),
-            narrowing: self.narrowing.clone(),
-            envelope: self.envelope.clone(),
-            chosen: self.chosen.clone(),
+            profiles: self.profiles.beside(),
             deciding: Deciding {
-                recorder: self.deciding.recorder.as_ref().map(Recorder::beside),
+                recorder: pool.recorder().cloned(),
                 ..self.deciding.clone()
             },
-            places: self.places.clone(),
-            workers: Workers::default(),
-            file_profiles: Vec::new(),
-            profiles: Vec::new(),
-            unasked: OnceLock::new(),
-            standings: Standings::default(),
+            pool,
             recovered: self.recovered.clone(),
             unknown: 0,
         }
@@ -137,193 +122,112 @@ impl Executor {
 
     /// Whether commands of this session run unconfined.
     pub fn is_unconfined(&self) -> bool {
-        matches!(self.chosen.footing, Footing::Unconfined(_))
-    }
-
-    /// Whether commands run in namespaces.
-    pub(super) fn is_in_namespaces(&self) -> bool {
-        match &self.chosen.footing {
-            Footing::Confined(ground) => ground.walls.regime() == Regime::Namespaces,
-            Footing::Unconfined(_) | Footing::Refused(_) => false,
-        }
+        self.pool.chosen().is_unconfined()
     }
 
     /// What holds, in one line.
     pub fn regime_line(&self) -> Result<RegimeLine, ToolError> {
-        let line = self.regime_line_of(&self.envelope)?;
-        let own = self.policy.own_networks();
-        let own = own.map(|(whose, own)| (whose, self.narrowing.narrow_network(&own.network)));
-        Ok(if self.is_unconfined() {
-            line
-        } else {
-            line.with_own_networks(&self.envelope.network, own)
-                .with_unasked(&self.policy, self.unasked())
-        })
+        RegimeLine::of_session(self.pool.chosen(), self.session(), self.profiles.unasked())
     }
 
-    /// The same for what runs under this profile.
-    pub(super) fn regime_line_of(&self, profile: &Profile) -> Result<RegimeLine, ToolError> {
-        match &self.chosen.footing {
-            Footing::Confined(ground) => Ok(RegimeLine::confined(
-                *ground,
-                profile,
-                &self.policy,
-                self.chosen.fallen.as_deref(),
-            )),
-            Footing::Unconfined(why) => Ok(RegimeLine::unconfined(why)),
-            Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
+    /// What of the user's git settings a call misses, in one line.
+    pub fn git_settings_missed_by(&self, call: &ShellCall) -> Option<String> {
+        let directory = AbsPath::new(&call.directory).ok()?;
+        let session = self.session();
+        let settings = &self.pool.places().git;
+        git::missed(session, settings, &call.command, &directory, &session.envelope)
+    }
+
+    /// Has the record of the session, where there is one, name these files. Before anything is recorded.
+    pub fn named_in_record(&self, files: &[NamedFile]) {
+        if let Some(recorder) = &self.deciding.recorder {
+            let line = self.regime_line();
+            let line = line.map_or_else(|error| error.to_string(), |line| line.to_string());
+            recorder.begins_with(files, &line);
         }
+    }
+
+    /// The session's name in the audit log, if there is one.
+    pub fn audit_session(&self) -> Option<&str> {
+        self.deciding.recorder.as_ref().map(Recorder::session)
     }
 
     /// Ends every worker and waits until nothing of them is left; an error says that the end is not on record.
-    pub async fn finish(self) -> Result<(), ToolError> {
-        let untold = self.record_untold().await;
-        self.workers.finish().await;
+    pub async fn finish(mut self) -> Result<(), ToolError> {
+        let untold = record_untold(self.deciding.recorder.as_ref(), &self.recovered).await;
+        self.pool.end_all().await;
         untold.and(end(self.deciding.recorder.as_ref()).await)
     }
 
-    /// The profile of a call that nobody was asked about.
-    fn unasked(&self) -> &Profile {
-        let derived = || self.narrowing.narrow(derive(&self.policy, &Call::of(Asked::Nobody)));
-        self.unasked.get_or_init(derived)
-    }
-
-    /// The profile of a call, held against the config as [`held`] does.
-    fn held(&self, call: &Call) -> Result<Profile, ToolError> {
-        let profile = if *call == Call::of(Asked::Nobody) {
-            self.unasked().clone()
-        } else {
-            self.narrowing.narrow(derive(&self.policy, call))
-        };
-        // The same clauses about files are held against the same config for the envelope.
-        if profile.grants == self.envelope.grants && profile.denies == self.envelope.denies {
-            plan::hold_network_against(&self.policy, call, &profile)?;
-        } else {
-            plan::hold_against(&self.policy, call, &profile)?;
-        }
-        Ok(profile)
-    }
-
-    /// The profile of a call; everything that any call of the session may do is in the envelope. The policy of an
-    /// executor stays what it is, so a profile that was held against it is not derived again.
-    pub(super) fn profile(&mut self, call: &Call) -> Result<Derived, ToolError> {
-        if let Some((_, known)) = self.profiles.iter().find(|(key, _)| key == call) {
-            return Ok(known.clone());
-        }
-        let derived = Derived::of(if *call == Call::of(Asked::Everything) {
-            self.envelope.clone()
-        } else {
-            self.held(call)?
-        });
-        if self.profiles.len() >= MOST_PROFILES {
-            self.profiles.remove(0);
-        }
-        self.profiles.push((call.clone(), derived.clone()));
-        Ok(derived)
-    }
-
-    /// Starts a worker for this profile in the regime of the session.
-    pub(super) async fn start_in_regime(
-        &mut self,
-        profile: &Profile,
-        worker_for: ForkerFor,
-    ) -> Result<Confinement, ToolError> {
-        let envelope = &self.envelope;
-        if let Some(why) = leaves_no_place(envelope) {
-            return Err(ToolError::Refused(why));
-        }
-        let place = match &self.chosen.footing {
-            Footing::Confined(ground) => ground.walls.place(&profile.network),
-            Footing::Unconfined(_) => Place::Host,
-            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
-        };
-        let protect = watched::setup(&self.policy, envelope, &self.places.state, &self.places.person);
-        let named = Named::choose(|base| may_lie(base, envelope, place))?;
-        let mut stage = Supervising::spawn(&named, protect.clone(), place).await?;
-        let (session, planned) = match self
-            .planned(&mut stage, (named, place), profile, protect.as_ref())
-            .await
-        {
-            Ok(ready) => ready,
-            Err(error) => {
-                let last = stage.end().await;
-                self.recovered.add(last.recovered);
-                return Err(error.because(last.refusal));
-            }
-        };
-        let setup = Setup {
-            plan: planned.as_ref().map(|(lowered, _)| lowered.plan.clone()),
-            forker_for: worker_for,
-            session,
-        };
-        let mut worker = Confinement::start(stage, setup).await?;
-        let begun = async {
-            // Whether it can be carried out is known only now.
-            worker.ready().await?;
-            let statuses = planned.as_ref().map(|(lowered, _)| lowered.statuses.as_slice());
-            self.record_profile(&mut worker, profile, statuses).await
-        }
-        .await;
-        match begun {
-            Ok(()) => {
-                self.workers
-                    .covered
-                    .note(profile, planned.as_ref().map(|(lowered, _)| lowered));
-                Ok(worker)
-            }
-            Err(error) => {
-                worker.finish().await;
-                Err(error)
+    /// Starts a worker under each of these profiles and waits for its self-test; nothing is run in it. What was put back before.
+    pub(crate) async fn self_test(mut self, profiles: &[&Profile]) -> Result<Recovery, ToolError> {
+        let mut tested = Ok(());
+        for profile in profiles {
+            tested = self.start_and_end(profile).await;
+            if tested.is_err() {
+                break;
             }
         }
+        let tested = match tested {
+            Ok(()) => Ok(self.recovered.take().unwrap_or_default()),
+            Err(error) => Err(failed(self.deciding.recorder.as_ref(), &self.recovered, error).await),
+        };
+        self.finish().await.and(tested)
     }
 
-    /// The session of a worker, and its plan, which a footing without confinement has none of.
-    async fn planned(
+    async fn start_and_end(&mut self, profile: &Profile) -> Result<(), ToolError> {
+        let start = self.pool.start(profile, ForkerFor::Others, &Asked::Nobody);
+        let mut worker = start.await?;
+        let ready = worker.ready().await;
+        worker.finish().await;
+        Ok(ready?)
+    }
+
+    /// Puts a question that neither a mode nor an earlier yes answers; `None` where the mode asks nobody.
+    ///
+    /// # Errors
+    /// A signal came while it was asked.
+    pub(crate) async fn ask(
         &self,
-        stage: &mut Supervising,
-        (named, place): (Named, Place),
-        profile: &Profile,
-        protect: Option<&ProtectSetup>,
-    ) -> Result<(Session, Option<(Lowered, Ground)>), ToolError> {
-        let session = named.create()?;
-        let private = session.private();
-        let bounds = Bounds {
-            policy: &self.policy,
-            envelope: &self.envelope,
-            profile,
-        };
-        git::carry(&self.places.git, bounds, &private.home)
-            .and_then(|()| self.places.caches.link(profile, self.others(), &private.home))
-            .map_err(ToolError::Private)?;
-        let planned = match &self.chosen.footing {
-            Footing::Confined(ground) => {
-                let profile = worker_profile(profile.clone(), &session)?;
-                let around = if place.is_behind_mounts() {
-                    let mut around = watched::covered(stage.present().await?, protect)?;
-                    show(&session, &self.policy, &self.envelope, &mut around)?;
-                    around
-                } else {
-                    Surroundings::default()
-                };
-                // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
-                let (lowered, _) = anew::made(profile, |profile| plan::lower(profile, *ground, &around))?;
-                Some((lowered, *ground))
-            }
-            Footing::Unconfined(_) => {
-                refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
-                None
-            }
-            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
-        };
-        self.recovered.add(stage.recovered().await?);
-        Ok((session, planned))
+        request: ApprovalRequest,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Option<Verdict>, ToolError> {
+        match self.deciding.controller.mode() {
+            Mode::Interactive => decide(&self.deciding, request, stops).await.map(Some),
+            Mode::ApproveAll | Mode::Strict => Ok(None),
+        }
     }
-}
 
-/// The profile of a call, held against the config's own words, flags applied and held again.
-pub(super) fn held(policy: &Policy, narrowing: &Narrowing, call: &Call) -> Result<Profile, ToolError> {
-    let profile = narrowing.narrow(derive(policy, call));
-    plan::hold_against(policy, call, &profile)?;
-    Ok(profile)
+    /// Whether what is permitted this call could be held under another policy of the same settings, where this one's is; nothing
+    /// is started.
+    ///
+    /// # Errors
+    /// What cannot be held.
+    pub(crate) fn would_hold(&self, policy: &Policy, call: &Call) -> Result<(), ToolError> {
+        fall::would_hold(self.pool.chosen(), &self.session().narrowing, policy, call)
+    }
+
+    /// What its calls are held to.
+    pub(super) fn session(&self) -> &SessionPolicy {
+        self.pool.session()
+    }
+
+    /// What says what a command needs.
+    pub(super) fn assessor(&self) -> Assessor<'_> {
+        Assessor(self.session())
+    }
+
+    /// What judges paths.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge(self.session())
+    }
+
+    /// The files of the session, until one of these signals comes.
+    pub(super) const fn files<'a>(&'a mut self, stops: &'a mut mpsc::Receiver<Signal>) -> Files<'a> {
+        Files {
+            profiles: &mut self.profiles,
+            pool: &mut self.pool,
+            stops,
+        }
+    }
 }

@@ -7,11 +7,13 @@
 use nix::errno::Errno;
 
 use super::call::ToolError;
-use super::executor::{Executor, held};
 use super::footing::{Chosen, Footing, short, unavailable};
+use super::narrowing::Narrowing;
 use super::plan::{self, Ground, PlanError, Surroundings, Walls};
 use super::private::may_lie;
+use super::profiles::held;
 use super::remembered;
+use super::starter::Starter;
 use crate::backend::protected::protected;
 use crate::confine::{ConfineError, Confinement, ForkerFor, Named, Step};
 use crate::policy::{Policy, Right};
@@ -77,35 +79,40 @@ fn cannot_hold(why: &str) -> String {
     format!("namespaces cannot hold this config: {}", short(why))
 }
 
-impl Executor {
-    /// Whether what is permitted this call could be held under another policy of the same settings, where this one's is; nothing
-    /// is started.
-    ///
-    /// # Errors
-    /// What cannot be held.
-    pub(super) fn would_hold(&self, policy: &Policy, call: &Call) -> Result<(), ToolError> {
-        let Footing::Confined(ground) = &self.chosen.footing else {
-            return Ok(());
-        };
-        let envelope = held(policy, &self.narrowing, &Call::of(Asked::Everything))?;
-        let profile = held(policy, &self.narrowing, call)?;
-        let on = |ground: Ground| -> Result<(), ToolError> {
-            let place = ground.walls.place(&profile.network);
-            Named::could_be(|base| may_lie(base, &envelope, place))?;
-            Ok(holds(policy, &profile, ground)?)
-        };
-        let refused = match on(*ground) {
-            Ok(()) => return Ok(()),
-            Err(refused) => refused,
-        };
-        match (&refused, self.chosen.below) {
-            (ToolError::Plan(PlanError::Refused(_)), Some(below)) => on(below).map_err(|_| refused),
-            (_, _) => Err(refused),
-        }
+/// Whether what is permitted this call could be held under another policy of the same settings, where this one's is; nothing
+/// is started.
+///
+/// # Errors
+/// What cannot be held.
+pub(super) fn would_hold(
+    chosen: &Chosen,
+    narrowing: &Narrowing,
+    policy: &Policy,
+    call: &Call,
+) -> Result<(), ToolError> {
+    let Footing::Confined(ground) = &chosen.footing else {
+        return Ok(());
+    };
+    let envelope = held(policy, narrowing, &Call::of(Asked::Everything))?;
+    let profile = held(policy, narrowing, call)?;
+    let on = |ground: Ground| -> Result<(), ToolError> {
+        let place = ground.walls.place(&profile.network);
+        Named::could_be(|base| may_lie(base, &envelope, place))?;
+        Ok(holds(policy, &profile, ground)?)
+    };
+    let refused = match on(*ground) {
+        Ok(()) => return Ok(()),
+        Err(refused) => refused,
+    };
+    match (&refused, chosen.below) {
+        (ToolError::Plan(PlanError::Refused(_)), Some(below)) => on(below).map_err(|_| refused),
+        (_, _) => Err(refused),
     }
+}
 
-    /// Starts a worker for this profile.
-    pub(super) async fn start_worker(
+impl Starter {
+    /// Starts a worker for this profile; in the regime below where the one that was chosen does not come about.
+    pub(super) async fn start(
         &mut self,
         profile: &Profile,
         worker_for: ForkerFor,
@@ -174,7 +181,7 @@ impl Executor {
             Footing::Confined(ground) => matches!(ground.walls, Walls::Namespaces(_)),
             Footing::Unconfined(_) | Footing::Refused(_) => false,
         };
-        (stands && holds(&self.policy, profile, below).is_ok()).then_some((below, why))
+        (stands && holds(&self.session.policy, profile, below).is_ok()).then_some((below, why))
     }
 }
 

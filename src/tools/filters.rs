@@ -1,6 +1,6 @@
 //! The settings of the filters for a profile.
 
-use super::plan::{Ground, Walls};
+use super::ground::{Ground, Walls};
 use crate::backend::World;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::{Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain};

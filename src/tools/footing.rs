@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::call::ToolError;
 use super::plan::{Ground, Walls};
 use super::remembered;
 use crate::backend::Regime;
@@ -31,6 +32,40 @@ pub struct Chosen {
     pub fallen: Option<String>,
     /// The regime below it, where another may be taken in its place.
     pub below: Option<Ground>,
+}
+
+impl Chosen {
+    /// Whether commands run unconfined.
+    pub(super) const fn is_unconfined(&self) -> bool {
+        matches!(self.footing, Footing::Unconfined(_))
+    }
+
+    /// Whether commands run in namespaces.
+    pub(super) fn is_in_namespaces(&self) -> bool {
+        match &self.footing {
+            Footing::Confined(ground) => ground.walls.regime() == Regime::Namespaces,
+            Footing::Unconfined(_) | Footing::Refused(_) => false,
+        }
+    }
+
+    /// The regime that holds commands.
+    pub(super) const fn regime_name(&self) -> &'static str {
+        match &self.footing {
+            Footing::Confined(ground) => match ground.walls {
+                Walls::Landlock => "landlock",
+                Walls::Namespaces(_) => "namespaces",
+            },
+            Footing::Unconfined(_) | Footing::Refused(_) => "none",
+        }
+    }
+
+    /// Whether anything is run at all.
+    pub(super) fn hold(&self) -> Result<(), ToolError> {
+        match &self.footing {
+            Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
+            Footing::Confined(_) | Footing::Unconfined(_) => Ok(()),
+        }
+    }
 }
 
 impl Footing {

@@ -134,7 +134,7 @@ impl Guarded {
     pub(super) async fn begin(&mut self, context: &ApprovalContext) -> Result<Begun, ToolError> {
         let mut context = self.named(context);
         let arguments = self.tool.recorded(&context.args);
-        let open = OpenCall::of(&self.guard, &context, arguments).await?;
+        let open = OpenCall::of(self.guard.deciding.recorder.as_ref(), &context, arguments).await?;
         context.call = open.as_ref().map(|open| open.name().to_owned());
         match self.begin_named(context).await {
             Ok(begun) => Ok(Begun { open, ..begun }),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::executor::Executor;
 use super::footing::Footing;
 use crate::backend::host::{Delegated, Hold, TreeLimit};
 use crate::confine::CommandLimits;
@@ -10,20 +9,18 @@ use crate::confine::wire::protocol::Counting;
 use crate::policy::Limits;
 use crate::profile::Profile;
 
-impl Executor {
-    /// Who holds a command of this profile to what its tree may use.
-    pub(super) fn counting(&self, profile: &Profile) -> Counting {
-        let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
-        // No config lets a command write to control groups: one that stays where it is put stays bounded.
-        let has_group = || Delegated::find().is_ok();
-        match &self.chosen.footing {
-            Footing::Confined(_) if is_bounded && has_group() => Counting::Group,
-            Footing::Confined(ground) => match TreeLimit::processes_without_group(ground.walls.regime()).hold {
-                Hold::Exact => Counting::Namespace,
-                Hold::Sampled => Counting::Sampled,
-            },
-            Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
-        }
+/// Who holds a command of this profile to what its tree may use.
+pub(super) fn counting(footing: &Footing, profile: &Profile) -> Counting {
+    let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
+    // No config lets a command write to control groups: one that stays where it is put stays bounded.
+    let has_group = || Delegated::find().is_ok();
+    match footing {
+        Footing::Confined(_) if is_bounded && has_group() => Counting::Group,
+        Footing::Confined(ground) => match TreeLimit::processes_without_group(ground.walls.regime()).hold {
+            Hold::Exact => Counting::Namespace,
+            Hold::Sampled => Counting::Sampled,
+        },
+        Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
     }
 }
 

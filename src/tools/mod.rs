@@ -2,11 +2,9 @@
 //!
 //! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything starts;
 //! `environment` makes the environment of a command, `git` carries its user's git settings in, `search` its PATH, `authorities` looks whether files that it names can be read, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
-//! confines, runs and reports. [`regime`] says in one line what holds, [`inspect`] in full, without running
-//! anything. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
+//! confines, runs and reports. [`regime`] says in one line what holds, [`held`] is a plan with its readers. [`footing`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
 //! `fall` takes the regime below where they do not, or cannot hold the config. `anew` follows a preset to what replaced a file while a session lasted. [`Provider`] is what a server for agents calls; [`Lanes`] has
-//! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why;
-//! [`learn`] what a config would have to grant for it. [`network`] is the way out of a command that may reach
+//! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why. [`network`] is the way out of a command that may reach
 //! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
 //! what an executor says to it. `denied_names` looks for what a pattern denies; `others_root` finds roots in which root writes nothing.
 
@@ -17,9 +15,11 @@ mod appeared;
 mod approvals;
 pub mod approver_program;
 pub(crate) mod asking;
+mod assessor;
 mod authorities;
 mod begun;
 pub mod call;
+mod covered_names;
 mod custom;
 mod deciding;
 mod denied_names;
@@ -33,10 +33,10 @@ mod filters;
 pub mod footing;
 pub mod function;
 mod git;
+mod ground;
 pub mod guarded;
-pub mod inspect;
+pub mod held;
 mod lanes;
-pub mod learn;
 mod limits;
 pub mod narrowing;
 pub mod network;
@@ -45,11 +45,15 @@ mod offers;
 mod on_record;
 mod others_root;
 pub mod outcome;
+mod overruled;
 mod permission;
+mod permit;
 mod places;
 pub mod plan;
+mod pool;
 mod private;
 mod profile_digest;
+mod profiles;
 mod programs;
 mod provider;
 mod recorder;
@@ -61,15 +65,20 @@ mod search;
 pub mod served;
 pub mod serving;
 pub mod session;
+mod session_policy;
 pub mod set;
+mod shared;
 pub mod shell;
 mod shell_tool;
+mod shown;
+mod starter;
+pub(crate) mod surroundings;
 #[cfg(test)]
 mod tests;
 pub mod tool;
 mod under_way;
-mod watched;
-mod workers;
+pub(crate) mod watched;
+pub(crate) mod writers;
 
 pub use crate::approval::TerminalApprover;
 pub use crate::confine::io::terminal::{restore as restore_terminal, size as terminal_size};

@@ -1,7 +1,7 @@
 //! Which tools a config offers.
 
+use super::call::NAME;
 use super::files::FileKind;
-use super::shell::NAME;
 use crate::config::CustomTool;
 use crate::policy::{Access, Demand, Operation, Policy, Right, ShellRule};
 

@@ -10,11 +10,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
-use super::deciding::decide;
-use super::executor::Executor;
-use super::outcome::shown;
+use super::call::NAME;
+use super::deciding::{Deciding, decide};
 use super::restored::{Restored, Then};
-use super::shell::NAME;
+use super::shown::shown;
 use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
 use crate::confine::Confinement;
 use crate::confine::wire::protocol::Offer;
@@ -30,49 +29,47 @@ pub(super) enum Offered {
     PutBack,
 }
 
-impl Executor {
-    /// Offers what was restored, with one question.
-    pub(super) async fn offer(
-        &mut self,
-        worker: &mut Confinement,
-        restored: &mut [Restored],
-        call: Option<&str>,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Offered {
-        let asks = match self.deciding.controller.mode() {
-            Mode::Interactive => true,
-            Mode::ApproveAll | Mode::Strict => false,
-        };
-        if restored.is_empty() || !asks {
-            return Offered::Nothing;
-        }
-        // A keeper that is gone puts nothing back; what it restored is restored.
-        let Ok(Some(offer)) = worker.offer().await else {
-            return Offered::Nothing;
-        };
-        match decide(&self.deciding, question(&offer, call), stops).await {
-            Ok(verdict) if verdict.by == DecidedBy::Approver && verdict.decision.approved => {}
-            Ok(_) | Err(_) => return Offered::Nothing,
-        }
-        let mut offered = Offered::Nothing;
-        let done = match worker.put_back(&offer).await {
-            Ok(done) => done,
-            Err(error) => vec![Err(error.to_string()); offer.entries.len()],
-        };
-        for ((path, _), done) in offer.entries.iter().zip(done) {
-            let then = match done {
-                Ok(()) => {
-                    offered = Offered::PutBack;
-                    Then::PutBack
-                }
-                Err(why) => Then::NotPutBack(shown(why.as_bytes())),
-            };
-            if let Some(told) = restored.iter_mut().find(|told| told.whole == *path) {
-                told.then = then;
-            }
-        }
-        offered
+/// Offers what was restored, with one question.
+pub(super) async fn offer(
+    deciding: &Deciding,
+    worker: &mut Confinement,
+    restored: &mut [Restored],
+    call: Option<&str>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Offered {
+    let asks = match deciding.controller.mode() {
+        Mode::Interactive => true,
+        Mode::ApproveAll | Mode::Strict => false,
+    };
+    if restored.is_empty() || !asks {
+        return Offered::Nothing;
     }
+    // A keeper that is gone puts nothing back; what it restored is restored.
+    let Ok(Some(offer)) = worker.offer().await else {
+        return Offered::Nothing;
+    };
+    match decide(deciding, question(&offer, call), stops).await {
+        Ok(verdict) if verdict.by == DecidedBy::Approver && verdict.decision.approved => {}
+        Ok(_) | Err(_) => return Offered::Nothing,
+    }
+    let mut offered = Offered::Nothing;
+    let done = match worker.put_back(&offer).await {
+        Ok(done) => done,
+        Err(error) => vec![Err(error.to_string()); offer.entries.len()],
+    };
+    for ((path, _), done) in offer.entries.iter().zip(done) {
+        let then = match done {
+            Ok(()) => {
+                offered = Offered::PutBack;
+                Then::PutBack
+            }
+            Err(why) => Then::NotPutBack(shown(why.as_bytes())),
+        };
+        if let Some(told) = restored.iter_mut().find(|told| told.whole == *path) {
+            told.then = then;
+        }
+    }
+    offered
 }
 
 fn question(offer: &Offer, call: Option<&str>) -> ApprovalRequest {

@@ -13,9 +13,6 @@ use super::restored::Changed;
 use crate::confine::{ConfineError, End, LimitKind};
 use crate::policy::path::escape;
 
-/// The most bytes of a path, or of another text, that are shown: as many as the audit log keeps.
-const MOST_SHOWN: usize = crate::audit::MOST_BYTES;
-
 /// How a call ended, for people, agents and `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Outcome {
@@ -60,27 +57,6 @@ pub struct Outcome {
     /// How to find out what was denied to it; absent where the config does not want it, or nothing sounds like a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-}
-
-/// What somebody else chose, for people: escaped, and of a long one the beginning.
-pub(super) fn shown(said: &[u8]) -> String {
-    if said.len() <= MOST_SHOWN {
-        return escape(said);
-    }
-    let beginning = said.get(..MOST_SHOWN).unwrap_or_default();
-    // No letter is cut in two.
-    let whole = beginning
-        .utf8_chunks()
-        .map(|chunk| chunk.valid().len() + chunk.invalid().len());
-    let cut: usize = match beginning.utf8_chunks().last() {
-        Some(last) if !last.invalid().is_empty() => whole.sum::<usize>() - last.invalid().len(),
-        Some(_) | None => MOST_SHOWN,
-    };
-    format!(
-        "{}… ({} bytes)",
-        escape(beginning.get(..cut).unwrap_or_default()),
-        said.len()
-    )
 }
 
 /// How a call ended.
@@ -220,6 +196,7 @@ fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S
 #[cfg(test)]
 mod tests {
     use super::super::restored::Restored;
+    use super::super::shown::MOST_SHOWN;
     use super::*;
     use crate::confine::wire::protocol::Violation;
     use crate::confine::{StartFailure, Step};

@@ -3,17 +3,17 @@
 //! the self-test in the child.
 
 use super::filters::{copies_in, mounted, settings};
+pub use super::ground::{Ground, Surroundings, Walls};
 pub use super::profile_digest::{ProfileDigest, digest};
 use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
-use crate::backend::namespaces::{Matches, NetworkNamespace, NewNames, PrivateCopy};
+use crate::backend::namespaces::{Matches, NewNames, PrivateCopy};
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::{self, Attempts, Filters, Role, SeccompError, SeccompWitness};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
-use crate::backend::{Exit, Plan, Regime, World, attributes, namespaces};
-use crate::confine::Place;
-use crate::policy::{AbsPath, DenyFallback, Network, Policy, Residuals};
+use crate::backend::{Exit, Plan, World, attributes, namespaces};
+use crate::policy::{AbsPath, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
 
@@ -55,62 +55,6 @@ pub struct Lowered {
     pub statuses: Vec<ClauseStatus>,
     /// What was seen of the disk.
     pub survey: Survey,
-}
-
-/// What lowering depends on beside the profile.
-#[derive(Debug, Clone, Copy)]
-pub struct Ground {
-    /// What holds commands.
-    pub walls: Walls,
-    /// Landlock's version on this machine.
-    pub landlock_abi: u32,
-    /// What to do about denies that Landlock cannot hold.
-    pub deny_fallback: DenyFallback,
-    /// What to do about what it leaves open.
-    pub residuals: Residuals,
-    /// Whether the runner hears of what commands attempt.
-    pub attempts: Attempts,
-}
-
-/// What holds commands.
-#[derive(Debug, Clone, Copy)]
-pub enum Walls {
-    /// A Landlock layer.
-    Landlock,
-    /// Namespaces that this one makes, and a Landlock layer inside.
-    Namespaces(Maker),
-}
-
-impl Walls {
-    /// The regime's name for it.
-    pub const fn regime(self) -> Regime {
-        match self {
-            Self::Landlock => Regime::Landlock,
-            Self::Namespaces(_) => Regime::Namespaces,
-        }
-    }
-
-    /// Where a worker with this reach stands.
-    pub const fn place(self, network: &Network) -> Place {
-        match self {
-            Self::Landlock => Place::Host,
-            Self::Namespaces(Maker::Stockade) => Place::Namespaces(NetworkNamespace::of(network)),
-            Self::Namespaces(Maker::Bwrap(_)) => Place::Bwrap,
-        }
-    }
-}
-
-/// What of the host concerns namespaces, beside the profile.
-#[derive(Debug, Clone, Default)]
-pub struct Surroundings {
-    /// Protected paths that exist now, to be read-only.
-    pub protect: Vec<AbsPath>,
-    /// Protected paths that exist now and have copies.
-    pub copies: Vec<PrivateCopy>,
-    /// What must be seen inside though nobody is granted it.
-    pub shown: Vec<AbsPath>,
-    /// Files that must be seen to be there, and of which nothing else is seen.
-    pub veiled: Vec<AbsPath>,
 }
 
 /// The most that the private directory in memory holds.
@@ -374,6 +318,7 @@ mod tests {
     use crate::backend::namespaces::{BindAccess, Step};
     use crate::config::amend::load_amended;
     use crate::config::{Context, Matchers};
+    use crate::policy::DenyFallback;
     use crate::policy::shell::{rule_covers, rule_matches};
     use crate::policy::{Grant, Origin, Rights, UnixSockets};
     use crate::profile::derive;

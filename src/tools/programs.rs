@@ -6,14 +6,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::Signal;
-use tokio::sync::mpsc;
-
 use super::call::{ShellCommand, ToolError};
-use super::executor::Executor;
-use super::files::{Seen, plain};
+use super::files::{Files, Seen, plain};
 use super::outcome::Status;
-use super::search::{Directory, Search, directories, is_in_reach, not_granted, own_path};
+use super::search::{Directory, Others, Search, directories, is_in_reach, not_granted, own_path};
+use super::session_policy::SessionPolicy;
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 use crate::policy::shell::Names;
@@ -56,259 +53,248 @@ impl Programs {
     }
 }
 
-impl Executor {
-    /// Which files these names stand for in a command that starts in `directory` with the caller's PATH.
-    ///
-    /// A name stands for what lies outside the session's reach, if there is such a program; else for what the session may
-    /// write, whose directory the answer then names.
-    pub(super) async fn programs(
-        &mut self,
-        names: &Names,
-        directory: &AbsPath,
-        environment: &[(OsString, OsString)],
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Programs, ToolError> {
-        let own = own_path(environment);
-        let all = directories(own.as_deref(), (&self.envelope, &self.envelope), self.others());
-        let (mut paths, bare): (Vec<&String>, Vec<&String>) =
-            names.programs.iter().partition(|name| name.contains('/'));
-        if names.moved {
-            // From where is known only when it runs.
-            paths.retain(|path| path.starts_with('/'));
-        }
-        let places: Vec<PathBuf> = paths.iter().map(|path| directory.as_path().join(path)).collect();
-        let mut kept: BTreeSet<AbsPath> = all
-            .iter()
-            .filter(|at| at.is_writable && places.iter().any(|place| at.holds(place)))
-            .map(|at| at.path.clone())
-            .collect();
-        let bare: BTreeSet<&str> = bare
-            .into_iter()
-            .map(String::as_str)
-            .filter(|name| !name.is_empty())
-            .collect();
-        let mut found = Vec::new();
-        let mut passed_over = Vec::new();
-        for (name, place) in paths.iter().zip(&places) {
-            if let Some(program) = self.program(name, place, false, stops).await? {
-                found.push(program);
-            }
-        }
-        if bare.len() > MOST {
-            // What was not looked for must not be found there.
-            kept.clear();
-        } else {
-            let mut searched = self.searched(&bare, &all, &mut kept, stops).await?;
-            for program in searched.iter().filter(|program| !program.is_writable) {
-                let before = all
-                    .iter()
-                    .take_while(|at| Some(at.path.as_path()) != program.path.parent());
-                for at in before.filter(|at| at.is_writable && !kept.contains(&at.path)) {
-                    let place = at.path.as_path().join(&program.name);
-                    let other = self.program(&program.name, &place, true, stops).await?;
-                    passed_over.extend(other.map(|program| program.path));
-                }
-            }
-            found.append(&mut searched);
-        }
-        let in_reach = all.iter().filter(|at| kept.contains(&at.path));
-        let candidates = in_reach.flat_map(|at| bare.iter().map(|name| at.path.as_path().join(name)));
-        let writable = found.iter().filter(|program| program.is_writable);
-        Ok(Programs {
-            candidates: candidates.chain(writable.map(|program| program.path.clone())).collect(),
-            found,
-            named: kept,
-            passed_over,
-        })
+/// Which files these names stand for in a command that starts in `directory` with the caller's PATH.
+///
+/// A name stands for what lies outside the session's reach, if there is such a program; else for what the session may
+/// write, whose directory the answer then names.
+pub(super) async fn programs(
+    files: &mut Files<'_>,
+    names: &Names,
+    directory: &AbsPath,
+    environment: &[(OsString, OsString)],
+) -> Result<Programs, ToolError> {
+    let own = own_path(environment);
+    let all = directories(
+        own.as_deref(),
+        (&files.session().envelope, &files.session().envelope),
+        files.pool.others(),
+    );
+    let (mut paths, bare): (Vec<&String>, Vec<&String>) = names.programs.iter().partition(|name| name.contains('/'));
+    if names.moved {
+        // From where is known only when it runs.
+        paths.retain(|path| path.starts_with('/'));
     }
+    let places: Vec<PathBuf> = paths.iter().map(|path| directory.as_path().join(path)).collect();
+    let mut kept: BTreeSet<AbsPath> = all
+        .iter()
+        .filter(|at| at.is_writable && places.iter().any(|place| at.holds(place)))
+        .map(|at| at.path.clone())
+        .collect();
+    let bare: BTreeSet<&str> = bare
+        .into_iter()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let mut found = Vec::new();
+    let mut passed_over = Vec::new();
+    for (name, place) in paths.iter().zip(&places) {
+        if let Some(program) = program_there(files, name, place, false).await? {
+            found.push(program);
+        }
+    }
+    if bare.len() > MOST {
+        // What was not looked for must not be found there.
+        kept.clear();
+    } else {
+        let mut searched = searched(files, &bare, &all, &mut kept).await?;
+        for program in searched.iter().filter(|program| !program.is_writable) {
+            let before = all
+                .iter()
+                .take_while(|at| Some(at.path.as_path()) != program.path.parent());
+            for at in before.filter(|at| at.is_writable && !kept.contains(&at.path)) {
+                let place = at.path.as_path().join(&program.name);
+                let other = program_there(files, &program.name, &place, true).await?;
+                passed_over.extend(other.map(|program| program.path));
+            }
+        }
+        found.append(&mut searched);
+    }
+    let in_reach = all.iter().filter(|at| kept.contains(&at.path));
+    let candidates = in_reach.flat_map(|at| bare.iter().map(|name| at.path.as_path().join(name)));
+    let writable = found.iter().filter(|program| program.is_writable);
+    Ok(Programs {
+        candidates: candidates.chain(writable.map(|program| program.path.clone())).collect(),
+        found,
+        named: kept,
+        passed_over,
+    })
+}
 
-    /// Looks in every directory that is searched. Where a name is found in none, what the session may write is searched too.
-    async fn searched(
-        &mut self,
-        bare: &BTreeSet<&str>,
-        all: &[Directory],
-        named: &mut BTreeSet<AbsPath>,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<Program>, ToolError> {
-        loop {
-            let before = named.len();
-            let mut found = Vec::new();
-            for name in bare {
-                match self
-                    .first_of(name, all, |at| !at.is_writable || named.contains(&at.path), stops)
-                    .await?
-                {
-                    Some((program, _)) => found.push(program),
-                    None => {
-                        if let Some((program, at)) = self.first_of(name, all, |at| at.is_writable, stops).await? {
-                            found.push(program);
-                            named.insert(at);
-                        }
+/// Looks in every directory that is searched. Where a name is found in none, what the session may write is searched too.
+async fn searched(
+    files: &mut Files<'_>,
+    bare: &BTreeSet<&str>,
+    all: &[Directory],
+    named: &mut BTreeSet<AbsPath>,
+) -> Result<Vec<Program>, ToolError> {
+    loop {
+        let before = named.len();
+        let mut found = Vec::new();
+        for name in bare {
+            match first_of(files, name, all, |at| !at.is_writable || named.contains(&at.path)).await? {
+                Some((program, _)) => found.push(program),
+                None => {
+                    if let Some((program, at)) = first_of(files, name, all, |at| at.is_writable).await? {
+                        found.push(program);
+                        named.insert(at);
                     }
                 }
             }
-            // One more directory may have others of these names, in front of those that were found.
-            if named.len() == before {
-                return Ok(found);
-            }
+        }
+        // One more directory may have others of these names, in front of those that were found.
+        if named.len() == before {
+            return Ok(found);
         }
     }
+}
 
-    async fn first_of(
-        &mut self,
-        name: &str,
-        all: &[Directory],
-        is_searched: impl Fn(&Directory) -> bool,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Option<(Program, AbsPath)>, ToolError> {
-        let is_searched = |at: &&Directory| is_searched(at) && at.runs(name, &self.envelope);
-        let searched: Vec<&Directory> = all.iter().filter(is_searched).collect();
-        for at in searched {
-            let place = at.path.as_path().join(name);
-            if let Some(program) = self.program(name, &place, at.is_writable, stops).await? {
-                return Ok(Some((program, at.path.clone())));
-            }
+async fn first_of(
+    files: &mut Files<'_>,
+    name: &str,
+    all: &[Directory],
+    is_searched: impl Fn(&Directory) -> bool,
+) -> Result<Option<(Program, AbsPath)>, ToolError> {
+    let is_searched = |at: &&Directory| is_searched(at) && at.runs(name, &files.session().envelope);
+    let searched: Vec<&Directory> = all.iter().filter(is_searched).collect();
+    for at in searched {
+        let place = at.path.as_path().join(name);
+        if let Some(program) = program_there(files, name, &place, at.is_writable).await? {
+            return Ok(Some((program, at.path.clone())));
         }
-        Ok(None)
     }
+    Ok(None)
+}
 
-    /// The program at a place, if there is one that can be executed.
-    async fn program(
-        &mut self,
-        name: &str,
-        place: &Path,
-        is_writable: bool,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Option<Program>, ToolError> {
-        let program = |is_writable| Program {
-            name: name.to_owned(),
-            path: place.to_owned(),
-            is_writable,
-        };
-        Ok(match self.look_at(place, stops).await? {
-            Seen::File { path, mode } if mode & 0o111 != 0 => {
-                let link = plain(place);
-                Some(program(
-                    is_writable || self.is_in_reach(&path) || self.is_in_reach(&link),
-                ))
-            }
-            Seen::File { .. } | Seen::Nothing => None,
-        })
-    }
+/// The program at a place, if there is one that can be executed.
+async fn program_there(
+    files: &mut Files<'_>,
+    name: &str,
+    place: &Path,
+    is_writable: bool,
+) -> Result<Option<Program>, ToolError> {
+    let program = |is_writable| Program {
+        name: name.to_owned(),
+        path: place.to_owned(),
+        is_writable,
+    };
+    Ok(match files.look_at(place).await? {
+        Seen::File { path, mode } if mode & 0o111 != 0 => {
+            let link = plain(place);
+            Some(program(
+                is_writable || files.session().is_in_reach(&path) || files.session().is_in_reach(&link),
+            ))
+        }
+        Seen::File { .. } | Seen::Nothing => None,
+    })
+}
 
-    /// The program of a command that names it by an absolute path.
-    pub(super) fn program_at(&self, command: &ShellCommand) -> Vec<Program> {
-        let first = match command {
-            ShellCommand::Argv(argv) => argv.first().map(PathBuf::from),
-            ShellCommand::Line(_) => None,
-        };
-        let absolute = first.filter(|path| path.is_absolute());
-        let program = absolute.map(|path| Program {
-            name: String::new(),
-            is_writable: self.is_in_reach(&plain(&path)),
-            path,
-        });
-        program.into_iter().collect()
-    }
+/// The program of a command that names it by an absolute path.
+pub(super) fn program_at(session: &SessionPolicy, command: &ShellCommand) -> Vec<Program> {
+    let first = match command {
+        ShellCommand::Argv(argv) => argv.first().map(PathBuf::from),
+        ShellCommand::Line(_) => None,
+    };
+    let absolute = first.filter(|path| path.is_absolute());
+    let program = absolute.map(|path| Program {
+        name: String::new(),
+        is_writable: session.is_in_reach(&plain(&path)),
+        path,
+    });
+    program.into_iter().collect()
+}
 
-    /// Where the programs of a command are searched whose own program is at this path.
-    pub(super) fn search_of(&self, path: &Path) -> Search {
-        let all = directories(
-            own_path(&[]).as_deref(),
-            (&self.envelope, &self.envelope),
-            self.others(),
-        );
-        let named = all.into_iter().filter(|at| at.holds(path)).map(|at| at.path);
-        Search::outside(named.collect())
-    }
+/// Where the programs of a command are searched whose own program is at this path.
+pub(super) fn search_of(session: &SessionPolicy, others: Others, path: &Path) -> Search {
+    let all = directories(own_path(&[]).as_deref(), (&session.envelope, &session.envelope), others);
+    let named = all.into_iter().filter(|at| at.holds(path)).map(|at| at.path);
+    Search::outside(named.collect())
+}
 
-    /// The file that the first word stands for, and where its programs are searched; `None` where there is none. An error is the
-    /// file that a bare name stands for in what the session may write.
-    pub(super) async fn find_program(
-        &mut self,
-        argv: &[OsString],
-        directory: &AbsPath,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Result<Option<(PathBuf, Search)>, PathBuf>, ToolError> {
-        let Some(name) = argv.first().and_then(|word| word.to_str()) else {
-            return Ok(Ok(None));
-        };
-        if name.contains('/') {
-            let path = directory.as_path().join(name);
-            let in_reach = self.search_of(&path);
-            return Ok(Ok(Some((path, in_reach))));
-        }
-        // The first that is found is outside then.
-        if !self.searches_in_reach(&[]) {
-            return Ok(Ok(None));
-        }
-        self.hold_directory(directory)?;
-        let names = Names {
-            programs: vec![name.to_owned()],
-            ..Names::default()
-        };
-        let programs = self.programs(&names, directory, &[], stops).await?;
-        if let Some(planted) = programs.planted(name) {
-            return Ok(Err(planted.to_owned()));
-        }
-        let search = Search::outside(programs.named);
-        let found = programs.found.into_iter().next();
-        Ok(Ok(found.map(|program| (program.path, search))))
+/// The file that the first word stands for, and where its programs are searched; `None` where there is none. An error is the
+/// file that a bare name stands for in what the session may write.
+pub(super) async fn find_program(
+    files: &mut Files<'_>,
+    argv: &[OsString],
+    directory: &AbsPath,
+) -> Result<Result<Option<(PathBuf, Search)>, PathBuf>, ToolError> {
+    let Some(name) = argv.first().and_then(|word| word.to_str()) else {
+        return Ok(Ok(None));
+    };
+    if name.contains('/') {
+        let path = directory.as_path().join(name);
+        let in_reach = search_of(files.session(), files.pool.others(), &path);
+        return Ok(Ok(Some((path, in_reach))));
     }
+    // The first that is found is outside then.
+    if !searches_in_reach(files.session(), &[]) {
+        return Ok(Ok(None));
+    }
+    files.pool.hold_directory(directory)?;
+    let names = Names {
+        programs: vec![name.to_owned()],
+        ..Names::default()
+    };
+    let programs = programs(files, &names, directory, &[]).await?;
+    if let Some(planted) = programs.planted(name) {
+        return Ok(Err(planted.to_owned()));
+    }
+    let search = Search::outside(programs.named);
+    let found = programs.found.into_iter().next();
+    Ok(Ok(found.map(|program| (program.path, search))))
+}
 
-    /// What is to be known of a command whose programs were not searched everywhere: which were passed over, or, where it failed as
-    /// if one was missing, where none was searched: what the session may write, and what the config grants nothing of.
-    pub(super) fn left_out(
-        &self,
-        search: &Search,
-        (environment, profile): (&[(OsString, OsString)], &Profile),
-        status: &Status,
-        stderr: &str,
-    ) -> Option<String> {
-        const KEEP: &str = "which this session may write, because a rule or a yes answers for the command; a root for that directory with \
-                            `mode: ro` and `execute: true` keeps it, and so does the path of the program in rule and command";
-        if let Search::Outside { passed_over, .. } = search
-            && !passed_over.is_empty()
-        {
-            let paths: Vec<String> = passed_over.iter().map(display).collect();
-            return Some(format!("not run: {}, {KEEP}", paths.join(", ")));
-        }
-        let is_missed = match status {
-            Status::NotFound { .. } | Status::Exited { code: 127 } => true,
-            Status::Exited { code } => {
-                *code != 0 && (stderr.contains("not found") || stderr.contains("No such file or directory"))
-            }
-            _ => false,
-        };
-        if !is_missed {
-            return None;
-        }
-        let left_out = search.left_out(own_path(environment).as_deref(), profile, &self.envelope);
-        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
-        if !names.is_empty() {
-            return Some(format!("no program was searched in {}, {KEEP}", names.join(", ")));
-        }
-        let is_a_program = match status {
-            // A path is searched nowhere.
-            Status::NotFound { program } => !program.contains('/'),
-            Status::Exited { code: 127 } => true,
-            _ => stderr.contains("command not found"),
-        };
-        if !is_a_program {
-            return None;
-        }
-        let not_granted = not_granted(own_path(environment).as_deref(), profile, &self.envelope);
-        let names: Vec<String> = not_granted.iter().map(display).collect();
-        let first = names.first()?;
-        Some(format!(
-            "no program was searched in {}: nothing there is granted; a root `{{root: {first}, mode: ro, execute: true}}` in the \
-             config grants one, or `--rw . --ro {first}` where there is no config",
-            names.join(", ")
-        ))
+/// What is to be known of a command whose programs were not searched everywhere: which were passed over, or, where it failed as
+/// if one was missing, where none was searched: what the session may write, and what the config grants nothing of.
+pub(super) fn left_out(
+    session: &SessionPolicy,
+    search: &Search,
+    (environment, profile): (&[(OsString, OsString)], &Profile),
+    status: &Status,
+    stderr: &str,
+) -> Option<String> {
+    const KEEP: &str = "which this session may write, because a rule or a yes answers for the command; a root for that directory with \
+                        `mode: ro` and `execute: true` keeps it, and so does the path of the program in rule and command";
+    if let Search::Outside { passed_over, .. } = search
+        && !passed_over.is_empty()
+    {
+        let paths: Vec<String> = passed_over.iter().map(display).collect();
+        return Some(format!("not run: {}, {KEEP}", paths.join(", ")));
     }
+    let is_missed = match status {
+        Status::NotFound { .. } | Status::Exited { code: 127 } => true,
+        Status::Exited { code } => {
+            *code != 0 && (stderr.contains("not found") || stderr.contains("No such file or directory"))
+        }
+        _ => false,
+    };
+    if !is_missed {
+        return None;
+    }
+    let left_out = search.left_out(own_path(environment).as_deref(), profile, &session.envelope);
+    let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+    if !names.is_empty() {
+        return Some(format!("no program was searched in {}, {KEEP}", names.join(", ")));
+    }
+    let is_a_program = match status {
+        // A path is searched nowhere.
+        Status::NotFound { program } => !program.contains('/'),
+        Status::Exited { code: 127 } => true,
+        _ => stderr.contains("command not found"),
+    };
+    if !is_a_program {
+        return None;
+    }
+    let not_granted = not_granted(own_path(environment).as_deref(), profile, &session.envelope);
+    let names: Vec<String> = not_granted.iter().map(display).collect();
+    let first = names.first()?;
+    Some(format!(
+        "no program was searched in {}: nothing there is granted; a root `{{root: {first}, mode: ro, execute: true}}` in the \
+         config grants one, or `--rw . --ro {first}` where there is no config",
+        names.join(", ")
+    ))
+}
 
-    /// Whether a directory of PATH is in the session's reach.
-    pub(super) fn searches_in_reach(&self, environment: &[(OsString, OsString)]) -> bool {
-        is_in_reach(environment, &self.envelope)
-    }
+/// Whether a directory of PATH is in the session's reach.
+pub(super) fn searches_in_reach(session: &SessionPolicy, environment: &[(OsString, OsString)]) -> bool {
+    is_in_reach(environment, &session.envelope)
 }

@@ -5,7 +5,10 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::call::ToolError;
+use super::footing::{Chosen, Footing};
 use super::plan::{Ground, Walls};
+use super::session_policy::SessionPolicy;
 use crate::backend::Regime;
 use crate::backend::host::{Hold, Maker, TreeLimit};
 use crate::backend::namespaces::MOST_PROTECTED;
@@ -35,6 +38,33 @@ pub struct RegimeLine {
 const AFTERWARDS: &str = "are restored after the command";
 
 impl RegimeLine {
+    /// What holds for what runs under this profile.
+    pub(super) fn of(chosen: &Chosen, profile: &Profile, policy: &Policy) -> Result<Self, ToolError> {
+        match &chosen.footing {
+            Footing::Confined(ground) => Ok(Self::confined(*ground, profile, policy, chosen.fallen.as_deref())),
+            Footing::Unconfined(why) => Ok(Self::unconfined(why)),
+            Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
+        }
+    }
+
+    /// What holds for all commands of a session; `unasked` is the profile of one that nobody was asked about.
+    pub(super) fn of_session(chosen: &Chosen, session: &SessionPolicy, unasked: &Profile) -> Result<Self, ToolError> {
+        let SessionPolicy {
+            policy,
+            narrowing,
+            envelope,
+        } = session;
+        let line = Self::of(chosen, envelope, policy)?;
+        if chosen.is_unconfined() {
+            return Ok(line);
+        }
+        let own = policy.own_networks();
+        let own = own.map(|(whose, own)| (whose, narrowing.narrow_network(&own.network)));
+        Ok(line
+            .with_own_networks(&envelope.network, own)
+            .with_unasked(policy, unasked))
+    }
+
     /// The line of a regime that confines.
     ///
     /// `fallen` says why it is not the strongest one, where that was to be taken.

@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::outcome::shown;
-use super::tool::Output;
+use super::shown::shown;
 use crate::confine::wire::protocol::{PutBack, Violation};
 use crate::policy::path::escape;
 
@@ -269,22 +267,6 @@ impl Recovery {
             .into_iter()
             .chain(unsettled)
             .collect()
-    }
-
-    /// What a call gave, with this.
-    pub(super) fn added_to(&self, mut output: Output) -> Output {
-        for line in self.told() {
-            if !output.text.is_empty() && !output.text.ends_with('\n') {
-                output.text.push('\n');
-            }
-            output.text.extend(["[", &line, "]"]);
-        }
-        let (Value::Object(members), Value::Object(changed)) = (&mut output.data, json!(Changed::of(&self.restored)))
-        else {
-            return output;
-        };
-        members.extend(changed);
-        output
     }
 }
 

@@ -9,6 +9,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::files::plain;
+use super::footing::{Chosen, Footing};
+use super::ground::Walls;
 use crate::policy::{AbsPath, Access, Operation, Right, Scope};
 use crate::profile::{FileReach, Profile};
 
@@ -26,6 +28,19 @@ pub(super) enum Others {
     /// The names of all its files. A shell that finds one of the others looks no further, and cannot run it; so such a directory
     /// comes last in PATH.
     Visible,
+}
+
+impl Others {
+    /// What commands see that are held so.
+    pub(super) const fn of(chosen: &Chosen) -> Self {
+        match &chosen.footing {
+            Footing::Confined(ground) => match ground.walls {
+                Walls::Namespaces(_) => Self::Hidden,
+                Walls::Landlock => Self::Visible,
+            },
+            Footing::Unconfined(_) | Footing::Refused(_) => Self::Visible,
+        }
+    }
 }
 
 /// In which directories of PATH a command's programs are searched.

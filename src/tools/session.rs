@@ -1,7 +1,7 @@
 //! A session: one config, its tools, and whoever answers questions.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
@@ -16,38 +16,19 @@ use super::git;
 use super::guarded::{Guard, Guarded, Hook};
 use super::narrowing::Narrowing;
 use super::offered::{Offer, Offered};
-use super::on_record::end;
-use super::permission::Overruled;
+use super::on_record::{end, record_untold};
+use super::overruled::Overruled;
 use super::places::Places;
 use super::regime::RegimeLine;
 use super::room::Room;
 use super::set::ToolSet;
+use super::shared::Shared;
 use super::shell_tool::ShellTool;
 use super::tool::{ApprovalContext, Output, Reach, Tool};
 use crate::approval::{Approval, Approver, CancelHandle, Record};
 use crate::config::{self, ConfigError, Context, Loaded, Matchers};
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, Mode, Network, ToolRule};
-
-/// What the tools of one session share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) executor: Mutex<Executor>,
-    pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
-    /// What relative paths are relative to, and where commands start.
-    pub(super) directory: PathBuf,
-    /// How far commands reach.
-    pub(super) reach: Reach,
-    /// What commands and changes of all sessions beside one another share.
-    pub(super) room: Room,
-}
-
-impl Shared {
-    /// Where commands start.
-    pub(super) fn started_in(&self) -> Result<AbsPath, ToolError> {
-        AbsPath::new(&self.directory).map_err(|_| ToolError::Directory(self.directory.clone()))
-    }
-}
+use crate::policy::{Mode, Network, ToolRule};
 
 /// One config, its tools, and whoever answers questions.
 ///
@@ -340,13 +321,22 @@ impl Session {
         self.guard.deciding.controller.mode()
     }
 
+    /// Records that the session began, where there is a log; the first call does it otherwise.
+    pub async fn begin_record(&self) -> Result<(), ToolError> {
+        let recorder = self.shared.executor.lock().await.deciding.recorder.clone();
+        match recorder {
+            Some(recorder) => recorder.begin().await,
+            None => Ok(()),
+        }
+    }
+
     /// Ends every worker and waits until nothing of them is left.
     ///
     /// Tools of the session that are still held keep it alive; their workers end with this all the same.
     pub async fn finish(&self) {
         let mut executor = self.shared.executor.lock().await;
-        std::mem::take(&mut executor.workers).finish().await;
-        let _recorded = executor.record_untold().await;
+        executor.pool.end_all().await;
+        let _recorded = record_untold(executor.deciding.recorder.as_ref(), &executor.recovered).await;
         // Everything else that had to be on record is; that the session ended is the one thing that may be missing.
         let _recorded = end(executor.deciding.recorder.as_ref()).await;
     }

@@ -11,18 +11,21 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::call::{ShellCall, ShellCommand, ToolError};
+use super::begun::Meanwhile;
+use super::call::{NAME, ShellCall, ShellCommand, ToolError};
 use super::deciding::Deciding;
 use super::explain::Explained;
-use super::files::{bare, parse};
+use super::files::{bare, hold_operands, parse};
 use super::network::NetworkUse;
 use super::outcome::Outcome;
-use super::permission::{Overruled, Permit, Wanted};
+use super::overruled::Overruled;
+use super::permission::assess_shell;
+use super::permit::{Permit, Wanted};
 use super::recorder::Recorder;
 use super::restored::MEANWHILE;
 use super::room::Takes;
-use super::session::Shared;
-use super::shell::{Meanwhile, NAME};
+use super::shared::Shared;
+use super::shell::execute;
 use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Effect, Output, OutputEnd, Prepared, Tool, ready};
 use crate::confine::io::{OutputMode, Stdin};
 use crate::policy::{AbsPath, Mode};
@@ -116,7 +119,8 @@ impl Tool for ShellTool {
                 None => start.clone(),
                 Some(written) => {
                     executor
-                        .directory_at(&self.session.directory, &written, &mut stops)
+                        .files(&mut stops)
+                        .directory_at(&self.session.directory, &written)
                         .await?
                 }
             };
@@ -128,7 +132,7 @@ impl Tool for ShellTool {
                 caller: context.caller.as_deref(),
                 overruled: self.overruled,
             };
-            let (assessment, permit) = executor.assess_shell(wanted, &mut stops).await?;
+            let (assessment, permit) = assess_shell(&mut executor, wanted, &mut stops).await?;
             let prepared = Prepared::of(Work {
                 command,
                 directory,
@@ -180,7 +184,7 @@ pub(super) async fn run(
         (Answered::Yes, Mode::ApproveAll) | (Answered::NotAsked, _) => Takes::One,
     };
     let _place = session.room.take(takes, &mut stops).await?;
-    executor.hold_operands(&permit.operands, &mut stops).await?;
+    hold_operands(&mut executor.files(&mut stops), &permit.operands).await?;
     let (stopper, passed_on) = mpsc::channel(8);
     let call = ShellCall {
         command,
@@ -202,7 +206,7 @@ pub(super) async fn run(
             .clone()
             .or_else(|| executor.deciding.recorder.as_ref().map(Recorder::next_call)),
     };
-    let mut running = Box::pin(executor.execute(call, &directory, permit, meanwhile));
+    let mut running = Box::pin(execute(&mut executor, call, &directory, permit, meanwhile));
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome?,

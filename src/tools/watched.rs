@@ -43,7 +43,7 @@ pub(super) fn setup(policy: &Policy, envelope: &Profile, store: &Path, person: &
 }
 
 /// What the config makes of the list of names.
-pub(super) fn names(policy: &Policy) -> Names {
+pub(crate) fn names(policy: &Policy) -> Names {
     let each = |patterns: &BTreeSet<NamePattern>| patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect();
     Names {
         add: each(&policy.names.add),

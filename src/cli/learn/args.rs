@@ -9,7 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::cli::audit::AuditFlag;
 use crate::cli::flags::{ApproverFlags, PolicyFlags, duration, variable};
-use crate::tools::learn::Include;
+use crate::learn::Include;
 
 /// `stockade learn`.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use super::rounds::{Learned, Setting};
 use super::told;
 use crate::cli::complain::{Complaint, say};
 use crate::cli::tool_error::tool_complaint;
-use crate::tools::learn::{AcceptedBy, Answer, ConfigQuestion, Proposal, questions};
+use crate::learn::{AcceptedBy, Answer, ConfigQuestion, Proposal, questions};
 use crate::tools::{Executor, ToolError};
 
 impl Learned {
@@ -60,7 +60,7 @@ impl Learned {
                 diff: self.draft.difference(changes)?,
                 why: group.iter().flat_map(|proposal| told::reasons(proposal)).collect(),
             };
-            match executor.asks_about_config(question, halted).await {
+            match question.ask(executor, halted).await {
                 Ok(Answer::Yes) => accepted.extend(group.into_iter().cloned()),
                 Ok(Answer::No) => {}
                 Ok(Answer::Nobody) => break,

@@ -10,9 +10,9 @@ use crate::cli::complain::Complaint;
 use crate::cli::policy::{self, Chosen, Purpose};
 use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amended};
 use crate::config::{Context, Loaded, leads_to};
+use crate::learn::{hold, outermost};
 use crate::policy::{AbsPath, Policy};
 use crate::tools::Narrowing;
-use crate::tools::learn::{hold, outermost};
 
 /// The config of the next round.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs
 //! under; [`decide`] says what of the proposals is accepted, [`written`] what becomes of the config, and [`told`]
 //! what came of it, to a person or a program. What is proposed, and how much it could give away, is
-//! [`crate::tools::learn`]'s.
+//! [`crate::learn`]'s.
 
 mod args;
 mod decide;
@@ -22,8 +22,8 @@ use super::policy::DEFAULT_PRESET;
 use super::start::{self, Start, Told};
 use crate::cli::stops::{Ends, stops};
 use crate::config::amend::{Beginning, Original};
+use crate::learn::Consent;
 use crate::policy::AbsPath;
-use crate::tools::learn::Consent;
 use draft::Draft;
 use written::{Written, write};
 

@@ -17,9 +17,9 @@ use crate::cli::stops::{Ends, stops};
 use crate::cli::tool_error::tool_complaint;
 use crate::config::Context;
 use crate::config::amend::Change;
+use crate::learn::{AcceptedBy, Consent, Proposal, Proposals, Standing, Surroundings, Trial, propose};
 use crate::policy::{AbsPath, Explain};
 use crate::profile::{Asked, Call};
-use crate::tools::learn::{AcceptedBy, Consent, Proposal, Proposals, Standing, Surroundings, Trial, propose};
 use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin};
 
 /// One run of the command.

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::rounds::Learned;
 use super::written::Written;
 use crate::config::amend::Change;
+use crate::learn::{AcceptedBy, Proposal, Standing, flag};
 use crate::policy::Right;
 use crate::policy::path::{display, escape};
-use crate::tools::learn::{AcceptedBy, Proposal, Standing, flag};
 
 /// The most that a person is shown of each kind; `--json` has all of it.
 const SHOWN: usize = 20;

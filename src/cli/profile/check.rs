@@ -7,9 +7,9 @@ use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::cli::start::runtime;
+use crate::inspect::Inspection;
+use crate::inspect::check::{Arrow, BackendCheck, Check, Proof, ProtectedNames};
 use crate::tools::Places;
-use crate::tools::inspect::Inspection;
-use crate::tools::inspect::check::{Arrow, BackendCheck, Check, Proof, ProtectedNames};
 
 /// Checks the arrows; exit code 1 when one fails, or nothing here would run commands.
 pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {

@@ -10,11 +10,11 @@ use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::config::{self, Context};
+use crate::inspect::Inspection;
+use crate::inspect::diff::{Both, Comparison, Only};
+use crate::inspect::document::{Document, Side};
 use crate::policy::path::display;
 use crate::tools::Narrowing;
-use crate::tools::inspect::Inspection;
-use crate::tools::inspect::diff::{Both, Comparison, Only};
-use crate::tools::inspect::document::{Document, Side};
 
 /// Larger than any profile that was exported from a config of the largest size.
 const MAX_BYTES: u64 = 1 << 28;

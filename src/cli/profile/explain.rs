@@ -9,11 +9,11 @@ use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::config;
+use crate::inspect::explain::PathReport;
+use crate::inspect::host::{HostReport, Who};
 use crate::policy::Operation;
 use crate::policy::path::display;
-use crate::tools::inspect::explain::{Answer, BackendAnswer, PathReport, Permitted};
-use crate::tools::inspect::host::{HostReport, Who};
-use crate::tools::inspect::show::size;
+use crate::tools::explain::{Answer, BackendAnswer, Permitted, size};
 
 /// Explains a path, or a host and port; exit code 1 when nothing that was asked about is permitted.
 pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, Complaint> {

@@ -8,8 +8,8 @@ use super::inspected::{inspected, without_backend};
 use crate::cli::complain::{Complaint, print_bytes, say};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
+use crate::inspect::export::{Format, Whose};
 use crate::policy::path::display;
-use crate::tools::inspect::export::{Format, Whose};
 
 impl From<FormatArg> for Format {
     fn from(format: FormatArg) -> Self {

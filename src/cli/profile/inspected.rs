@@ -4,7 +4,7 @@ use crate::cli::complain::{Complaint, say};
 use crate::cli::flags::{BackendFlag, PolicyFlags};
 use crate::cli::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Loaded};
-use crate::tools::inspect::{Backend, Inspection};
+use crate::inspect::{Backend, Inspection};
 use crate::tools::person;
 
 /// The policy that the flags name, only looked at; what it warns of goes to standard error.

@@ -8,8 +8,8 @@ use super::printed::{aligned, print_json};
 use crate::cli::complain::{Complaint, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
-use crate::tools::inspect::hosts::NetworkRow;
-use crate::tools::inspect::show::Table;
+use crate::inspect::hosts::NetworkRow;
+use crate::inspect::show::Table;
 
 /// Prints the table.
 pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {

@@ -5,10 +5,8 @@ mod proxies;
 
 use std::ffi::{OsStr, OsString};
 
-use super::executor::Executor;
-use super::footing::Footing;
 use super::network::Way;
-use super::plan::Walls;
+use super::pool::Pool;
 use super::search::{Others, Search, own_path};
 use crate::confine::Confinement;
 use crate::confine::session::PrivateDirectories;
@@ -86,34 +84,22 @@ fn writes_tmp(profile: &Profile) -> bool {
     AbsPath::new("/tmp/java").is_ok_and(|path| profile.access(Operation::Write, &path) == Access::Full)
 }
 
-impl Executor {
-    /// What commands see of a directory in which single files are granted.
-    pub(super) const fn others(&self) -> Others {
-        match &self.chosen.footing {
-            Footing::Confined(ground) => match ground.walls {
-                Walls::Namespaces(_) => Others::Hidden,
-                Walls::Landlock => Others::Visible,
-            },
-            Footing::Unconfined(_) | Footing::Refused(_) => Others::Visible,
-        }
-    }
-
-    /// The environment of a command under this profile.
-    pub(super) fn environment(
-        &self,
-        profile: &Profile,
-        search: &Search,
-        worker: &Confinement,
-        extra: &[(OsString, OsString)],
-        way: Option<&Way>,
-    ) -> Vec<(OsString, OsString)> {
-        build(
-            (profile, &self.envelope),
-            (search, self.others()),
-            &worker.session().private(),
-            (self.policy.home, &self.places.caches),
-            extra,
-            way.map(Way::port),
-        )
-    }
+/// The environment of a command under this profile, in a worker of the session.
+pub(super) fn environment(
+    pool: &Pool,
+    profile: &Profile,
+    search: &Search,
+    worker: &Confinement,
+    extra: &[(OsString, OsString)],
+    way: Option<&Way>,
+) -> Vec<(OsString, OsString)> {
+    let session = pool.session();
+    build(
+        (profile, &session.envelope),
+        (search, pool.others()),
+        &worker.session().private(),
+        (session.policy.home, &pool.places().caches),
+        extra,
+        way.map(Way::port),
+    )
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use super::{Layer, Wanted};
+use super::explained::{Layer, Wanted};
 use crate::confine::wire::attempted::{Arguments, Node};
 use crate::policy::AbsPath;
 

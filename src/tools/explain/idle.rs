@@ -1,6 +1,6 @@
 //! What programs ask in passing and do without: it is denied, and mostly no command fails for it.
 
-use super::judge::Fate;
+use super::fate::Fate;
 use crate::confine::wire::attempted::Arguments;
 use crate::policy::AbsPath;
 

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
+use super::answer::writing;
 use super::denials::{Denial, Denials, by_directory};
+use super::explained::{Explained, Layer, Wanted};
+use super::fate::Fate;
 use super::idle::{is_idle, is_idle_question};
 use super::standing::Standing;
 use super::there::{Modes, Reached, makes_devices, reached};
-use super::{Explained, Layer, Wanted};
 use crate::config::amend::Writing;
 use crate::confine::wire::attempted::{Attempt, Attempted, Found, Node, Want};
-use crate::confine::wire::protocol::End;
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
-use crate::tools::inspect::backend::Readers;
-use crate::tools::inspect::explain::writing;
+use crate::tools::held::Readers;
 
 /// The most denials that are told of.
 const MOST: usize = 500;
@@ -28,32 +28,6 @@ const LOOKING: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What is put before a name to ask about another one beside it, of which no clause speaks.
 const BESIDE: &str = ".beside-";
-
-/// How a command ended. One that succeeded did without what programs ask in passing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::tools) enum Fate {
-    /// With status 0.
-    Succeeded,
-    /// Any other way.
-    Failed,
-}
-
-impl Fate {
-    pub(in crate::tools) const fn of(end: &End) -> Self {
-        match end {
-            End::Exited(0) => Self::Succeeded,
-            End::Exited(_)
-            | End::Signaled(_)
-            | End::TimedOut
-            | End::Cancelled
-            | End::OverLimit(_)
-            | End::Unbounded
-            | End::NotStarted(_)
-            | End::Lost
-            | End::GivenUp(_) => Self::Failed,
-        }
-    }
-}
 
 /// What was denied to a command that was permitted this call, ended so, and attempted this.
 pub(in crate::tools) async fn explained(

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
+use super::answer::Permitted;
 use super::denials::{Denial, by_directory};
+use super::explained::{Blocked, Layer, Subject, Wanted};
 use super::idle::is_of_itself;
 use super::judge::operation;
 use super::standing::Standing;
-use super::{Blocked, Layer, Subject, Wanted};
 use crate::backend::seccomp::table::Table;
 use crate::backend::seccomp::{Attempts, Call, Copies, NATIVE_ARCH, Role, Verdict};
 use crate::config::amend::Writing;
@@ -15,8 +16,6 @@ use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Network, Operation, UnixSockets};
 use crate::profile::Profile;
 use crate::tools::filters;
-use crate::tools::inspect::explain::Permitted;
-use crate::tools::inspect::export::call_name;
 
 /// The port on which names are resolved.
 const DNS: u16 = 53;
@@ -78,8 +77,8 @@ impl Standing {
             };
         }
         let operation = operation(wanted).unwrap_or(Operation::Read);
-        let answer = self.inspection.answer(operation, asked, writing, &self.held);
-        let missed = self.inspection.approved.explain(operation, asked);
+        let answer = self.permissions().answer(operation, asked, writing, &self.held);
+        let missed = self.approved.explain(operation, asked);
         let missed = missed
             .missed
             .first()
@@ -133,7 +132,7 @@ impl Standing {
         // A name comes and goes by its directory, and a root must be there before what is made in it.
         let around = path.parent().filter(|_| by_directory(wanted));
         let places = [around.as_ref(), Some(path)].into_iter().flatten();
-        let mut answers = places.map(|place| self.inspection.answer(operation, place, writing, &self.held));
+        let mut answers = places.map(|place| self.permissions().answer(operation, place, writing, &self.held));
         let closed = answers.find(|answer| answer.permitted == Permitted::No);
         closed.map(|answer| answer.change).unwrap_or_default()
     }
@@ -253,7 +252,7 @@ impl Standing {
     }
 
     pub(super) fn line(&self, key: &str) -> Option<String> {
-        let origin = self.inspection.policy.ceilings.lines.get(key)?;
+        let origin = self.policy.ceilings.lines.get(key)?;
         Some(escape(origin.to_string().as_bytes()))
     }
 }
@@ -287,6 +286,12 @@ fn of_node(node: Node, path: &AbsPath, by: Layer, times: u64) -> Blocked {
 fn is_plain(kind: u64) -> bool {
     let kind = i32::try_from(kind & 0xf).unwrap_or(-1);
     kind == libc::SOCK_STREAM || kind == libc::SOCK_DGRAM
+}
+
+/// The name of a system call, where it has one.
+pub(crate) fn call_name(number: u32) -> Option<&'static str> {
+    let number = usize::try_from(number).ok()?;
+    syscalls::Sysno::new(number).map(|call| call.name())
 }
 
 fn shown(path: &AbsPath) -> String {

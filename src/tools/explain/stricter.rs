@@ -1,13 +1,13 @@
 //! What the config gives and the plan does not: for which line it is held back.
 
-use super::Wanted;
+use super::answer::without;
+use super::explained::Wanted;
 use super::standing::Standing;
 use crate::backend::{self, Regime};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Deny, Operation, Target};
 use crate::profile::Profile;
-use crate::tools::inspect::backend::Made;
-use crate::tools::inspect::explain::without;
+use crate::tools::held::Made;
 
 /// The setting that says which names are protected.
 const PROTECT: &str = "sandbox.protect";

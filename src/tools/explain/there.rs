@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2, readlink};
 use nix::unistd::{AccessFlags, faccessat, geteuid};
 
-use super::Wanted;
+use super::explained::Wanted;
 use crate::confine::wire::attempted::{Found, Want};
 
 /// What was attempted, of what on the host.

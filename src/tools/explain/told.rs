@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Blocked, Explained, Layer, Wanted};
+use super::explained::{Blocked, Explained, Layer, Wanted};
 
 /// The most that a person is shown; `--json` has all of it.
 const SHOWN: usize = 30;

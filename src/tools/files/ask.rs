@@ -8,20 +8,16 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
-use crate::confine::files::protocol::{Bound, FileAsk, FileReply, FileRequest};
+use super::judge::Judge;
+use crate::confine::files::protocol::{FileAsk, FileReply, FileRequest};
 use crate::confine::files::{FileServer, Soon};
-use crate::confine::wire::protocol::{PutBack, Watch};
 use crate::confine::{ConfineError, Confinement, ForkerFor};
-use crate::policy::path::escape;
-use crate::policy::{Network, Policy, UnixSockets};
-use crate::profile::{Asked, Call};
+use crate::profile::Asked;
 use crate::tools::call::ToolError;
-use crate::tools::executor::{Executor, MOST_PROFILES, held};
-use crate::tools::footing::Footing;
-use crate::tools::on_record::record_restored;
 use crate::tools::plan::ProfileDigest;
-use crate::tools::restored::Restored;
-use crate::tools::workers::Derived;
+use crate::tools::pool::Pool;
+use crate::tools::profiles::Profiles;
+use crate::tools::session_policy::SessionPolicy;
 
 /// How long an operation on files may take where the config sets no limit.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -38,36 +34,32 @@ pub(super) struct Answer {
 
 /// Whether more is come by than the paths that a call names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Walks {
+pub(super) enum Walks {
     Yes,
     No,
 }
 
-impl Executor {
-    /// The profile of file tools when this was asked.
-    ///
-    /// Which suffixes and sizes a root takes is held by the judgement of each path and by the server, which runs no
-    /// code of an agent's; the kernel could only forbid to create anything there. All else is held by the kernel.
-    pub(super) fn file_profile(&mut self, asked: &Asked) -> Result<Derived, ToolError> {
-        if let Some((_, known)) = self.file_profiles.iter().find(|(key, _)| key == asked) {
-            return Ok(known.clone());
-        }
-        let profile = held(&without_sizes(&self.policy), &self.narrowing, &Call::of(asked.clone()))?;
-        let profile = Derived::of(profile);
-        if self.file_profiles.len() >= MOST_PROFILES {
-            self.file_profiles.remove(0);
-        }
-        self.file_profiles.push((asked.clone(), profile.clone()));
-        Ok(profile)
+/// The files of a session, as the file servers of its confined workers see them.
+#[derive(Debug)]
+pub(in crate::tools) struct Files<'a> {
+    pub(in crate::tools) profiles: &'a mut Profiles,
+    pub(in crate::tools) pool: &'a mut Pool,
+    /// A signal ends what is asked.
+    pub(in crate::tools) stops: &'a mut mpsc::Receiver<Signal>,
+}
+
+impl Files<'_> {
+    /// What the session is held to.
+    pub(in crate::tools) fn session(&self) -> &SessionPolicy {
+        self.pool.session()
+    }
+
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge(self.session())
     }
 
     /// Asks what changes nothing.
-    pub(super) async fn ask_files(
-        &mut self,
-        asked: &Asked,
-        ask: FileAsk,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Answer, ToolError> {
+    pub(super) async fn ask(&mut self, asked: &Asked, ask: FileAsk) -> Result<Answer, ToolError> {
         // One path is judged by its name; what a walk comes by is not.
         let walks = match &ask {
             FileAsk::List(_) | FileAsk::Search(_) => Walks::Yes,
@@ -81,81 +73,43 @@ impl Executor {
         let request = self.request(ask);
         let mut tries = 0..1;
         loop {
-            let (digest, mut worker) = self.file_worker(asked, walks).await?;
+            let (digest, mut worker) = self.worker(asked, walks).await?;
             let server = worker.file_server().await;
             let is_serving = worker.is_serving();
             // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
-            self.workers.keep(digest, worker).await;
+            self.pool.keep(digest, worker).await;
             match server {
                 // Nothing was looked at: another worker does.
                 Err(ConfineError::GoneBefore(_)) if !is_serving && tries.next().is_some() => {}
-                server => return converse(&server?, request, stops).await,
+                server => return converse(&server?, request, self.stops).await,
             }
         }
     }
 
-    /// Makes changes; what became of protected names.
-    pub(super) async fn apply_files(
+    pub(super) async fn worker(
         &mut self,
         asked: &Asked,
-        changes: Vec<Bound>,
-        call: Option<&str>,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<(FileReply, Vec<Restored>, Option<String>), ToolError> {
-        let request = self.request(FileAsk::Apply(changes));
-        let mut tries = 0..1;
-        let (digest, mut worker, server, mut running) = loop {
-            let (digest, mut worker) = self.file_worker(asked, Walks::Yes).await?;
-            match worker.start_file_server(Watch::ProtectedNames).await {
-                Ok((server, running)) => break (digest, worker, server, running),
-                // Nothing was changed: another worker does it.
-                Err(ConfineError::GoneBefore(_)) if tries.next().is_some() => worker.finish().await,
-                Err(error) => return Err(error.into()),
-            }
-        };
-        let answer = converse(&server, request, stops).await;
-        server.hang_up();
-        // Its end is waited for in every case: only then is settled what it changed.
-        let ended = running.ended().await;
-        let PutBack {
-            violations, unsettled, ..
-        } = match ended {
-            Ok(ended) => ended.put_back,
-            Err(error) => {
-                worker.finish().await;
-                return Err(error.into());
-            }
-        };
-        let mut restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
-        self.offer(&mut worker, &mut restored, call, stops).await;
-        self.workers.keep(digest, worker).await;
-        let mut unsettled = unsettled.map(|why| escape(why.as_bytes()));
-        self.recovered.tell_after(&mut restored, &mut unsettled);
-        record_restored(self.deciding.recorder.as_ref(), call, &restored).await?;
-        match answer {
-            Ok(answer) => Ok((answer.last, restored, unsettled)),
-            Err(error) => Err(error.with_put_back(&restored, unsettled)),
-        }
-    }
-
-    async fn file_worker(&mut self, asked: &Asked, walks: Walks) -> Result<(ProfileDigest, Confinement), ToolError> {
-        if let Footing::Refused(why) = &self.chosen.footing {
-            return Err(ToolError::Refused(why.clone()));
-        }
-        let derived = self.file_profile(asked)?;
+        walks: Walks,
+    ) -> Result<(ProfileDigest, Confinement), ToolError> {
+        self.pool.chosen().hold()?;
+        let derived = self.profiles.of_files(asked)?;
         match walks {
-            Walks::Yes => self.end_outdated(&derived).await?,
+            Walks::Yes => self.pool.end_outdated(&derived).await?,
             Walks::No => {}
         }
-        let worker = match self.workers.take(&derived) {
-            Some(worker) => worker,
-            None => self.start_worker(&derived.profile, ForkerFor::Others, asked).await?,
-        };
+        let worker = self.pool.take_or_start(&derived, ForkerFor::Others, asked).await?;
         Ok((derived.digest(), worker))
     }
 
-    fn request(&self, ask: FileAsk) -> FileRequest {
-        let patience = self.policy.limits.timeout.unwrap_or(PATIENCE).min(PATIENCE);
+    pub(super) fn request(&self, ask: FileAsk) -> FileRequest {
+        let patience = self
+            .pool
+            .session()
+            .policy
+            .limits
+            .timeout
+            .unwrap_or(PATIENCE)
+            .min(PATIENCE);
         FileRequest {
             deadline_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
             ask,
@@ -167,7 +121,7 @@ impl Executor {
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// One request; a signal hangs up.
-async fn converse(
+pub(super) async fn converse(
     server: &FileServer,
     request: FileRequest,
     stops: &mut mpsc::Receiver<Signal>,
@@ -264,23 +218,4 @@ fn size(part: &FileReply) -> usize {
         | FileReply::Applied
         | FileReply::Failed(_) => 0,
     }
-}
-
-/// The policy with every suffix set and size limit of a root left out, and nothing that file tools have no use for.
-fn without_sizes(policy: &Policy) -> Policy {
-    let mut policy = Policy {
-        network: Network::Off,
-        unix_sockets: UnixSockets::None,
-        ..policy.clone()
-    };
-    let ceilings = policy
-        .ceilings
-        .all
-        .iter_mut()
-        .flat_map(|ceiling| &mut ceiling.policy.roots);
-    for root in policy.roots.iter_mut().chain(ceilings) {
-        root.suffixes = None;
-        root.max_file_bytes = None;
-    }
-    policy
 }

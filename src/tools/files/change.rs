@@ -7,12 +7,14 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::apply::apply;
 use super::arguments::FileKind;
+use super::ask::Files;
 use super::failures;
 use super::judge::{Judged, Sum};
 use super::present;
 use super::question::{self, Facts};
-use super::steps::Step;
+use super::steps::{Step, steps};
 use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
@@ -35,232 +37,227 @@ pub(super) struct Work {
     data: Value,
 }
 
-impl Executor {
-    /// Says what a change needs; prepares it.
-    pub(super) async fn assess_change(
-        &mut self,
-        kind: FileKind,
-        context: &ApprovalContext,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Assessed, ToolError> {
-        let parts = match self.steps(kind, &context.args, directory, stops).await {
-            Ok(parts) => parts,
-            Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
-            Err(error) => return Err(error),
-        };
-        let judged: Vec<Judged> = parts.iter().flat_map(|step| step.judged.clone()).collect();
-        let sum = self.sum(&judged);
-        if sum.demand == Demand::Deny {
-            return Ok(Assessment::Blocked(format!("{} forbids it", sum.why.join("; "))).into());
-        }
-        let changes: Vec<Change> = parts.iter().map(|step| step.change.clone()).collect();
-        let sight = self.sight(&judged);
-        let (measured, server) = match self.measure(&parts, &changes, &sight, stops).await? {
-            Ok(ready) => ready,
-            // Why not is told after a yes: it speaks of what nobody may read without one.
-            Err(why) if sight != Asked::Nobody => return self.fruitless(kind, context, &parts, sum, why),
-            Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
-            Err(why) => return Err(why),
-        };
-        let bound: Vec<Bound> = changes
+/// Says what a change needs; prepares it.
+pub(super) async fn assess_change(
+    executor: &mut Executor,
+    kind: FileKind,
+    context: &ApprovalContext,
+    directory: &Path,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Assessed, ToolError> {
+    let parts = match steps(&mut executor.files(stops), kind, &context.args, directory).await {
+        Ok(parts) => parts,
+        Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
+        Err(error) => return Err(error),
+    };
+    let judged: Vec<Judged> = parts.iter().flat_map(|step| step.judged.clone()).collect();
+    let sum = executor.judge().sum(&judged);
+    if sum.demand == Demand::Deny {
+        return Ok(Assessment::Blocked(format!("{} forbids it", sum.why.join("; "))).into());
+    }
+    let changes: Vec<Change> = parts.iter().map(|step| step.change.clone()).collect();
+    let sight = executor.judge().sight(&judged);
+    let (measured, server) = match measure(&mut executor.files(stops), &parts, &changes, &sight).await? {
+        Ok(ready) => ready,
+        // Why not is told after a yes: it speaks of what nobody may read without one.
+        Err(why) if sight != Asked::Nobody => return fruitless(executor, kind, context, &parts, sum, why),
+        Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
+        Err(why) => return Err(why),
+    };
+    let bound: Vec<Bound> = changes
+        .iter()
+        .zip(&measured)
+        .map(|(change, measured)| Bound {
+            change: change.clone(),
+            before: measured.before.clone(),
+            after: measured.after,
+        })
+        .collect();
+    let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
+    let profile = executor.profiles.of_files(&sum.asked)?;
+    let facts = Facts {
+        kind,
+        description: described(&wants, &measured),
+        subject: [question::of_changes(&bound), once(executor, &bound)].concat(),
+        digest: profile.digest(),
+        regime: executor.regime_line()?.to_string(),
+        presentation: present::changes(server, changes, measured),
+    };
+    let Sum { demand, why, asked } = sum;
+    let question = Box::new(question::request(context, facts, demand, why));
+    let prepared = Prepared::of(Work {
+        asked,
+        plan: Ok(bound),
+        done: parts
             .iter()
-            .zip(&measured)
-            .map(|(change, measured)| Bound {
-                change: change.clone(),
-                before: measured.before.clone(),
-                after: measured.after,
-            })
-            .collect();
-        let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
-        let profile = self.file_profile(&sum.asked)?;
-        let facts = Facts {
-            kind,
-            description: described(&wants, &measured),
-            subject: [question::of_changes(&bound), self.once(&bound)].concat(),
-            digest: profile.digest(),
-            regime: self.regime_line()?.to_string(),
-            presentation: present::changes(server, changes, measured),
-        };
-        let Sum { demand, why, asked } = sum;
-        let question = Box::new(question::request(context, facts, demand, why));
-        let prepared = Prepared::of(Work {
+            .map(|step| step.done.clone())
+            .collect::<Vec<_>>()
+            .join("\n"),
+        data: data_of(&parts),
+    });
+    Ok(Assessed {
+        assessment: Assessment::demanded(demand, question),
+        prepared,
+    })
+}
+
+/// What is in a directory is not looked through: a yes to what becomes of it is a yes to nothing else.
+fn once(executor: &mut Executor, bound: &[Bound]) -> Vec<u8> {
+    let takes = |one: &Bound| match (&one.change, one.before.first()) {
+        (Change::Delete { tree: Tree::Whole, .. } | Change::Move { .. }, Some(State::Directory { .. })) => true,
+        (_, _) => false,
+    };
+    if !bound.iter().any(takes) {
+        return Vec::new();
+    }
+    executor.unknown += 1;
+    executor.unknown.to_le_bytes().to_vec()
+}
+
+/// What the changes amount to, and who says so; or why they cannot be made.
+async fn measure(
+    files: &mut Files<'_>,
+    parts: &[Step],
+    changes: &[Change],
+    sight: &Asked,
+) -> Result<Result<(Vec<Measured>, FileServer), ToolError>, ToolError> {
+    let answer = files.ask(sight, FileAsk::Prepare(changes.to_vec())).await?;
+    let measured = match measured(answer.last, changes.len()) {
+        Ok(measured) => measured,
+        Err(error @ ToolError::Confine(_)) => return Err(error),
+        Err(why) => return Ok(Err(why)),
+    };
+    if let Err(why) = hold_emptied(files, parts, sight).await? {
+        return Ok(Err(why));
+    }
+    for (step, measured) in parts.iter().zip(&measured) {
+        if let Some(limit) = step.judged.iter().filter_map(|one| one.limit).min()
+            && size_of(&step.change, measured) > limit
+        {
+            let why = failures::over(&step.judged, size_of(&step.change, measured), limit);
+            return Ok(Err(ToolError::Blocked(why)));
+        }
+    }
+    Ok(Ok((measured, answer.server)))
+}
+
+/// Whether what a patch removes is what the patch says it is: nothing of it may be left.
+async fn hold_emptied(
+    files: &mut Files<'_>,
+    parts: &[Step],
+    sight: &Asked,
+) -> Result<Result<(), ToolError>, ToolError> {
+    let emptied: Vec<Change> = parts.iter().filter_map(|step| step.empties.clone()).collect();
+    if emptied.is_empty() {
+        return Ok(Ok(()));
+    }
+    let answer = files.ask(sight, FileAsk::Prepare(emptied.clone())).await?;
+    let measured = match measured(answer.last, emptied.len()) {
+        Ok(measured) => measured,
+        Err(error @ ToolError::Confine(_)) => return Err(error),
+        Err(why) => return Ok(Err(why)),
+    };
+    let is_emptied = |(change, measured): (&Change, &Measured)| match (change, measured.before.first()) {
+        // Nothing is taken out of it: there must be nothing in it.
+        (Change::Write { .. }, Some(State::File(file))) => file.size == 0,
+        (Change::Write { .. }, _) => false,
+        _ => measured.size == 0,
+    };
+    Ok(if emptied.iter().zip(&measured).all(is_emptied) {
+        Ok(())
+    } else {
+        let why = "the patch removes a file and leaves some of its lines out; delete_file removes it whatever is in it";
+        Err(ToolError::File(why.to_owned()))
+    })
+}
+
+/// The question about changes that cannot be made as things are: a yes has the agent told why.
+fn fruitless(
+    executor: &mut Executor,
+    kind: FileKind,
+    context: &ApprovalContext,
+    parts: &[Step],
+    sum: Sum,
+    why: ToolError,
+) -> Result<Assessed, ToolError> {
+    let Sum {
+        demand,
+        why: lines,
+        asked,
+    } = sum;
+    let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
+    let changes: Vec<&Change> = parts.iter().map(|step| &step.change).collect();
+    let shown = format!("It cannot be done; the agent would be told why:\n{why}");
+    let facts = Facts {
+        kind,
+        description: described(&wants, &[]),
+        subject: question::of_failure(&changes, &shown),
+        digest: executor.profiles.of_files(&asked)?.digest(),
+        regime: executor.regime_line()?.to_string(),
+        presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
+    };
+    let question = Box::new(question::request(context, facts, demand, lines));
+    Ok(Assessed {
+        assessment: Assessment::demanded(demand, question),
+        prepared: Prepared::of(Work {
             asked,
-            plan: Ok(bound),
-            done: parts
-                .iter()
-                .map(|step| step.done.clone())
-                .collect::<Vec<_>>()
-                .join("\n"),
-            data: data_of(&parts),
-        });
-        Ok(Assessed {
-            assessment: Assessment::demanded(demand, question),
-            prepared,
-        })
-    }
+            plan: Err(why),
+            done: String::new(),
+            data: Value::Null,
+        }),
+    })
+}
 
-    /// What is in a directory is not looked through: a yes to what becomes of it is a yes to nothing else.
-    fn once(&mut self, bound: &[Bound]) -> Vec<u8> {
-        let takes = |one: &Bound| match (&one.change, one.before.first()) {
-            (Change::Delete { tree: Tree::Whole, .. } | Change::Move { .. }, Some(State::Directory { .. })) => true,
-            (_, _) => false,
-        };
-        if !bound.iter().any(takes) {
-            return Vec::new();
+/// Makes a prepared change.
+pub(super) async fn make_change(
+    executor: &mut Executor,
+    work: Work,
+    call: Option<&str>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Output, ToolError> {
+    let started = Instant::now();
+    let Work {
+        asked,
+        plan,
+        done,
+        data,
+    } = work;
+    let (reply, restored, unsettled) = apply(executor, &asked, plan?, call, stops).await?;
+    match reply {
+        FileReply::Applied => {}
+        FileReply::Failed(failure) => return Err(failures::error(&failure).with_put_back(&restored, unsettled)),
+        _ => return Err(ToolError::from(ConfineError::Malformed).with_put_back(&restored, unsettled)),
+    }
+    let changed = Changed::of(&restored);
+    let is_undone = restored.iter().any(|restored| restored.then != Then::PutBack);
+    let told = if is_undone { changed.told(MEANWHILE) } else { Vec::new() };
+    let undone: Vec<String> = told
+        .into_iter()
+        .chain(unsettled.map(|why| format!("protected names could not be restored: {why}")))
+        .collect();
+    let mut data = data;
+    if let Value::Object(members) = &mut data {
+        members.insert("regime".to_owned(), json!(executor.regime_line()?.to_string()));
+        members.insert("duration".to_owned(), json!(started.elapsed().as_secs_f64()));
+        if let Value::Object(changed) = json!(changed) {
+            members.extend(changed);
         }
-        self.unknown += 1;
-        self.unknown.to_le_bytes().to_vec()
     }
-
-    /// What the changes amount to, and who says so; or why they cannot be made.
-    async fn measure(
-        &mut self,
-        parts: &[Step],
-        changes: &[Change],
-        sight: &Asked,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Result<(Vec<Measured>, FileServer), ToolError>, ToolError> {
-        let answer = self.ask_files(sight, FileAsk::Prepare(changes.to_vec()), stops).await?;
-        let measured = match measured(answer.last, changes.len()) {
-            Ok(measured) => measured,
-            Err(error @ ToolError::Confine(_)) => return Err(error),
-            Err(why) => return Ok(Err(why)),
-        };
-        if let Err(why) = self.hold_emptied(parts, sight, stops).await? {
-            return Ok(Err(why));
-        }
-        for (step, measured) in parts.iter().zip(&measured) {
-            if let Some(limit) = step.judged.iter().filter_map(|one| one.limit).min()
-                && size_of(&step.change, measured) > limit
-            {
-                let why = failures::over(&step.judged, size_of(&step.change, measured), limit);
-                return Ok(Err(ToolError::Blocked(why)));
-            }
-        }
-        Ok(Ok((measured, answer.server)))
-    }
-
-    /// Whether what a patch removes is what the patch says it is: nothing of it may be left.
-    async fn hold_emptied(
-        &mut self,
-        parts: &[Step],
-        sight: &Asked,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Result<(), ToolError>, ToolError> {
-        let emptied: Vec<Change> = parts.iter().filter_map(|step| step.empties.clone()).collect();
-        if emptied.is_empty() {
-            return Ok(Ok(()));
-        }
-        let answer = self.ask_files(sight, FileAsk::Prepare(emptied.clone()), stops).await?;
-        let measured = match measured(answer.last, emptied.len()) {
-            Ok(measured) => measured,
-            Err(error @ ToolError::Confine(_)) => return Err(error),
-            Err(why) => return Ok(Err(why)),
-        };
-        let is_emptied = |(change, measured): (&Change, &Measured)| match (change, measured.before.first()) {
-            // Nothing is taken out of it: there must be nothing in it.
-            (Change::Write { .. }, Some(State::File(file))) => file.size == 0,
-            (Change::Write { .. }, _) => false,
-            _ => measured.size == 0,
-        };
-        Ok(if emptied.iter().zip(&measured).all(is_emptied) {
-            Ok(())
-        } else {
-            let why =
-                "the patch removes a file and leaves some of its lines out; delete_file removes it whatever is in it";
-            Err(ToolError::File(why.to_owned()))
-        })
-    }
-
-    /// The question about changes that cannot be made as things are: a yes has the agent told why.
-    fn fruitless(
-        &mut self,
-        kind: FileKind,
-        context: &ApprovalContext,
-        parts: &[Step],
-        sum: Sum,
-        why: ToolError,
-    ) -> Result<Assessed, ToolError> {
-        let Sum {
-            demand,
-            why: lines,
-            asked,
-        } = sum;
-        let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
-        let changes: Vec<&Change> = parts.iter().map(|step| &step.change).collect();
-        let shown = format!("It cannot be done; the agent would be told why:\n{why}");
-        let facts = Facts {
-            kind,
-            description: described(&wants, &[]),
-            subject: question::of_failure(&changes, &shown),
-            digest: self.file_profile(&asked)?.digest(),
-            regime: self.regime_line()?.to_string(),
-            presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
-        };
-        let question = Box::new(question::request(context, facts, demand, lines));
-        Ok(Assessed {
-            assessment: Assessment::demanded(demand, question),
-            prepared: Prepared::of(Work {
-                asked,
-                plan: Err(why),
-                done: String::new(),
-                data: Value::Null,
-            }),
-        })
-    }
-
-    /// Makes a prepared change.
-    pub(super) async fn make_change(
-        &mut self,
-        work: Work,
-        call: Option<&str>,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Output, ToolError> {
-        let started = Instant::now();
-        let Work {
-            asked,
-            plan,
-            done,
+    Ok(if undone.is_empty() {
+        Output {
+            end: OutputEnd::Done,
+            text: done,
             data,
-        } = work;
-        let (reply, restored, unsettled) = self.apply_files(&asked, plan?, call, stops).await?;
-        match reply {
-            FileReply::Applied => {}
-            FileReply::Failed(failure) => return Err(failures::error(&failure).with_put_back(&restored, unsettled)),
-            _ => return Err(ToolError::from(ConfineError::Malformed).with_put_back(&restored, unsettled)),
+            pictures: Vec::new(),
         }
-        let changed = Changed::of(&restored);
-        let is_undone = restored.iter().any(|restored| restored.then != Then::PutBack);
-        let told = if is_undone { changed.told(MEANWHILE) } else { Vec::new() };
-        let undone: Vec<String> = told
-            .into_iter()
-            .chain(unsettled.map(|why| format!("protected names could not be restored: {why}")))
-            .collect();
-        let mut data = data;
-        if let Value::Object(members) = &mut data {
-            members.insert("regime".to_owned(), json!(self.regime_line()?.to_string()));
-            members.insert("duration".to_owned(), json!(started.elapsed().as_secs_f64()));
-            if let Value::Object(changed) = json!(changed) {
-                members.extend(changed);
-            }
+    } else {
+        Output {
+            end: OutputEnd::Failed,
+            text: undone.join("\n"),
+            data,
+            pictures: Vec::new(),
         }
-        Ok(if undone.is_empty() {
-            Output {
-                end: OutputEnd::Done,
-                text: done,
-                data,
-                pictures: Vec::new(),
-            }
-        } else {
-            Output {
-                end: OutputEnd::Failed,
-                text: undone.join("\n"),
-                data,
-                pictures: Vec::new(),
-            }
-        })
-    }
+    })
 }
 
 /// What so many changes amount to, as the server says.

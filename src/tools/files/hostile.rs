@@ -10,8 +10,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::arguments::FileKind;
+use super::look::lead;
 use super::question::Facts;
-use super::read::Sought;
+use super::read::{Sought, told};
 use super::{ask, change, place, present, question};
 use crate::approval::{ApprovalRequest, Lazy};
 use crate::confine::ConfineError;
@@ -88,7 +89,7 @@ impl Parent {
         };
         Ok(Made {
             led: self.leads(last.clone()),
-            told: self.executor.told(&self.start, &Asked::Nobody, sought, parts, last),
+            told: told(&self.executor, &self.start, &Asked::Nobody, sought, parts, last),
             question,
         })
     }
@@ -105,15 +106,20 @@ impl Parent {
     }
 
     fn leads(&self, said: FileReply) -> Result<String, ToolError> {
-        let place = place::place(&self.executor.policy, self.start.as_path(), ".").map_err(ToolError::File)?;
-        let looked = self.executor.lead(&place, said)?;
+        let place =
+            place::place(&self.executor.session().policy, self.start.as_path(), ".").map_err(ToolError::File)?;
+        let looked = lead(self.executor.judge(), &place, said)?;
         for operation in Operation::ALL {
             let judged = self
                 .executor
+                .judge()
                 .judge(operation, &looked.path)
                 .map_err(ToolError::Blocked)?;
-            self.executor.judge_whole(&judged.path).map_err(ToolError::Blocked)?;
-            let _sum = self.executor.sum(&[judged]);
+            self.executor
+                .judge()
+                .judge_whole(&judged.path)
+                .map_err(ToolError::Blocked)?;
+            let _sum = self.executor.judge().sum(&[judged]);
         }
         Ok(looked.path.to_string())
     }

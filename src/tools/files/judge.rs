@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::confine::protect::protected_by;
 use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Root, Target};
-use crate::profile::{Asked, FileReach};
-use crate::tools::executor::Executor;
+use crate::profile::Asked;
+use crate::tools::call::ToolError;
+use crate::tools::session_policy::SessionPolicy;
 use crate::tools::watched::names;
 
 /// A path that may be used, and what that demands.
@@ -35,18 +36,16 @@ pub(super) struct Sum {
     pub(super) asked: Asked,
 }
 
-impl Executor {
-    /// What is permitted there: by the config's own words, and by what flags leave of it.
-    pub(in crate::tools) fn may(&self, operation: Operation, path: &AbsPath) -> Access {
-        let config = self.policy.access(operation, path);
-        config.min(self.envelope.access(operation, path))
-    }
+/// What judges the paths of a session: the config's own words, and what flags leave of them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::tools) struct Judge<'a>(pub(in crate::tools) &'a SessionPolicy);
 
+impl Judge<'_> {
     /// Judges one operation on one path; the reason where it is forbidden.
     pub(super) fn judge(&self, operation: Operation, path: &AbsPath) -> Result<Judged, String> {
-        let policy = &self.policy;
+        let policy = &self.0.policy;
         let root = policy.speaker(path).ok_or_else(|| self.in_no_root(path))?;
-        let limit = match self.may(operation, path) {
+        let limit = match self.0.may(operation, path) {
             Access::Denied => return Err(self.forbidden(operation, path, root)),
             Access::UpTo(limit) => Some(limit),
             Access::Full => None,
@@ -67,13 +66,13 @@ impl Executor {
 
     /// Whether the path may be replaced or taken away with all that is below it.
     pub(super) fn judge_whole(&self, path: &AbsPath) -> Result<(), String> {
-        let policy = &self.policy;
+        let policy = &self.0.policy;
         if let Some(root) = policy.roots.iter().find(|root| root.path.is_within(path)) {
             let what = if root.path == *path { "is" } else { "contains" };
             return Err(format!("{path} {what} the root `{}` ({})", root.name, root.origin));
         }
         let denies = policy.roots.iter().flat_map(|root| &root.denies);
-        let inside = denies.chain(&self.envelope.denies).find(|deny| match &deny.target {
+        let inside = denies.chain(&self.0.envelope.denies).find(|deny| match &deny.target {
             Target::Path(place) => place.is_within(path),
             Target::Pattern { .. } => false,
         });
@@ -85,8 +84,8 @@ impl Executor {
 
     /// Whether a directory may go there with files of every kind in it: each place must take the same.
     pub(super) fn judge_kinds(&self, from: &AbsPath, to: &AbsPath) -> Result<(), String> {
-        let ceilings = self.policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
-        for policy in std::iter::once(&self.policy).chain(ceilings) {
+        let ceilings = self.0.policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
+        for policy in std::iter::once(&self.0.policy).chain(ceilings) {
             let kinds = |path| policy.speaker(path).and_then(|root| root.suffixes.as_ref());
             let (before, after) = (kinds(from), kinds(to));
             if let Some(suffixes) = after.or(before).filter(|_| before != after) {
@@ -104,7 +103,7 @@ impl Executor {
         let mut why: Vec<String> = judged.iter().flat_map(|one| one.why.clone()).collect();
         why.sort();
         why.dedup();
-        let by_a_ceiling = self.policy.ceilings.all.iter().any(|ceiling| {
+        let by_a_ceiling = self.0.policy.ceilings.all.iter().any(|ceiling| {
             judged.iter().any(|one| {
                 ceiling
                     .policy
@@ -124,6 +123,7 @@ impl Executor {
 
     fn in_no_root(&self, path: &AbsPath) -> String {
         let roots: Vec<String> = self
+            .0
             .policy
             .roots
             .iter()
@@ -147,14 +147,14 @@ impl Executor {
             Operation::Execute => "executing",
         };
         let start = format!("{verb} {path} is not permitted:");
-        let denies = self.policy.roots.iter().flat_map(|root| &root.denies);
+        let denies = self.0.policy.roots.iter().flat_map(|root| &root.denies);
         if let Some(deny) = denies
             .into_iter()
             .find(|deny| deny.leaves(operation, path) == Access::Denied)
         {
             return format!("{start} a deny at {} forbids it, whatever else permits it", deny.origin);
         }
-        let own = self.policy.access(operation, path);
+        let own = self.0.policy.access(operation, path);
         if own != Access::Denied {
             return format!(
                 "{start} a flag of this session takes it away from the root `{}`",
@@ -188,7 +188,7 @@ impl Executor {
 
     /// Refuses what the host will later trust or run.
     fn unprotected(&self, path: &AbsPath, root: &Root) -> Result<(), String> {
-        let Some(extra) = self.policy.protect.files() else {
+        let Some(extra) = self.0.policy.protect.files() else {
             return Ok(());
         };
         let below = path
@@ -198,7 +198,7 @@ impl Executor {
         let reason = if extra.contains(path) {
             Some("it says what agents may do here".to_owned())
         } else {
-            protected_by(&names(&self.policy), below)
+            protected_by(&names(&self.0.policy), below)
         };
         match reason {
             Some(reason) => Err(format!(
@@ -207,6 +207,91 @@ impl Executor {
             )),
             None => Ok(()),
         }
+    }
+
+    /// What must be open to see what is at these paths.
+    pub(super) fn sight(&self, judged: &[Judged]) -> Asked {
+        self.sight_of(judged.iter().map(|one| &one.path))
+    }
+
+    pub(super) fn sight_of<'a>(&self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
+        let closed: BTreeSet<String> = paths
+            .into_iter()
+            .filter_map(|path| self.0.policy.speaker(path))
+            .filter(|root| root.read_approval > Demand::None)
+            .map(|root| root.name.clone())
+            .collect();
+        if closed.is_empty() {
+            Asked::Nobody
+        } else {
+            Asked::Roots(closed)
+        }
+    }
+
+    /// Why a path may not even be looked at, if it may not.
+    pub(super) fn judge_sight(&self, path: &AbsPath) -> Result<(), String> {
+        let seen = [Operation::Read, Operation::List]
+            .into_iter()
+            .find_map(|operation| self.judge(operation, path).ok());
+        match seen {
+            Some(_) => Ok(()),
+            None => self.judge(Operation::Read, path).map(drop),
+        }
+    }
+
+    pub(super) fn writable(&self, path: &AbsPath) -> Result<Judged, ToolError> {
+        self.judge(Operation::Write, path).map_err(ToolError::Blocked)
+    }
+
+    /// Suffixes say which files there may be, not which directories: one is judged by a file that may be in it.
+    pub(super) fn writable_directory(&self, path: &AbsPath) -> Result<Judged, ToolError> {
+        let suffixes = self.0.policy.speaker(path).and_then(|root| root.suffixes.as_ref());
+        let file = suffixes
+            .and_then(|suffixes| suffixes.iter().next())
+            .and_then(|suffix| path.child(format!("file{suffix}")));
+        let judged = self.judge(Operation::Write, file.as_ref().unwrap_or(path));
+        Ok(Judged {
+            path: path.clone(),
+            ..judged.map_err(ToolError::Blocked)?
+        })
+    }
+
+    /// The path that was given, or the working directory; where that may not be listed, the roots are named.
+    pub(super) fn or_here<'a>(&self, written: Option<&'a str>, directory: &Path) -> Result<&'a str, ToolError> {
+        if let Some(written) = written {
+            return Ok(written);
+        }
+        let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
+        if self.0.may(Operation::List, &here) > Access::Denied && self.0.policy.speaker(&here).is_some() {
+            return Ok(".");
+        }
+        let roots: Vec<String> = self
+            .0
+            .policy
+            .roots
+            .iter()
+            .map(|root| format!("`{}:` ({})", root.name, root.path))
+            .collect();
+        Err(ToolError::File(format!(
+            "the working directory {here} lies in no root; name one as the path: {}",
+            roots.join(", ")
+        )))
+    }
+
+    /// Whether an entry below what was looked at may be told of.
+    pub(super) fn may_tell(&self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
+        if self.0.may(operation, path) == Access::Denied {
+            return false;
+        }
+        let open = |name: &str| match asked {
+            Asked::Nobody => false,
+            Asked::Roots(names) => names.contains(name),
+            Asked::Everything => true,
+        };
+        self.0
+            .policy
+            .speaker(path)
+            .is_some_and(|root| root.read_approval == Demand::None || open(&root.name))
     }
 }
 

@@ -3,19 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::Signal;
-use tokio::sync::mpsc;
-
+use super::ask::Files;
 use super::place::plain;
-use crate::confine::files::protocol::{FileAsk, FileReply, FileState, Found, Hash, Last, Look, Special, State, Why};
-use crate::confine::{ConfineError, Named};
+use crate::confine::ConfineError;
+use crate::confine::files::protocol::{Found, Hash, Special, State, Why};
+use crate::policy::AbsPath;
 use crate::policy::path::escape;
 use crate::policy::shell::Names;
-use crate::policy::{AbsPath, Access, Operation};
-use crate::profile::FileReach;
 use crate::tools::call::ToolError;
-use crate::tools::executor::Executor;
-use crate::tools::search::may_take_names;
 
 /// The most places where files of a command are looked for.
 const MOST: usize = 1024;
@@ -95,197 +90,134 @@ struct Sight {
     doubt: Option<String>,
 }
 
-impl Executor {
-    /// The writable files at these places, and those that a command names which starts in `directory`, there and in directories
-    /// that it names.
-    pub(in crate::tools) async fn operands(
-        &mut self,
-        places: &[PathBuf],
-        names: &Names,
-        directory: &AbsPath,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Operands, ToolError> {
-        let mut operands = Operands::default();
-        let mut words = BTreeSet::new();
-        let mut executed = BTreeSet::new();
-        let mut are_all = true;
-        for word in names.files.iter().chain(&names.programs) {
-            are_all &= files_in(word, &mut words);
-        }
-        for word in &names.executed {
-            are_all &= files_in(word, &mut executed);
-        }
-        if !are_all {
-            operands.doubt = Some(MORE.to_owned());
-        }
-        let mut starts = vec![directory.as_path().to_owned()];
-        let mut known = BTreeSet::from([directory.clone()]);
-        for place in places {
-            operands.take(&self.see(place, stops).await?);
-            operands.looked_at.push(place.clone());
-        }
-        let mut next = 0;
-        'all: while let Some(start) = starts.get(next).cloned() {
-            next += 1;
-            for word in &words {
-                for path in spelled(&start, word) {
-                    if operands.looked_at.contains(&path) {
-                        continue;
-                    }
-                    if operands.looked_at.len() >= MOST {
-                        operands.doubt = Some(MORE.to_owned());
-                        break 'all;
-                    }
-                    let mut sight = self.see(&path, stops).await?;
-                    if let Some(at) = sight.directory.take() {
-                        if executed.contains(word) && self.takes_names(&at) {
-                            let at = escape(at.as_bytes());
-                            let why = format!("what lies in {at} may be run, and the session may write it");
-                            sight.doubt.get_or_insert(why);
-                        }
-                        if known.insert(at) {
-                            starts.push(path.clone());
-                        }
-                    }
-                    operands.take(&sight);
-                    operands.looked_at.push(path);
+/// The writable files at these places, and those that a command names which starts in `directory`, there and in directories
+/// that it names.
+pub(in crate::tools) async fn operands(
+    files: &mut Files<'_>,
+    places: &[PathBuf],
+    names: &Names,
+    directory: &AbsPath,
+) -> Result<Operands, ToolError> {
+    let mut operands = Operands::default();
+    let mut words = BTreeSet::new();
+    let mut executed = BTreeSet::new();
+    let mut are_all = true;
+    for word in names.files.iter().chain(&names.programs) {
+        are_all &= files_in(word, &mut words);
+    }
+    for word in &names.executed {
+        are_all &= files_in(word, &mut executed);
+    }
+    if !are_all {
+        operands.doubt = Some(MORE.to_owned());
+    }
+    let mut starts = vec![directory.as_path().to_owned()];
+    let mut known = BTreeSet::from([directory.clone()]);
+    for place in places {
+        operands.take(&see(files, place).await?);
+        operands.looked_at.push(place.clone());
+    }
+    let mut next = 0;
+    'all: while let Some(start) = starts.get(next).cloned() {
+        next += 1;
+        for word in &words {
+            for path in spelled(&start, word) {
+                if operands.looked_at.contains(&path) {
+                    continue;
                 }
+                if operands.looked_at.len() >= MOST {
+                    operands.doubt = Some(MORE.to_owned());
+                    break 'all;
+                }
+                let mut sight = see(files, &path).await?;
+                if let Some(at) = sight.directory.take() {
+                    if executed.contains(word) && files.session().takes_names(&at) {
+                        let at = escape(at.as_bytes());
+                        let why = format!("what lies in {at} may be run, and the session may write it");
+                        sight.doubt.get_or_insert(why);
+                    }
+                    if known.insert(at) {
+                        starts.push(path.clone());
+                    }
+                }
+                operands.take(&sight);
+                operands.looked_at.push(path);
             }
         }
-        operands.found.sort_by_key(Operand::payload);
-        operands.found.dedup();
-        Ok(operands)
     }
+    operands.found.sort_by_key(Operand::payload);
+    operands.found.dedup();
+    Ok(operands)
+}
 
-    /// Whether they still are what they were, and no others.
-    pub(in crate::tools) async fn hold_operands(
-        &mut self,
-        operands: &Operands,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<(), ToolError> {
-        let mut now = Vec::new();
-        for path in &operands.looked_at {
-            now.extend(self.see(path, stops).await?.operands);
-        }
-        let gone = operands.found.iter().find(|then| !now.contains(then));
-        match gone.or_else(|| now.iter().find(|operand| !operands.found.contains(operand))) {
-            Some(changed) => Err(ToolError::Changed(changed.path.to_string())),
-            None => Ok(()),
-        }
+/// Whether they still are what they were, and no others.
+pub(in crate::tools) async fn hold_operands(files: &mut Files<'_>, operands: &Operands) -> Result<(), ToolError> {
+    let mut now = Vec::new();
+    for path in &operands.looked_at {
+        now.extend(see(files, path).await?.operands);
     }
+    let gone = operands.found.iter().find(|then| !now.contains(then));
+    match gone.or_else(|| now.iter().find(|operand| !operands.found.contains(operand))) {
+        Some(changed) => Err(ToolError::Changed(changed.path.to_string())),
+        None => Ok(()),
+    }
+}
 
-    async fn see(&mut self, path: &Path, stops: &mut mpsc::Receiver<Signal>) -> Result<Sight, ToolError> {
-        let link = plain(path);
-        let mut sight = Sight::default();
-        let shown = || escape(path.as_os_str().as_encoded_bytes());
-        let Found {
-            state,
-            is_of_process,
-            path: at,
-            ..
-        } = match self.found_at(path, Hash::Content, stops).await? {
-            Ok(found) => found,
-            Err(why) => {
-                if !is_nothing(path, &why) {
-                    sight.doubt = Some(format!("what {} leads to cannot be told", shown()));
-                }
-                return Ok(sight);
+async fn see(files: &mut Files<'_>, path: &Path) -> Result<Sight, ToolError> {
+    let link = plain(path);
+    let mut sight = Sight::default();
+    let shown = || escape(path.as_os_str().as_encoded_bytes());
+    let Found {
+        state,
+        is_of_process,
+        path: at,
+        ..
+    } = match files.found_at(path, Hash::Content).await? {
+        Ok(found) => found,
+        Err(why) => {
+            if !is_nothing(path, &why) {
+                sight.doubt = Some(format!("what {} leads to cannot be told", shown()));
             }
-        };
-        let at = AbsPath::new(&at).map_err(|_| ConfineError::Malformed)?;
-        if is_harmless(&at, &state) {
             return Ok(sight);
         }
-        if is_of_process || self.is_private(&at) {
-            sight.doubt = Some(format!(
-                "{} is the session's own or a process's, and another by the next time",
-                shown()
-            ));
-        } else if self.sight_of([&at]) != self.sight_of([&link]) {
-            sight.doubt = Some(format!("{} leads to what may not be looked at unasked", shown()));
+    };
+    let at = AbsPath::new(&at).map_err(|_| ConfineError::Malformed)?;
+    if is_harmless(&at, &state) {
+        return Ok(sight);
+    }
+    if is_of_process || files.session().is_private(&at) {
+        sight.doubt = Some(format!(
+            "{} is the session's own or a process's, and another by the next time",
+            shown()
+        ));
+    } else if files.judge().sight_of([&at]) != files.judge().sight_of([&link]) {
+        sight.doubt = Some(format!("{} leads to what may not be looked at unasked", shown()));
+    }
+    if link != at && state != State::Absent {
+        let content = Content::Leads(at.clone());
+        sight.operands.push(Operand { path: link, content });
+    }
+    match state {
+        State::Directory { .. } => sight.directory = Some(at),
+        State::Symlink(_) | State::Other(_) => {
+            sight
+                .doubt
+                .get_or_insert_with(|| format!("{} is no regular file", shown()));
         }
-        if link != at && state != State::Absent {
-            let content = Content::Leads(at.clone());
-            sight.operands.push(Operand { path: link, content });
-        }
-        match state {
-            State::Directory { .. } => sight.directory = Some(at),
-            State::Symlink(_) | State::Other(_) => {
+        State::File(file) if files.session().is_in_reach(&at) => {
+            let content = file
+                .digest
+                .map_or_else(|| Content::Stamp(file.device, file.inode, file.changed), Content::Hash);
+            if file.digest.is_none() {
                 sight
                     .doubt
-                    .get_or_insert_with(|| format!("{} is no regular file", shown()));
+                    .get_or_insert_with(|| format!("{} is too large, or closed, to be told from another", shown()));
             }
-            State::File(file) if self.is_in_reach(&at) => {
-                let content = file
-                    .digest
-                    .map_or_else(|| Content::Stamp(file.device, file.inode, file.changed), Content::Hash);
-                if file.digest.is_none() {
-                    sight
-                        .doubt
-                        .get_or_insert_with(|| format!("{} is too large, or closed, to be told from another", shown()));
-                }
-                sight.operands.push(Operand { path: at, content });
-            }
-            State::File(_) | State::Absent => {}
+            sight.operands.push(Operand { path: at, content });
         }
-        Ok(sight)
+        State::File(_) | State::Absent => {}
     }
-
-    /// Whether a command may write there: the config says so, or it is the session's own.
-    pub(in crate::tools) fn is_in_reach(&self, path: &AbsPath) -> bool {
-        self.may(Operation::Write, path) != Access::Denied || self.is_private(path)
-    }
-
-    /// Whether the session may have something of its own there, which each worker sees otherwise: HOME, TMPDIR, /tmp, /dev, /proc.
-    fn is_private(&self, path: &AbsPath) -> bool {
-        let is_own = ["/proc", "/dev"].iter().any(|top| path.as_path().starts_with(top));
-        let is_denied = |operation| self.envelope.access(operation, path) == Access::Denied;
-        is_own || Named::may_lie_around(path) && Operation::ALL.into_iter().all(is_denied)
-    }
-
-    /// Whether a command may write something in a directory.
-    fn takes_names(&self, directory: &AbsPath) -> bool {
-        let program = directory.child(".any").unwrap_or_else(|| directory.clone());
-        self.is_private(directory) || may_take_names(&self.envelope, directory, &program)
-    }
-
-    /// What a path leads to, where it may be looked at.
-    pub(in crate::tools) async fn look_at(
-        &mut self,
-        path: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Seen, ToolError> {
-        Ok(match self.found_at(path, Hash::Skip, stops).await? {
-            Ok(Found {
-                path,
-                state: State::File(FileState { mode, .. }),
-                ..
-            }) => Seen::File {
-                path: AbsPath::new(&path).map_err(|_| ConfineError::Malformed)?,
-                mode,
-            },
-            Ok(_) | Err(_) => Seen::Nothing,
-        })
-    }
-
-    async fn found_at(
-        &mut self,
-        path: &Path,
-        hash: Hash,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Result<Found, Why>, ToolError> {
-        let look = Look {
-            path: path.as_os_str().to_owned(),
-            last: Last::Target,
-            hash,
-        };
-        let asked = self.sight_of([&plain(path)]);
-        match self.ask_files(&asked, FileAsk::Look(look), stops).await?.last {
-            FileReply::Found(found) => Ok(Ok(found)),
-            FileReply::Failed(failure) => Ok(Err(failure.why)),
-            _ => Err(ConfineError::Malformed.into()),
-        }
-    }
+    Ok(sight)
 }
 
 const MORE: &str = "it names more files than are looked at";
@@ -316,20 +248,6 @@ fn is_nothing(path: &Path, why: &Why) -> bool {
 fn is_harmless(path: &AbsPath, state: &State) -> bool {
     let known = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
     *state == State::Other(Special::Device) && known.iter().any(|device| path.as_path() == Path::new(device))
-}
-
-/// What a path leads to.
-#[derive(Debug)]
-pub(in crate::tools) enum Seen {
-    /// A file.
-    File {
-        /// Where it lies, without symlinks.
-        path: AbsPath,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// No file.
-    Nothing,
 }
 
 /// What the parts of a word are divided by: lists, values, and what is quoted in it.

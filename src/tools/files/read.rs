@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::arguments::{FileKind, ListFiles, ReadFile, SearchFiles, parse};
+use super::ask::Files;
 use super::failures;
 use super::judge::{Judged, Sum};
 use super::question::{self, Facts};
@@ -20,11 +21,11 @@ use crate::confine::files::protocol::{
     Case, Done, End, Entry, FileAsk, FileReply, Include, Last, List, Match, Read, Search, Select, State, Text,
 };
 use crate::confine::wire;
-use crate::policy::{AbsPath, Access, Demand, Operation};
+use crate::policy::{AbsPath, Demand, Operation};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
-use crate::tools::permission::Overruled;
+use crate::tools::overruled::Overruled;
 use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
 
 /// The most bytes of a file in one answer.
@@ -42,287 +43,252 @@ pub(super) struct Work {
     known: Option<Text>,
 }
 
-impl Executor {
-    /// Says what a look needs.
-    pub(super) async fn assess_read(
-        &mut self,
-        kind: FileKind,
-        context: &ApprovalContext,
-        directory: &Path,
-        overruled: Overruled,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Assessed, ToolError> {
-        let (judged, ask, known) = match self.look_up(kind, &context.args, directory, stops).await {
-            Ok(found) => found,
-            Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
-            Err(error) => return Err(error),
-        };
-        let Sum { demand, why, asked } = self.sum(std::slice::from_ref(&judged));
-        if demand == Demand::None && !self.may_be_asked(kind.name(), overruled) {
-            // A question that is never asked is not made.
-            return Ok(Assessed {
-                assessment: Assessment::PreApproved(None),
-                prepared: Prepared::of(Work {
-                    asked,
-                    ask,
-                    start: judged.path,
-                    known,
-                }),
+/// Says what a look needs.
+pub(super) async fn assess_read(
+    executor: &mut Executor,
+    kind: FileKind,
+    context: &ApprovalContext,
+    directory: &Path,
+    overruled: Overruled,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Assessed, ToolError> {
+    let (judged, ask, known) = match look_up(&mut executor.files(stops), kind, &context.args, directory).await {
+        Ok(found) => found,
+        Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
+        Err(error) => return Err(error),
+    };
+    let Sum { demand, why, asked } = executor.judge().sum(std::slice::from_ref(&judged));
+    if demand == Demand::None && !overruled.may_ask(&executor.session().policy, kind.name()) {
+        // A question that is never asked is not made.
+        return Ok(Assessed {
+            assessment: Assessment::PreApproved(None),
+            prepared: Prepared::of(Work {
+                asked,
+                ask,
+                start: judged.path,
+                known,
+            }),
+        });
+    }
+    let verb = match kind {
+        FileKind::List => "list",
+        FileKind::Search => "search",
+        _ => "read",
+    };
+    let description = format!("{verb} {}", judged.path);
+    let shown = format!("{description}\n{}", context.args);
+    let facts = Facts {
+        kind,
+        description,
+        subject: wire::encode(&ask).unwrap_or_default(),
+        digest: executor.profiles.of_files(&asked)?.digest(),
+        regime: executor.regime_line()?.to_string(),
+        presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
+    };
+    let question = Box::new(question::request(context, facts, demand, why));
+    let prepared = Prepared::of(Work {
+        asked,
+        ask,
+        start: judged.path,
+        known: None,
+    });
+    Ok(Assessed {
+        assessment: Assessment::demanded(demand, question),
+        prepared,
+    })
+}
+
+/// Does it.
+pub(super) async fn look(
+    executor: &mut Executor,
+    work: Work,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<Output, ToolError> {
+    let Work {
+        asked,
+        ask,
+        start,
+        known,
+    } = work;
+    if let Some(text) = known {
+        return Ok(text_of(&start, text));
+    }
+    let sought = Sought::by(&ask);
+    let answer = executor.files(stops).ask(&asked, ask).await?;
+    told(executor, &start, &asked, sought, answer.parts, answer.last)
+}
+
+/// What a server said, as an agent is told it.
+pub(super) fn told(
+    executor: &Executor,
+    start: &AbsPath,
+    asked: &Asked,
+    sought: Sought,
+    parts: Vec<FileReply>,
+    last: FileReply,
+) -> Result<Output, ToolError> {
+    match last {
+        FileReply::Text(text) => Ok(text_of(start, text)),
+        FileReply::Failed(failure) => Err(failures::error(&failure)),
+        FileReply::Done(done) => stream_of(executor, start, asked, sought, parts, done),
+        _ => Err(ConfineError::Malformed.into()),
+    }
+}
+
+async fn look_up(
+    files: &mut Files<'_>,
+    kind: FileKind,
+    args: &Value,
+    directory: &Path,
+) -> Result<(Judged, FileAsk, Option<Text>), ToolError> {
+    let blocked = ToolError::Blocked;
+    match kind {
+        FileKind::Read => {
+            let ReadFile {
+                path,
+                first_line,
+                skip_bytes,
+                lines,
+            } = parse(kind.name(), args)?;
+            let read = Read {
+                path: OsString::new(),
+                first: first_line.unwrap_or(1).max(1),
+                skip: skip_bytes.unwrap_or(0),
+                lines,
+                max_bytes: MAX_BYTES,
+            };
+            let (looked, text) = files.peek(directory, &path, read.clone()).await?;
+            let judged = files.judge().judge(Operation::Read, &looked.path).map_err(blocked)?;
+            let ask = FileAsk::Read(Read {
+                path: looked.path.as_path().as_os_str().to_owned(),
+                ..read
             });
+            Ok((judged, ask, text))
         }
-        let verb = match kind {
-            FileKind::List => "list",
-            FileKind::Search => "search",
-            _ => "read",
-        };
-        let description = format!("{verb} {}", judged.path);
-        let shown = format!("{description}\n{}", context.args);
-        let facts = Facts {
-            kind,
-            description,
-            subject: wire::encode(&ask).unwrap_or_default(),
-            digest: self.file_profile(&asked)?.digest(),
-            regime: self.regime_line()?.to_string(),
-            presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
-        };
-        let question = Box::new(question::request(context, facts, demand, why));
-        let prepared = Prepared::of(Work {
-            asked,
-            ask,
-            start: judged.path,
-            known: None,
-        });
-        Ok(Assessed {
-            assessment: Assessment::demanded(demand, question),
-            prepared,
-        })
+        FileKind::List => {
+            let list: ListFiles = parse(kind.name(), args)?;
+            let path = files.judge().or_here(list.path.as_deref(), directory)?;
+            let looked = files.target(directory, path, Last::Target).await?;
+            let judged = files.judge().judge(Operation::List, &looked.path).map_err(blocked)?;
+            let depth = list.depth.unwrap_or(if list.glob.is_some() { u32::MAX } else { 1 });
+            let ask = FileAsk::List(List {
+                path: looked.path.as_path().as_os_str().to_owned(),
+                depth: depth.max(1),
+                select: select(list.glob, list.hidden, list.ignored),
+                limit: list.limit.unwrap_or(500).min(MAX_LIMIT),
+            });
+            Ok((judged, ask, None))
+        }
+        _ => {
+            let search: SearchFiles = parse(kind.name(), args)?;
+            let path = files.judge().or_here(search.path.as_deref(), directory)?;
+            let looked = files.target(directory, path, Last::Target).await?;
+            let operation = match looked.state {
+                State::Directory { .. } => Operation::List,
+                State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => Operation::Read,
+            };
+            let judged = files.judge().judge(operation, &looked.path).map_err(blocked)?;
+            let ask = FileAsk::Search(Search {
+                path: looked.path.as_path().as_os_str().to_owned(),
+                pattern: search.pattern,
+                case: if search.ignore_case { Case::Either } else { Case::Exact },
+                select: select(search.glob, search.hidden, search.ignored),
+                context: search.context.unwrap_or(0).min(20),
+                limit: search.limit.unwrap_or(100).min(MAX_LIMIT),
+            });
+            Ok((judged, ask, None))
+        }
     }
+}
 
-    /// Does it.
-    pub(super) async fn look(&mut self, work: Work, stops: &mut mpsc::Receiver<Signal>) -> Result<Output, ToolError> {
-        let Work {
-            asked,
-            ask,
-            start,
-            known,
-        } = work;
-        if let Some(text) = known {
-            return Ok(text_of(&start, text));
-        }
-        let sought = Sought::by(&ask);
-        let answer = self.ask_files(&asked, ask, stops).await?;
-        self.told(&start, &asked, sought, answer.parts, answer.last)
-    }
-
-    /// What a server said, as an agent is told it.
-    pub(super) fn told(
-        &self,
-        start: &AbsPath,
-        asked: &Asked,
-        sought: Sought,
-        parts: Vec<FileReply>,
-        last: FileReply,
-    ) -> Result<Output, ToolError> {
-        match last {
-            FileReply::Text(text) => Ok(text_of(start, text)),
-            FileReply::Failed(failure) => Err(failures::error(&failure)),
-            FileReply::Done(done) => self.stream_of(start, asked, sought, parts, done),
-            _ => Err(ConfineError::Malformed.into()),
+fn stream_of(
+    executor: &Executor,
+    start: &AbsPath,
+    asked: &Asked,
+    sought: Sought,
+    parts: Vec<FileReply>,
+    done: Done,
+) -> Result<Output, ToolError> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut matches: Vec<Match> = Vec::new();
+    for part in parts {
+        match (part, sought) {
+            (FileReply::Entries(more), Sought::Entries) => entries.extend(more),
+            (FileReply::Matches(more), Sought::Matches) => matches.extend(more),
+            _ => return Err(ConfineError::Malformed.into()),
         }
     }
-
-    async fn look_up(
-        &mut self,
-        kind: FileKind,
-        args: &Value,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<(Judged, FileAsk, Option<Text>), ToolError> {
-        let blocked = ToolError::Blocked;
-        match kind {
-            FileKind::Read => {
-                let ReadFile {
-                    path,
-                    first_line,
-                    skip_bytes,
-                    lines,
-                } = parse(kind.name(), args)?;
-                let read = Read {
-                    path: OsString::new(),
-                    first: first_line.unwrap_or(1).max(1),
-                    skip: skip_bytes.unwrap_or(0),
-                    lines,
-                    max_bytes: MAX_BYTES,
-                };
-                let (looked, text) = self.peek(directory, &path, read.clone(), stops).await?;
-                let judged = self.judge(Operation::Read, &looked.path).map_err(blocked)?;
-                let ask = FileAsk::Read(Read {
-                    path: looked.path.as_path().as_os_str().to_owned(),
-                    ..read
-                });
-                Ok((judged, ask, text))
-            }
-            FileKind::List => {
-                let list: ListFiles = parse(kind.name(), args)?;
-                let path = self.or_here(list.path.as_deref(), directory)?;
-                let looked = self.target(directory, path, Last::Target, stops).await?;
-                let judged = self.judge(Operation::List, &looked.path).map_err(blocked)?;
-                let depth = list.depth.unwrap_or(if list.glob.is_some() { u32::MAX } else { 1 });
-                let ask = FileAsk::List(List {
-                    path: looked.path.as_path().as_os_str().to_owned(),
-                    depth: depth.max(1),
-                    select: select(list.glob, list.hidden, list.ignored),
-                    limit: list.limit.unwrap_or(500).min(MAX_LIMIT),
-                });
-                Ok((judged, ask, None))
-            }
-            _ => {
-                let search: SearchFiles = parse(kind.name(), args)?;
-                let path = self.or_here(search.path.as_deref(), directory)?;
-                let looked = self.target(directory, path, Last::Target, stops).await?;
-                let operation = match looked.state {
-                    State::Directory { .. } => Operation::List,
-                    State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => Operation::Read,
-                };
-                let judged = self.judge(operation, &looked.path).map_err(blocked)?;
-                let ask = FileAsk::Search(Search {
-                    path: looked.path.as_path().as_os_str().to_owned(),
-                    pattern: search.pattern,
-                    case: if search.ignore_case { Case::Either } else { Case::Exact },
-                    select: select(search.glob, search.hidden, search.ignored),
-                    context: search.context.unwrap_or(0).min(20),
-                    limit: search.limit.unwrap_or(100).min(MAX_LIMIT),
-                });
-                Ok((judged, ask, None))
-            }
+    let mut told: BTreeMap<AbsPath, bool> = BTreeMap::new();
+    let mut may = |operation, path: &std::ffi::OsStr| -> Result<bool, ToolError> {
+        let path = AbsPath::new(path).map_err(|_| ConfineError::Malformed)?;
+        if !path.is_within(start) {
+            return Err(ConfineError::Malformed.into());
+        }
+        Ok(*told
+            .entry(path.clone())
+            .or_insert_with(|| executor.judge().may_tell(operation, &path, asked)))
+    };
+    let before = entries.len() + matches.len();
+    let mut kept_entries = Vec::new();
+    for entry in entries {
+        if may(Operation::List, &entry.path)? {
+            kept_entries.push(entry);
         }
     }
-
-    /// The path that was given, or the working directory; where that may not be listed, the roots are named.
-    fn or_here<'a>(&self, written: Option<&'a str>, directory: &Path) -> Result<&'a str, ToolError> {
-        if let Some(written) = written {
-            return Ok(written);
+    let mut kept_matches = Vec::new();
+    for found in matches {
+        if may(Operation::Read, &found.path)? {
+            kept_matches.push(found);
         }
-        let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
-        if self.may(Operation::List, &here) > Access::Denied && self.policy.speaker(&here).is_some() {
-            return Ok(".");
-        }
-        let roots: Vec<String> = self
-            .policy
-            .roots
-            .iter()
-            .map(|root| format!("`{}:` ({})", root.name, root.path))
-            .collect();
-        Err(ToolError::File(format!(
-            "the working directory {here} lies in no root; name one as the path: {}",
-            roots.join(", ")
-        )))
     }
-
-    /// Whether an entry below what was looked at may be told of.
-    fn may_tell(&self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
-        if self.may(operation, path) == Access::Denied {
-            return false;
+    let withheld = u64::try_from(before - kept_entries.len() - kept_matches.len()).unwrap_or(u64::MAX);
+    let (mut text, what, members) = match sought {
+        Sought::Matches => (
+            matches_text(start, &kept_matches),
+            "matches",
+            matches_data(&kept_matches),
+        ),
+        Sought::Entries => (
+            entries_text(start, &kept_entries),
+            "entries",
+            entries_data(&kept_entries),
+        ),
+    };
+    let shown = kept_entries.len() + kept_matches.len();
+    let total = done.total.saturating_sub(withheld);
+    match done.end {
+        End::Whole if shown == 0 => text.push_str("nothing found\n"),
+        End::Whole => {}
+        End::Limit => {
+            let _infallible = writeln!(
+                text,
+                "… [{shown} of {total} {what}; a higher `limit` or a narrower `path` or `glob` shows others]"
+            );
         }
-        let open = |name: &str| match asked {
-            Asked::Nobody => false,
-            Asked::Roots(names) => names.contains(name),
-            Asked::Everything => true,
-        };
-        self.policy
-            .speaker(path)
-            .is_some_and(|root| root.read_approval == Demand::None || open(&root.name))
+        End::Time => {
+            let _infallible = writeln!(
+                text,
+                "… [the time was over; {shown} {what} by then; a narrower `path` takes less]"
+            );
+        }
     }
-
-    fn stream_of(
-        &self,
-        start: &AbsPath,
-        asked: &Asked,
-        sought: Sought,
-        parts: Vec<FileReply>,
-        done: Done,
-    ) -> Result<Output, ToolError> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut matches: Vec<Match> = Vec::new();
-        for part in parts {
-            match (part, sought) {
-                (FileReply::Entries(more), Sought::Entries) => entries.extend(more),
-                (FileReply::Matches(more), Sought::Matches) => matches.extend(more),
-                _ => return Err(ConfineError::Malformed.into()),
-            }
-        }
-        let mut told: BTreeMap<AbsPath, bool> = BTreeMap::new();
-        let mut may = |operation, path: &std::ffi::OsStr| -> Result<bool, ToolError> {
-            let path = AbsPath::new(path).map_err(|_| ConfineError::Malformed)?;
-            if !path.is_within(start) {
-                return Err(ConfineError::Malformed.into());
-            }
-            Ok(*told
-                .entry(path.clone())
-                .or_insert_with(|| self.may_tell(operation, &path, asked)))
-        };
-        let before = entries.len() + matches.len();
-        let mut kept_entries = Vec::new();
-        for entry in entries {
-            if may(Operation::List, &entry.path)? {
-                kept_entries.push(entry);
-            }
-        }
-        let mut kept_matches = Vec::new();
-        for found in matches {
-            if may(Operation::Read, &found.path)? {
-                kept_matches.push(found);
-            }
-        }
-        let withheld = u64::try_from(before - kept_entries.len() - kept_matches.len()).unwrap_or(u64::MAX);
-        let (mut text, what, members) = match sought {
-            Sought::Matches => (
-                matches_text(start, &kept_matches),
-                "matches",
-                matches_data(&kept_matches),
-            ),
-            Sought::Entries => (
-                entries_text(start, &kept_entries),
-                "entries",
-                entries_data(&kept_entries),
-            ),
-        };
-        let shown = kept_entries.len() + kept_matches.len();
-        let total = done.total.saturating_sub(withheld);
-        match done.end {
-            End::Whole if shown == 0 => text.push_str("nothing found\n"),
-            End::Whole => {}
-            End::Limit => {
-                let _infallible = writeln!(
-                    text,
-                    "… [{shown} of {total} {what}; a higher `limit` or a narrower `path` or `glob` shows others]"
-                );
-            }
-            End::Time => {
-                let _infallible = writeln!(
-                    text,
-                    "… [the time was over; {shown} {what} by then; a narrower `path` takes less]"
-                );
-            }
-        }
-        if done.unreadable > 0 {
-            let _infallible = writeln!(text, "[{} files or directories could not be read]", done.unreadable);
-        }
-        let data = json!({
-            "path": start.to_string(),
-            what: members,
-            "total": total,
-            "complete": done.end == End::Whole,
-            "unreadable": done.unreadable,
-            "regime": self.regime_line()?.to_string(),
-        });
-        Ok(Output {
-            end: OutputEnd::Done,
-            text,
-            data,
-            pictures: Vec::new(),
-        })
+    if done.unreadable > 0 {
+        let _infallible = writeln!(text, "[{} files or directories could not be read]", done.unreadable);
     }
+    let data = json!({
+        "path": start.to_string(),
+        what: members,
+        "total": total,
+        "complete": done.end == End::Whole,
+        "unreadable": done.unreadable,
+        "regime": executor.regime_line()?.to_string(),
+    });
+    Ok(Output {
+        end: OutputEnd::Done,
+        text,
+        data,
+        pictures: Vec::new(),
+    })
 }
 
 /// What a stream of answers is made of.

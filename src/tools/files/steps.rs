@@ -3,18 +3,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::arguments::{DeleteFile, EditFile, FileKind, MakeDirectory, MoveFile, PatchFile, WriteFile, parse};
+use super::ask::Files;
 use super::judge::Judged;
-use super::look::Looked;
 use super::patch::{self, PatchChange};
 use crate::confine::files::protocol::{Change, Edit, Last, Occurrences, State, Tree};
 use crate::policy::{Demand, Operation};
 use crate::tools::call::ToolError;
-use crate::tools::executor::Executor;
 
 /// One change before it is prepared.
 pub(super) struct Step {
@@ -30,244 +27,207 @@ pub(super) struct Step {
     pub(super) empties: Option<Change>,
 }
 
-impl Executor {
-    /// The changes of a call, each with where it leads judged.
-    pub(super) async fn steps(
-        &mut self,
-        kind: FileKind,
-        args: &Value,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<Step>, ToolError> {
-        let name = kind.name();
-        let step = match kind {
-            FileKind::Write => {
-                let WriteFile { path, content } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Target, stops).await?;
-                let judged = self.writable(&looked)?;
-                let (path, limit) = (os(&judged), judged.limit);
-                let verb = match looked.state {
-                    State::Absent => "write the new file",
-                    _ => "overwrite",
-                };
-                let content = content.into_bytes();
-                let size = content.len();
-                Step {
-                    change: Change::Write {
-                        path,
-                        content,
-                        max_bytes: limit,
-                    },
-                    wants: format!("{verb} {}", judged.path),
-                    done: format!(
-                        "wrote {} ({size} {})",
-                        judged.path,
-                        if size == 1 { "byte" } else { "bytes" }
-                    ),
-                    data: json!({"path": judged.path.to_string(), "bytes": size}),
-                    empties: None,
-                    judged: vec![judged],
-                }
+/// The changes of a call, each with where it leads judged.
+pub(super) async fn steps(
+    files: &mut Files<'_>,
+    kind: FileKind,
+    args: &Value,
+    directory: &Path,
+) -> Result<Vec<Step>, ToolError> {
+    let name = kind.name();
+    let step = match kind {
+        FileKind::Write => {
+            let WriteFile { path, content } = parse(name, args)?;
+            let looked = files.target(directory, &path, Last::Target).await?;
+            let judged = files.judge().writable(&looked.path)?;
+            let (path, limit) = (os(&judged), judged.limit);
+            let verb = match looked.state {
+                State::Absent => "write the new file",
+                _ => "overwrite",
+            };
+            let content = content.into_bytes();
+            let size = content.len();
+            Step {
+                change: Change::Write {
+                    path,
+                    content,
+                    max_bytes: limit,
+                },
+                wants: format!("{verb} {}", judged.path),
+                done: format!(
+                    "wrote {} ({size} {})",
+                    judged.path,
+                    if size == 1 { "byte" } else { "bytes" }
+                ),
+                data: json!({"path": judged.path.to_string(), "bytes": size}),
+                empties: None,
+                judged: vec![judged],
             }
-            FileKind::Edit => {
-                let EditFile { path, edits } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Target, stops).await?;
-                let judged = self.writable(&looked)?;
-                let count = edits.len();
-                let plural = if count == 1 { "" } else { "s" };
-                Step {
-                    change: Change::Edit {
-                        path: os(&judged),
-                        edits: edits
-                            .into_iter()
-                            .map(|edit| Edit {
-                                old: edit.old,
-                                new: edit.new,
-                                occurrences: if edit.all { Occurrences::Every } else { Occurrences::One },
-                            })
-                            .collect(),
-                        max_bytes: judged.limit,
-                    },
-                    wants: format!("edit {} ({count} replacement{plural})", judged.path),
-                    done: format!("edited {} ({count} replacement{plural})", judged.path),
-                    data: json!({"path": judged.path.to_string(), "replacements": count}),
-                    empties: None,
-                    judged: vec![judged],
-                }
+        }
+        FileKind::Edit => {
+            let EditFile { path, edits } = parse(name, args)?;
+            let looked = files.target(directory, &path, Last::Target).await?;
+            let judged = files.judge().writable(&looked.path)?;
+            let count = edits.len();
+            let plural = if count == 1 { "" } else { "s" };
+            Step {
+                change: Change::Edit {
+                    path: os(&judged),
+                    edits: edits
+                        .into_iter()
+                        .map(|edit| Edit {
+                            old: edit.old,
+                            new: edit.new,
+                            occurrences: if edit.all { Occurrences::Every } else { Occurrences::One },
+                        })
+                        .collect(),
+                    max_bytes: judged.limit,
+                },
+                wants: format!("edit {} ({count} replacement{plural})", judged.path),
+                done: format!("edited {} ({count} replacement{plural})", judged.path),
+                data: json!({"path": judged.path.to_string(), "replacements": count}),
+                empties: None,
+                judged: vec![judged],
             }
-            FileKind::Patch => return self.patch_steps(parse(name, args)?, directory, stops).await,
-            FileKind::Delete => {
-                let DeleteFile { path, recursive } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Itself, stops).await?;
-                let judged = self.writable(&looked)?;
-                self.judge_whole(&judged.path).map_err(ToolError::Blocked)?;
-                Step {
-                    change: Change::Delete {
-                        path: os(&judged),
-                        tree: if recursive { Tree::Whole } else { Tree::Empty },
-                    },
-                    wants: format!("delete {}", judged.path),
-                    done: format!("deleted {}", judged.path),
-                    data: json!({"path": judged.path.to_string()}),
-                    empties: None,
-                    judged: vec![judged],
-                }
+        }
+        FileKind::Patch => return patch_steps(files, parse(name, args)?, directory).await,
+        FileKind::Delete => {
+            let DeleteFile { path, recursive } = parse(name, args)?;
+            let looked = files.target(directory, &path, Last::Itself).await?;
+            let judged = files.judge().writable(&looked.path)?;
+            files.judge().judge_whole(&judged.path).map_err(ToolError::Blocked)?;
+            Step {
+                change: Change::Delete {
+                    path: os(&judged),
+                    tree: if recursive { Tree::Whole } else { Tree::Empty },
+                },
+                wants: format!("delete {}", judged.path),
+                done: format!("deleted {}", judged.path),
+                data: json!({"path": judged.path.to_string()}),
+                empties: None,
+                judged: vec![judged],
             }
-            FileKind::Move => {
-                let MoveFile { from, to } = parse(name, args)?;
-                self.move_step(&from, &to, directory, stops).await?
+        }
+        FileKind::Move => {
+            let MoveFile { from, to } = parse(name, args)?;
+            move_step(files, &from, &to, directory).await?
+        }
+        FileKind::MakeDirectory => {
+            let MakeDirectory { path } = parse(name, args)?;
+            let looked = files.target(directory, &path, Last::Target).await?;
+            let judged = files.judge().writable_directory(&looked.path)?;
+            Step {
+                change: Change::MakeDirectory { path: os(&judged) },
+                wants: format!("make the directory {}", judged.path),
+                done: format!("made {}", judged.path),
+                data: json!({"path": judged.path.to_string()}),
+                empties: None,
+                judged: vec![judged],
             }
-            FileKind::MakeDirectory => {
-                let MakeDirectory { path } = parse(name, args)?;
-                let looked = self.target(directory, &path, Last::Target, stops).await?;
-                let judged = self.writable_directory(&looked)?;
-                Step {
-                    change: Change::MakeDirectory { path: os(&judged) },
-                    wants: format!("make the directory {}", judged.path),
-                    done: format!("made {}", judged.path),
-                    data: json!({"path": judged.path.to_string()}),
-                    empties: None,
-                    judged: vec![judged],
-                }
-            }
-            FileKind::Read | FileKind::List | FileKind::Search => {
-                return Err(ToolError::NoSuchTool(format!("{name} changes nothing")));
-            }
-        };
-        Ok(vec![step])
-    }
+        }
+        FileKind::Read | FileKind::List | FileKind::Search => {
+            return Err(ToolError::NoSuchTool(format!("{name} changes nothing")));
+        }
+    };
+    Ok(vec![step])
+}
 
-    async fn patch_steps(
-        &mut self,
-        args: PatchFile,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<Step>, ToolError> {
-        let arguments = |why: String| ToolError::Arguments {
-            tool: FileKind::Patch.name().to_owned(),
-            why: crate::policy::path::escape(why.as_bytes()),
-        };
-        let files = patch::read(&args.patch).map_err(arguments)?;
-        let base = match &args.directory {
-            None => directory.to_owned(),
-            Some(written) => PathBuf::from(
-                self.target(directory, written, Last::Target, stops)
-                    .await?
-                    .path
-                    .as_path(),
+async fn patch_steps(files: &mut Files<'_>, args: PatchFile, directory: &Path) -> Result<Vec<Step>, ToolError> {
+    let arguments = |why: String| ToolError::Arguments {
+        tool: FileKind::Patch.name().to_owned(),
+        why: crate::policy::path::escape(why.as_bytes()),
+    };
+    let patches = patch::read(&args.patch).map_err(arguments)?;
+    let base = match &args.directory {
+        None => directory.to_owned(),
+        Some(written) => PathBuf::from(files.target(directory, written, Last::Target).await?.path.as_path()),
+    };
+    let mut parts = Vec::new();
+    for file in patches {
+        let looked = files.target(&base, &file.path, Last::Target).await?;
+        let judged = files.judge().writable(&looked.path)?;
+        let path = judged.path.to_string();
+        let (change, empties, wants, done) = match file.change {
+            PatchChange::Hunks(hunks) => (
+                Change::Patch {
+                    path: os(&judged),
+                    hunks,
+                    max_bytes: judged.limit,
+                },
+                None,
+                format!("patch {path}"),
+                format!("patched {path}"),
+            ),
+            PatchChange::Delete(hunks) => (
+                Change::Delete {
+                    path: os(&judged),
+                    tree: Tree::Empty,
+                },
+                Some(emptied(&judged, hunks)),
+                format!("delete {path}"),
+                format!("deleted {path}"),
             ),
         };
-        let mut parts = Vec::new();
-        for file in files {
-            let looked = self.target(&base, &file.path, Last::Target, stops).await?;
-            let judged = self.writable(&looked)?;
-            let path = judged.path.to_string();
-            let (change, empties, wants, done) = match file.change {
-                PatchChange::Hunks(hunks) => (
-                    Change::Patch {
-                        path: os(&judged),
-                        hunks,
-                        max_bytes: judged.limit,
-                    },
-                    None,
-                    format!("patch {path}"),
-                    format!("patched {path}"),
-                ),
-                PatchChange::Delete(hunks) => (
-                    Change::Delete {
-                        path: os(&judged),
-                        tree: Tree::Empty,
-                    },
-                    Some(emptied(&judged, hunks)),
-                    format!("delete {path}"),
-                    format!("deleted {path}"),
-                ),
-            };
-            parts.push(Step {
-                change,
-                judged: vec![judged],
-                wants,
-                done,
-                data: json!({"path": path}),
-                empties,
-            });
-        }
-        Ok(parts)
+        parts.push(Step {
+            change,
+            judged: vec![judged],
+            wants,
+            done,
+            data: json!({"path": path}),
+            empties,
+        });
     }
+    Ok(parts)
+}
 
-    async fn move_step(
-        &mut self,
-        from: &str,
-        to: &str,
-        directory: &Path,
-        stops: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Step, ToolError> {
-        let from = self.target(directory, from, Last::Itself, stops).await?;
-        let to = self.target(directory, to, Last::Itself, stops).await?;
-        let (source, target) = (self.writable(&from)?, self.writable(&to)?);
-        self.judge_whole(&source.path).map_err(ToolError::Blocked)?;
-        // What is moved can be read where it goes: that is reading it.
-        let read = match from.state {
-            State::Directory { .. } => {
-                if let Some(limit) = target.limit {
-                    let why = format!(
-                        "files in the root `{}` may have at most {limit} bytes: move the files of {} one by one",
-                        target.root, source.path
-                    );
-                    return Err(ToolError::Blocked(why));
-                }
-                self.judge_kinds(&source.path, &target.path)
-                    .map_err(ToolError::Blocked)?;
-                self.judge(Operation::List, &source.path)
+async fn move_step(files: &mut Files<'_>, from: &str, to: &str, directory: &Path) -> Result<Step, ToolError> {
+    let from = files.target(directory, from, Last::Itself).await?;
+    let to = files.target(directory, to, Last::Itself).await?;
+    let judge = files.judge();
+    let (source, target) = (judge.writable(&from.path)?, judge.writable(&to.path)?);
+    judge.judge_whole(&source.path).map_err(ToolError::Blocked)?;
+    // What is moved can be read where it goes: that is reading it.
+    let read = match from.state {
+        State::Directory { .. } => {
+            if let Some(limit) = target.limit {
+                let why = format!(
+                    "files in the root `{}` may have at most {limit} bytes: move the files of {} one by one",
+                    target.root, source.path
+                );
+                return Err(ToolError::Blocked(why));
             }
-            State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => {
-                self.judge(Operation::Read, &source.path)
-            }
-        };
-        // What is moved stays the same file: whoever has it open, or another name of it, could still write it there.
-        if source.root != target.root && target.demand > Demand::None {
-            return Err(ToolError::Blocked(format!(
-                "writing the root `{}` needs a yes, and commands that nobody was asked about could go on writing what is moved \
-                 there from `{}`; write its content there with write_file, and delete it here",
-                target.root, source.root
-            )));
+            judge
+                .judge_kinds(&source.path, &target.path)
+                .map_err(ToolError::Blocked)?;
+            judge.judge(Operation::List, &source.path)
         }
-        let source = Judged {
-            demand: source.demand.max(read.map_err(ToolError::Blocked)?.demand),
-            ..source
-        };
-        Ok(Step {
-            change: Change::Move {
-                from: os(&source),
-                to: os(&target),
-            },
-            wants: format!("move {} to {}", source.path, target.path),
-            done: format!("moved {} to {}", source.path, target.path),
-            data: json!({"from": source.path.to_string(), "to": target.path.to_string()}),
-            empties: None,
-            judged: vec![source, target],
-        })
+        State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => {
+            judge.judge(Operation::Read, &source.path)
+        }
+    };
+    // What is moved stays the same file: whoever has it open, or another name of it, could still write it there.
+    if source.root != target.root && target.demand > Demand::None {
+        return Err(ToolError::Blocked(format!(
+            "writing the root `{}` needs a yes, and commands that nobody was asked about could go on writing what is moved \
+             there from `{}`; write its content there with write_file, and delete it here",
+            target.root, source.root
+        )));
     }
-
-    fn writable(&self, looked: &Looked) -> Result<Judged, ToolError> {
-        self.judge(Operation::Write, &looked.path).map_err(ToolError::Blocked)
-    }
-
-    /// Suffixes say which files there may be, not which directories: one is judged by a file that may be in it.
-    fn writable_directory(&self, looked: &Looked) -> Result<Judged, ToolError> {
-        let suffixes = self
-            .policy
-            .speaker(&looked.path)
-            .and_then(|root| root.suffixes.as_ref());
-        let file = suffixes
-            .and_then(|suffixes| suffixes.iter().next())
-            .and_then(|suffix| looked.path.child(format!("file{suffix}")));
-        let judged = self.judge(Operation::Write, file.as_ref().unwrap_or(&looked.path));
-        Ok(Judged {
-            path: looked.path.clone(),
-            ..judged.map_err(ToolError::Blocked)?
-        })
-    }
+    let source = Judged {
+        demand: source.demand.max(read.map_err(ToolError::Blocked)?.demand),
+        ..source
+    };
+    Ok(Step {
+        change: Change::Move {
+            from: os(&source),
+            to: os(&target),
+        },
+        wants: format!("move {} to {}", source.path, target.path),
+        done: format!("moved {} to {}", source.path, target.path),
+        data: json!({"from": source.path.to_string(), "to": target.path.to_string()}),
+        empties: None,
+        judged: vec![source, target],
+    })
 }
 
 /// What a patch that removes a file does to its content. An empty file goes without a hunk.

@@ -10,9 +10,9 @@ use crate::policy::path::{display, escape};
 use crate::policy::shell::{arguments_of_argv, arguments_of_line};
 use crate::policy::{AbsPath, HomeChoice, Network};
 use crate::profile::Profile;
-use crate::tools::call::{ShellCall, ShellCommand};
-use crate::tools::executor::Executor;
+use crate::tools::call::ShellCommand;
 use crate::tools::footing::short;
+use crate::tools::session_policy::SessionPolicy;
 
 /// Names that are told of one kind.
 const MOST: usize = 3;
@@ -247,30 +247,23 @@ fn some(all: &[String]) -> String {
     )
 }
 
-impl Executor {
-    /// What of the user's git settings a call misses, in one line.
-    pub fn git_settings_missed_by(&self, call: &ShellCall) -> Option<String> {
-        let directory = AbsPath::new(&call.directory).ok()?;
-        self.git_settings_missed(&call.command, &directory, &self.envelope)
+/// What of the user's git settings a command under this profile misses, in one line.
+pub(in crate::tools) fn missed(
+    session: &SessionPolicy,
+    settings: &GitFiles,
+    command: &ShellCommand,
+    directory: &AbsPath,
+    profile: &Profile,
+) -> Option<String> {
+    match session.policy.home {
+        HomeChoice::Private => {}
+        // Git reads them itself, as far as it may.
+        HomeChoice::Real => return None,
     }
-
-    /// The same of a command under this profile.
-    pub(in crate::tools) fn git_settings_missed(
-        &self,
-        command: &ShellCommand,
-        directory: &AbsPath,
-        profile: &Profile,
-    ) -> Option<String> {
-        match self.policy.home {
-            HomeChoice::Private => {}
-            // Git reads them itself, as far as it may.
-            HomeChoice::Real => return None,
-        }
-        let bounds = Bounds {
-            policy: &self.policy,
-            envelope: &self.envelope,
-            profile,
-        };
-        line(&self.places.git, bounds, command, directory.as_path())
-    }
+    let bounds = Bounds {
+        policy: &session.policy,
+        envelope: &session.envelope,
+        profile,
+    };
+    line(settings, bounds, command, directory.as_path())
 }

@@ -30,6 +30,7 @@ use crate::confine::protect::Person;
 
 pub(super) use bounds::Bounds;
 pub(super) use carried::carry;
+pub(super) use left_out::missed;
 pub(super) use work_trees::work_trees;
 
 /// Whose git may run or obey what a command leaves: the user of this context.

@@ -13,20 +13,20 @@ pub(super) const SETTING: &str = "shell.network.allow";
 
 /// Everything that bounds the networks of a policy.
 #[derive(Debug, Clone, Default)]
-pub(in crate::tools) struct Bounds(pub(super) Vec<Bound>);
+pub(crate) struct Bounds(pub(crate) Vec<Bound>);
 
 /// One thing that does.
 #[derive(Debug, Clone)]
-pub(in crate::tools) struct Bound {
+pub(crate) struct Bound {
     /// Whose bound it is.
-    pub(in crate::tools) by: By,
+    pub(crate) by: By,
     /// The most that it gives.
-    pub(in crate::tools) network: Network,
+    pub(crate) network: Network,
 }
 
 /// Whose bound it is.
 #[derive(Debug, Clone)]
-pub(in crate::tools) enum By {
+pub(crate) enum By {
     /// A ceiling's; its line about the network, where there is one.
     Ceiling(Arc<PathBuf>, Option<Origin>),
     /// That of `--net` beside a config.
@@ -35,7 +35,7 @@ pub(in crate::tools) enum By {
 
 impl Bounds {
     /// Those of a policy and of the flags beside it.
-    pub(in crate::tools) fn of(policy: &Policy, narrowing: &Narrowing) -> Self {
+    pub(crate) fn of(policy: &Policy, narrowing: &Narrowing) -> Self {
         let ceilings = policy.ceilings.all.iter().map(|ceiling| Bound {
             by: By::Ceiling(Arc::clone(&ceiling.file), ceiling.policy.network_line().cloned()),
             network: ceiling.policy.network.clone(),
@@ -48,7 +48,7 @@ impl Bounds {
     }
 
     /// All of them, ceilings first.
-    pub(in crate::tools) fn all(&self) -> impl Iterator<Item = &Bound> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Bound> {
         self.0.iter()
     }
 
@@ -79,7 +79,7 @@ pub(super) fn is_bounded(why: &str) -> bool {
 
 impl Bound {
     /// The line that decides about a host and port: of a ceiling, else its file; the words of the flag.
-    pub(in crate::tools) fn line(&self, host: &Host, port: u16) -> String {
+    pub(crate) fn line(&self, host: &Host, port: u16) -> String {
         let rule = self.network.rule_for(host, port).map(|rule| &rule.origin);
         match (&self.by, &self.network) {
             (By::Ceiling(file, line), _) => line_of(file, rule.or(line.as_ref())),

@@ -15,7 +15,7 @@ mod tests;
 mod tried;
 mod way;
 
-pub(super) use bounds::{Bound, Bounds, By};
+pub(crate) use bounds::{Bound, Bounds, By};
 pub(super) use gate::HostGate;
 pub(super) use question::{About, Asker};
 pub use tried::{NetworkUse, Result as TriedResult, Tried};

@@ -206,7 +206,7 @@ impl Tried {
     }
 
     /// What a list would have to name for it to be let through; none where a list alone would not do.
-    pub(in crate::tools) fn unlisted(&self) -> Option<&str> {
+    pub(crate) fn unlisted(&self) -> Option<&str> {
         let refused = self.result == Result::Refused && self.host.is_some();
         let would_do = refused && self.why.starts_with(UNLISTED) && !is_bounded(&self.why);
         would_do.then_some(self.place.as_str())

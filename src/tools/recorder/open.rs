@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use super::super::call::ToolError;
-use super::super::guarded::Guard;
-use super::super::tool::{ApprovalContext, Output, OutputEnd};
-use super::{CallId, Recorder, told};
+use super::command::CallId;
+use super::log::Recorder;
+use super::told;
 use crate::audit::event::{Event, Outcome};
 use crate::audit::{Durability, Text};
+use crate::tools::call::ToolError;
+use crate::tools::tool::{ApprovalContext, Output, OutputEnd};
 
 /// A call that is on record. One that is dropped without an end was given up.
 #[derive(Debug)]
@@ -21,11 +22,11 @@ pub(in crate::tools) struct OpenCall {
 impl OpenCall {
     /// Puts a call of a tool on record, with what the tool says may be seen of its arguments.
     pub(in crate::tools) async fn of(
-        guard: &Guard,
+        recorder: Option<&Recorder>,
         context: &ApprovalContext,
         arguments: serde_json::Value,
     ) -> Result<Option<Self>, ToolError> {
-        let Some(recorder) = &guard.deciding.recorder else {
+        let Some(recorder) = recorder else {
             return Ok(None);
         };
         let call = recorder.next_call();

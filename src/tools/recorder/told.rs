@@ -5,14 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::super::call::{ShellCall, ShellCommand, ToolError, argv, words};
-use super::super::explain::{Blocked, Explained};
-use super::super::network::{NetworkUse, TriedResult};
-use super::super::outcome::Status;
-use super::super::plan::ProfileDigest;
-use super::super::restored::{Restored, Then};
-use super::super::tool::{ApprovalContext, Assessment};
-use super::{CallId, CommandEnd};
+use super::command::{CallId, CommandEnd};
 use crate::approval::{DecidedBy, Record, Remember};
 use crate::audit::event::{self, Answer, Attempt, Clauses, ConfigFile, Denial, Needs, SelfTest, SessionStart};
 use crate::audit::{Text, bounded};
@@ -21,6 +14,13 @@ use crate::config::NamedFile;
 use crate::policy::hex::hex;
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Mode, Policy};
+use crate::tools::call::{ShellCall, ShellCommand, ToolError, argv, words};
+use crate::tools::explain::{Blocked, Explained};
+use crate::tools::network::{NetworkUse, TriedResult};
+use crate::tools::outcome::Status;
+use crate::tools::plan::ProfileDigest;
+use crate::tools::restored::{Restored, Then};
+use crate::tools::tool::{ApprovalContext, Assessment};
 
 /// The most clauses of a profile that are told of, and the most bytes of them.
 const MOST_CLAUSES: usize = 500;

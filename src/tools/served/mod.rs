@@ -11,6 +11,7 @@
 //! **Time.** `shell.limits.timeout` is for one call of it, not for its life; every other limit holds for its whole
 //! tree. It ends with the session; when it ends by itself it is not started again.
 
+mod end;
 mod record;
 mod said;
 
@@ -23,20 +24,21 @@ use nix::sys::signal::Signal;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::call::{ShellCommand, ToolError, argv, words};
+use super::assessor::judged;
+use super::call::{NAME, ShellCommand, ToolError, argv, words};
+use super::environment::environment;
 use super::executor::Executor;
 use super::footing::Footing;
-use super::limits::command_limits;
+use super::limits::{command_limits, counting};
 use super::network::{About, Bounds, NetworkUse, Way};
+use super::on_record::failed;
 use super::outcome::Status;
-use super::permission::judged;
+use super::pool::Pool;
+use super::profiles::Derived;
 use super::regime::RegimeLine;
-use super::restored::{Changed, MEANWHILE, Restored};
 use super::search::Search;
 use super::session::Session;
-use super::shell::NAME;
 use super::under_way::{OVERDUE, at};
-use super::workers::Derived;
 use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::wire::protocol::Work;
 use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running};
@@ -44,6 +46,7 @@ use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, Reach, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
 use crate::profile::{Asked, Call, FileReach};
+pub use end::ServedEnd;
 use record::Record;
 
 /// How long a command that was told that its input has ended may take to end by itself.
@@ -73,40 +76,6 @@ pub struct ServedStreams {
     pub input: Pipe,
     /// Its standard output.
     pub output: Pipe,
-}
-
-/// How such a command ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServedEnd {
-    /// How.
-    pub status: Status,
-    /// Protected names that it changed and that were restored.
-    pub restored: Vec<Restored>,
-    /// Why protected names could not be restored, if they could not.
-    pub unsettled: Option<String>,
-    /// Why the audit log does not say so, if it was to and does not.
-    pub unrecorded: Option<String>,
-}
-
-impl ServedEnd {
-    /// How it ended, in a few words.
-    pub fn told(&self) -> String {
-        self.status.told().unwrap_or_else(|| "exit code 0".to_owned())
-    }
-
-    /// What else is to be said of it, a line each.
-    pub fn aftermath(&self) -> Vec<String> {
-        let restored = Changed::of(&self.restored).told(MEANWHILE);
-        let unsettled = self
-            .unsettled
-            .iter()
-            .map(|why| format!("protected names could not be restored: {why}"));
-        let unrecorded = self
-            .unrecorded
-            .iter()
-            .map(|why| format!("its end is not in the audit log: {why}"));
-        restored.into_iter().chain(unsettled).chain(unrecorded).collect()
-    }
 }
 
 /// How the end of a command is watched for by others than who holds it.
@@ -154,7 +123,7 @@ impl Session {
     ) -> Result<(Served, ServedStreams), ToolError> {
         let directory = self.shared().started_in()?;
         let mut executor = self.shared().executor.lock().await;
-        executor.serve(words, &directory, said).await
+        serve(&mut executor, words, &directory, said).await
     }
 
     /// The roots that such a command may only read, because they ask for a yes before they are written.
@@ -163,7 +132,7 @@ impl Session {
         if executor.is_unconfined() {
             return Vec::new();
         }
-        let roots = executor.policy.roots.iter();
+        let roots = executor.session().policy.roots.iter();
         roots
             .filter(|root| {
                 root.rights.has(Right::Write) && root.write_approval.requirement() != Requirement::PreApproved
@@ -177,143 +146,141 @@ impl Session {
         let directory = self.shared().started_in()?;
         let command = ShellCommand::Argv(words.to_vec());
         let mut executor = self.shared().executor.lock().await;
-        let judgement = judged(&executor.policy, &command, (&directory, &directory));
-        executor.served_regime_line(&judgement)
+        let judgement = judged(&executor.session().policy, &command, (&directory, &directory));
+        served_regime_line(&mut executor, &judgement)
     }
 }
 
-impl Executor {
-    fn served_regime_line(&mut self, judgement: &Judgement) -> Result<RegimeLine, ToolError> {
-        let profile = self.served_profile(judgement)?.profile;
-        Ok(self.regime_line_of(&profile)?.of_a_server())
-    }
+fn served_regime_line(executor: &mut Executor, judgement: &Judgement) -> Result<RegimeLine, ToolError> {
+    let profile = served_profile(executor, judgement)?.profile;
+    Ok(RegimeLine::of(executor.pool.chosen(), &profile, &executor.session().policy)?.of_a_server())
+}
 
-    /// What needs no asking; of what rules say of the command, their network holds.
-    fn served_profile(&mut self, judgement: &Judgement) -> Result<Derived, ToolError> {
-        let call = Call {
-            network: judgement.reach.in_place_of(&self.policy.network),
-            ..Call::of(Asked::Nobody)
-        };
-        self.profile(&call)
-    }
+/// What needs no asking; of what rules say of the command, their network holds.
+fn served_profile(executor: &mut Executor, judgement: &Judgement) -> Result<Derived, ToolError> {
+    let call = Call {
+        network: judgement.reach.in_place_of(&executor.session().policy.network),
+        ..Call::of(Asked::Nobody)
+    };
+    executor.profiles.of(&call)
+}
 
-    async fn serve(
-        &mut self,
-        words: Vec<OsString>,
-        directory: &AbsPath,
-        said: mpsc::Sender<String>,
-    ) -> Result<(Served, ServedStreams), ToolError> {
-        match self.try_to_serve(words, directory, said).await {
-            Ok(served) => Ok(served),
-            Err(error) => Err(self.with_recovery(error).await),
-        }
+async fn serve(
+    executor: &mut Executor,
+    words: Vec<OsString>,
+    directory: &AbsPath,
+    said: mpsc::Sender<String>,
+) -> Result<(Served, ServedStreams), ToolError> {
+    match try_to_serve(executor, words, directory, said).await {
+        Ok(served) => Ok(served),
+        Err(error) => Err(failed(executor.deciding.recorder.as_ref(), &executor.recovered, error).await),
     }
+}
 
-    async fn try_to_serve(
-        &mut self,
-        words: Vec<OsString>,
-        directory: &AbsPath,
-        said: mpsc::Sender<String>,
-    ) -> Result<(Served, ServedStreams), ToolError> {
-        if let Footing::Refused(why) = &self.chosen.footing {
-            return Err(ToolError::Refused(why.clone()));
-        }
-        let command = ShellCommand::Argv(words);
-        let judgement = judged(&self.policy, &command, (directory, directory));
-        forbidden(&judgement)?;
-        // A rule that gives a network of its own names a program outside what the session may write.
-        let search = match judgement.reach {
-            Reach::Unsaid => Search::Everywhere,
-            Reach::Said { .. } => Search::outside(BTreeSet::new()),
-        };
-        let derived = self.served_profile(&judgement)?;
-        let profile = Arc::clone(&derived.profile);
-        let confined = matches!(self.chosen.footing, Footing::Confined(_));
-        if confined && profile.access(Operation::List, directory) == Access::Denied {
-            return Err(ToolError::Directory(directory.as_path().to_owned()));
-        }
-        let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
-        let mut worker = self.start_worker(&profile, ForkerFor::Others, &Asked::Nobody).await?;
-        let mut limits = command_limits(&profile.limits, None, self.counting(&profile));
-        limits.timeout_ms = None;
-        let record = Record::of(self.deciding.recorder.as_ref());
-        let digest = derived.digest();
-        let started = record.start(&command, directory, &digest, self.regime_name());
-        if let Err(error) = started.await {
+async fn try_to_serve(
+    executor: &mut Executor,
+    words: Vec<OsString>,
+    directory: &AbsPath,
+    said: mpsc::Sender<String>,
+) -> Result<(Served, ServedStreams), ToolError> {
+    executor.pool.chosen().hold()?;
+    let command = ShellCommand::Argv(words);
+    let judgement = judged(&executor.session().policy, &command, (directory, directory));
+    forbidden(&judgement)?;
+    // A rule that gives a network of its own names a program outside what the session may write.
+    let search = match judgement.reach {
+        Reach::Unsaid => Search::Everywhere,
+        Reach::Said { .. } => Search::outside(BTreeSet::new()),
+    };
+    let derived = served_profile(executor, &judgement)?;
+    let profile = Arc::clone(&derived.profile);
+    let confined = matches!(executor.pool.chosen().footing, Footing::Confined(_));
+    if confined && profile.access(Operation::List, directory) == Access::Denied {
+        return Err(ToolError::Directory(directory.as_path().to_owned()));
+    }
+    let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
+    let mut worker = executor.pool.start(&profile, ForkerFor::Others, &Asked::Nobody).await?;
+    let mut limits = command_limits(
+        &profile.limits,
+        None,
+        counting(&executor.pool.chosen().footing, &profile),
+    );
+    limits.timeout_ms = None;
+    let record = Record::of(executor.deciding.recorder.as_ref());
+    let digest = derived.digest();
+    let started = record.start(&command, directory, &digest, executor.pool.chosen().regime_name());
+    if let Err(error) = started.await {
+        worker.finish().await;
+        return Err(error);
+    }
+    let way = match way_of_a_server(&executor.pool, &mut worker, &derived, &command, &said).await {
+        Ok(way) => way,
+        Err(error) => {
             worker.finish().await;
             return Err(error);
         }
-        let way = match self.way_of_a_server(&mut worker, &derived, &command, &said).await {
-            Ok(way) => way,
-            Err(error) => {
-                worker.finish().await;
-                return Err(error);
+    };
+    let launch = Launch {
+        work: Work::Command(argv(command)),
+        environment: environment(&executor.pool, &profile, &search, &worker, &[], way.as_ref()),
+        directory: directory.as_path().as_os_str().to_owned(),
+        limits,
+        input: child.input,
+        streams: [child.stdin, child.stdout, child.stderr],
+    };
+    let running = match worker.launch(launch).await {
+        Ok(running) => running,
+        Err(error) => {
+            worker.finish().await;
+            return Err(error.into());
+        }
+    };
+    let recovery = executor.recovered.take().unwrap_or_default();
+    record.restored(&recovery).await;
+    let (stop, stopped) = oneshot::channel();
+    let (tell, ended) = watch::channel(None);
+    let served = Served {
+        ended,
+        stop: Some(stop),
+        task: tokio::spawn(async move {
+            let mut passing = std::pin::pin!(said::pass_on(recovery.told(), &stderr, &said));
+            let mut watching = std::pin::pin!(watch_over(worker, running, way, stopped, (tell, record, &said)));
+            tokio::select! {
+                () = &mut passing => watching.await,
+                // Who does not take what was said last is not waited for.
+                () = &mut watching => { let _late = tokio::time::timeout(LAST_WORDS, passing).await; }
             }
-        };
-        let launch = Launch {
-            work: Work::Command(argv(command)),
-            environment: self.environment(&profile, &search, &worker, &[], way.as_ref()),
-            directory: directory.as_path().as_os_str().to_owned(),
-            limits,
-            input: child.input,
-            streams: [child.stdin, child.stdout, child.stderr],
-        };
-        let running = match worker.launch(launch).await {
-            Ok(running) => running,
-            Err(error) => {
-                worker.finish().await;
-                return Err(error.into());
-            }
-        };
-        let recovery = self.recovered.take().unwrap_or_default();
-        record.restored(&recovery).await;
-        let (stop, stopped) = oneshot::channel();
-        let (tell, ended) = watch::channel(None);
-        let served = Served {
-            ended,
-            stop: Some(stop),
-            task: tokio::spawn(async move {
-                let mut passing = std::pin::pin!(said::pass_on(recovery.told(), &stderr, &said));
-                let mut watching = std::pin::pin!(watch_over(worker, running, way, stopped, (tell, record, &said)));
-                tokio::select! {
-                    () = &mut passing => watching.await,
-                    // Who does not take what was said last is not waited for.
-                    () = &mut watching => { let _late = tokio::time::timeout(LAST_WORDS, passing).await; }
-                }
-            }),
-            call_time: profile.limits.timeout,
-            call_output: profile.limits.output,
-        };
-        let streams = ServedStreams {
-            input: stdin,
-            output: stdout,
-        };
-        Ok((served, streams))
-    }
+        }),
+        call_time: profile.limits.timeout,
+        call_output: profile.limits.output,
+    };
+    let streams = ServedStreams {
+        input: stdin,
+        output: stdout,
+    };
+    Ok((served, streams))
 }
 
-impl Executor {
-    /// The way out of such a command. Nobody is asked; what is refused is said as it happens.
-    async fn way_of_a_server(
-        &self,
-        worker: &mut Confinement,
-        derived: &Derived,
-        command: &ShellCommand,
-        said: &mpsc::Sender<String>,
-    ) -> Result<Option<Way>, ToolError> {
-        let about = About {
-            call: None,
-            tool_name: NAME.to_owned(),
-            command: escape(&words(command)),
-            caller: None,
-            digest: derived.digest(),
-            bounds: Bounds::of(&self.policy, &self.narrowing),
-        };
-        let said = said.clone();
-        // Who does not take the line misses it: the command is not made to wait for that.
-        let tell = Arc::new(move |line: String| drop(said.try_send(format!("network: {line}"))));
-        Way::open(worker, &derived.profile, about, None, Some(tell)).await
-    }
+/// The way out of such a command. Nobody is asked; what is refused is said as it happens.
+async fn way_of_a_server(
+    pool: &Pool,
+    worker: &mut Confinement,
+    derived: &Derived,
+    command: &ShellCommand,
+    said: &mpsc::Sender<String>,
+) -> Result<Option<Way>, ToolError> {
+    let about = About {
+        call: None,
+        tool_name: NAME.to_owned(),
+        command: escape(&words(command)),
+        caller: None,
+        digest: derived.digest(),
+        bounds: Bounds::of(&pool.session().policy, &pool.session().narrowing),
+    };
+    let said = said.clone();
+    // Who does not take the line misses it: the command is not made to wait for that.
+    let tell = Arc::new(move |line: String| drop(said.try_send(format!("network: {line}"))));
+    Way::open(worker, &derived.profile, about, None, Some(tell)).await
 }
 
 /// Waits for the end of a command, and ends it when it is told to.

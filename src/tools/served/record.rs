@@ -1,6 +1,6 @@
 //! A command that lives as long as the session, in the audit log.
 
-use super::ServedEnd;
+use super::end::ServedEnd;
 use crate::policy::AbsPath;
 use crate::tools::call::{ShellCommand, ToolError};
 use crate::tools::network::NetworkUse;

@@ -110,6 +110,10 @@ mod tests {
             &climbs("backend/x.rs", "\n\nuse crate::tools::Outcome;"),
             "x.rs:3: backend/ reaches tools/",
         );
+        assert_found(
+            &climbs("tools/x.rs", "use crate::inspect::Inspection;"),
+            "tools/ reaches inspect/",
+        );
         assert_clean(&climbs(
             "tools/x.rs",
             "use crate::backend::Plan;\nuse crate::policy::Policy;",
@@ -125,6 +129,10 @@ mod tests {
         assert_found(
             &climbs("confine/x.rs", "use crate::approval::Memory;"),
             "confine/ reaches approval/",
+        );
+        assert_found(
+            &climbs("learn/x.rs", "use crate::inspect::Inspection;"),
+            "learn/ reaches inspect/",
         );
         assert_clean(&climbs("config/x.rs", "use crate::config::raw::Raw;"));
     }

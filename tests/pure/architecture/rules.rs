@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use super::scan::{Kind, Named, Token, paths, tokens};
 
 /// The folders of `src/`, floor by floor. Folders on one floor do not see each other.
-const FLOORS: [&[&str]; 6] = [
+const FLOORS: [&[&str]; 7] = [
     &["policy"],
     &["config", "profile"],
     &["backend"],
     &["confine", "approval", "audit", "proxy"],
     &["tools"],
+    &["inspect", "learn"],
     &["cli", "mcp"],
 ];
 
-/// What the top floor may not see although it lies below: people and agents reach it through `tools/` only.
+/// What the top floor may not see although it lies below: people and agents reach it through the floors between only.
 const BEHIND_TOOLS: [&str; 2] = ["backend", "confine"];
 
 /// The files that join the floors.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use stockade::inspect::Inspection;
+use stockade::inspect::host::Who;
 use stockade::policy::{
     Ceiling, Host, HostAccess, HostList, HostRule, Limits, Lost, Mode, Network, Operation, Origin, OwnNetwork, Place,
     Policy, Residuals, ShellRule, UnixSockets,
 };
 use stockade::profile::{Asked, Call, FileReach, Profile, cuts, derive, files_within, within};
 use stockade::tools::Narrowing;
-use stockade::tools::inspect::Inspection;
-use stockade::tools::inspect::host::Who;
 
 use super::make;
 use super::naive;

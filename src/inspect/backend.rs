@@ -1,0 +1,240 @@
+//! The backends on this machine, and what each makes of a profile.
+
+use super::around::foreseen;
+use super::clauses::{covered, network, own};
+use super::inspection::Inspection;
+use crate::backend::host::{Host, Maker};
+use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
+use crate::backend::protected;
+use crate::backend::seccomp::Attempts;
+use crate::backend::status::{ClauseStatus, Refusal};
+use crate::backend::survey::Survey;
+use crate::policy::{BackendChoice, Policy, Right, Root, Scope, Target};
+use crate::profile::Profile;
+use crate::tools::footing::Footing;
+use crate::tools::held::{Backend, Held, Made};
+use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use crate::tools::surroundings::surroundings;
+
+/// The backends of an inspection on this machine.
+#[derive(Debug)]
+pub struct Stands<'a> {
+    /// Each of them.
+    pub all: Vec<Stand<'a>>,
+    /// The one that commands of the policy run in here.
+    pub used: Option<Backend>,
+}
+
+/// A backend on this machine.
+#[derive(Debug)]
+pub struct Stand<'a> {
+    /// Which.
+    pub backend: Backend,
+    /// Why this machine cannot use it, if it cannot. Then the oldest one that could is looked at instead.
+    pub unavailable: Option<String>,
+    policy: &'a Policy,
+    /// What will be there when anything starts.
+    foreseen: Survey,
+    foot: Foot,
+}
+
+#[derive(Debug)]
+enum Foot {
+    Kernel {
+        ground: Ground,
+        around: Result<Surroundings, String>,
+    },
+    Mac,
+}
+
+impl<'a> Stands<'a> {
+    /// Asks this machine, once for all of them.
+    pub fn find(inspection: &'a Inspection, backends: &[Backend]) -> Self {
+        let host = look(inspection, backends);
+        let used = match Footing::on(&host, &inspection.policy) {
+            Ok(Footing::Confined(ground)) => Some(match ground.walls {
+                Walls::Landlock => Backend::Landlock,
+                Walls::Namespaces(_) => Backend::Namespaces,
+            }),
+            Ok(Footing::Unconfined(_) | Footing::Refused(_)) | Err(_) => None,
+        };
+        let all = backends.iter().map(|backend| Stand::find(*backend, inspection, &host));
+        Self {
+            all: all.collect(),
+            used: used.filter(|used| backends.contains(used)),
+        }
+    }
+}
+
+/// This machine, as far as the backends, and the choice among them, depend on it.
+fn look(inspection: &Inspection, backends: &[Backend]) -> Host {
+    match (backends.contains(&Backend::Namespaces), inspection.policy.backend) {
+        (true, BackendChoice::Auto | BackendChoice::Landlock | BackendChoice::Namespaces) => {
+            Host::with_acting_namespaces(None)
+        }
+        (true, BackendChoice::Bwrap) => Host::with_bwrap(),
+        (false, _) => Host::quick(),
+    }
+}
+
+impl<'a> Stand<'a> {
+    /// One backend by itself.
+    pub fn alone(backend: Backend, inspection: &'a Inspection) -> Self {
+        Self::find(backend, inspection, &look(inspection, &[backend]))
+    }
+
+    fn find(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
+        let policy = &inspection.policy;
+        let (lacks, walls, around) = match backend {
+            Backend::Landlock => (host.landlock_lacks(), Walls::Landlock, Ok(Surroundings::default())),
+            Backend::Namespaces => (
+                host.namespaces_lacks(),
+                // What is permitted does not depend on who makes it.
+                Walls::Namespaces(host.maker().unwrap_or(Maker::Stockade)),
+                surroundings(&inspection.policy, &inspection.approved, &inspection.person),
+            ),
+            Backend::Seatbelt => {
+                let mac = cfg!(target_os = "macos");
+                return Self {
+                    backend,
+                    unavailable: (!mac).then(|| "this is not macOS".to_owned()),
+                    policy,
+                    foreseen: Survey::default(),
+                    foot: Foot::Mac,
+                };
+            }
+        };
+        let unavailable = (!lacks.is_empty()).then(|| lacks.join("; "));
+        let abi = host.landlock_abi.filter(|_| unavailable.is_none());
+        Self {
+            backend,
+            unavailable,
+            policy,
+            foreseen: foreseen(policy),
+            foot: Foot::Kernel {
+                ground: Ground {
+                    walls,
+                    landlock_abi: abi.unwrap_or(OLDEST_ABI).min(RESOLVE_UNIX_ABI),
+                    deny_fallback: policy.deny_fallback,
+                    residuals: policy.residuals,
+                    attempts: Attempts::Unseen,
+                },
+                around,
+            },
+        }
+    }
+
+    /// Why the backends that the config leaves the choice of can hold it on no machine, where that is known without trying it.
+    pub fn never_holds(inspection: &'a Inspection) -> Option<Refusal> {
+        let held = match inspection.policy.backend {
+            // What one does not hold another may.
+            BackendChoice::Auto => {
+                let each = [Backend::Landlock, Backend::Namespaces];
+                let [landlock, namespaces] = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
+                landlock.or(namespaces).map_err(PlanError::Refused)
+            }
+            BackendChoice::Landlock => Stand::alone(Backend::Landlock, inspection)
+                .hold(&inspection.approved)
+                .map(|_| ()),
+            // What mounts hold is known where they can be made.
+            BackendChoice::Namespaces | BackendChoice::Bwrap => {
+                let names = protected_in(&inspection.policy, Backend::Namespaces);
+                names.map(|_| ()).map_err(PlanError::Refused)
+            }
+        };
+        match held {
+            Err(PlanError::Refused(refusal)) if refusal.is_of_config() => Some(refusal),
+            Ok(()) | Err(_) => None,
+        }
+    }
+
+    /// Lowers a profile of the policy and holds the plan against it.
+    pub fn hold(&self, profile: &Profile) -> Result<Held, PlanError> {
+        self.hold_after(&self.foreseen, profile)
+    }
+
+    /// What is not there yet, and will be when anything starts.
+    pub const fn foreseen(&self) -> &Survey {
+        &self.foreseen
+    }
+
+    /// What of the disk any backend looks at. Whoever holds says what cannot be looked at.
+    pub fn look(&self, profile: &Profile) -> Survey {
+        let looked = match &self.foot {
+            Foot::Kernel { ground, .. } => plan::look_after(&self.foreseen, profile, *ground).ok(),
+            Foot::Mac => None,
+        };
+        looked.unwrap_or_else(|| self.foreseen.clone())
+    }
+
+    /// The same as [`hold`](Self::hold), where what was `seen` a moment before is not looked at again.
+    pub fn hold_after(&self, seen: &Survey, profile: &Profile) -> Result<Held, PlanError> {
+        match &self.foot {
+            Foot::Kernel { ground, around } => {
+                let mut clauses = self.protected()?;
+                let around = around.as_ref().map_err(|why| PlanError::Surroundings(why.clone()))?;
+                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *ground, around)?;
+                clauses.extend(covered(&plan, around, &clauses));
+                clauses.extend(statuses);
+                clauses.extend(own(self.backend.regime()));
+                clauses.extend(network(profile, self.backend));
+                let made = Made::Kernel {
+                    plan: Box::new(plan),
+                    survey,
+                    shown: around.shown.clone(),
+                };
+                Ok(Held {
+                    made,
+                    clauses,
+                    refuses: None,
+                })
+            }
+            // There is a text to be checked even where nothing would start with it.
+            Foot::Mac => {
+                let (plan, statuses) = plan::lower_seatbelt(profile, self.policy.residuals)?;
+                let (mut clauses, refuses) = match self.protected() {
+                    Ok(clauses) => (clauses, None),
+                    Err(refusal) => (Vec::new(), Some(refusal.to_string())),
+                };
+                clauses.extend(statuses);
+                Ok(Held {
+                    made: Made::Seatbelt(plan),
+                    clauses,
+                    refuses,
+                })
+            }
+        }
+    }
+
+    fn protected(&self) -> Result<Vec<ClauseStatus>, Refusal> {
+        protected_in(self.policy, self.backend)
+    }
+}
+
+/// A deny of names that keeps from starting, in any backend, what may write around it.
+pub fn keeps_writers_out(policy: &Policy) -> Option<Refusal> {
+    let whole = |root: &&Root| root.scope == Scope::Tree && root.suffixes.is_none() && root.max_file_bytes.is_none();
+    let writes = |root: &&Root| root.rights.has(Right::Write) && !policy.may_hold_patterns();
+    let roots = policy.roots.iter().filter(whole).filter(writes);
+    let mut denies = roots.flat_map(|root| root.denies.iter().map(move |deny| (root, deny)));
+    let (root, deny) = denies.find(|(_, deny)| matches!(deny.target, Target::Pattern { .. }))?;
+    Some(Refusal::DenyBelowGrant {
+        clause: deny.to_string(),
+        origin: deny.origin.to_string(),
+        granted: root.path.clone(),
+    })
+}
+
+/// What becomes of protected names in a backend.
+fn protected_in(policy: &Policy, backend: Backend) -> Result<Vec<ClauseStatus>, Refusal> {
+    if !policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
+        return Ok(Vec::new());
+    }
+    let Policy {
+        protect,
+        protect_fallback,
+        residuals,
+        ..
+    } = policy;
+    protected::protected(protect, *protect_fallback, *residuals, backend.regime())
+}

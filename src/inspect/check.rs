@@ -1,0 +1,370 @@
+//! The arrows of the promise, each with its proof or a witness, and what becomes of every clause.
+
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+use std::thread;
+
+use serde::Serialize;
+
+use super::backend::{Stand, Stands};
+use super::hosts::{NetworkHeld, held};
+use super::inspection::Inspection;
+use super::show::limits;
+use crate::backend::host::{Hold, TreeLimit};
+use crate::backend::status::{ClauseStatus, Status};
+use crate::backend::survey::Survey;
+use crate::policy::path::escape;
+use crate::policy::{BackendChoice, NamePattern, Policy};
+use crate::profile::{Asked, Call, Profile, derive};
+use crate::tools::held::{Backend, Held};
+use crate::tools::plan::{PlanError, hold_against};
+
+/// What was checked, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Each arrow.
+    pub arrows: Vec<Arrow>,
+    /// Each backend.
+    pub backends: Vec<BackendCheck>,
+    /// Which names are protected.
+    pub protect: ProtectedNames,
+}
+
+/// Which names are protected: a list, and what the config makes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProtectedNames {
+    /// The word of the config.
+    pub word: &'static str,
+    /// Those besides the list.
+    pub add: Vec<String>,
+    /// Those of the list that are not.
+    pub except: Vec<String>,
+}
+
+impl ProtectedNames {
+    fn of(policy: &Policy) -> Self {
+        let each =
+            |names: &BTreeSet<NamePattern>| names.iter().map(|name| escape(name.to_string().as_bytes())).collect();
+        Self {
+            word: policy.protect.word(),
+            add: each(&policy.names.add),
+            except: each(&policy.names.except),
+        }
+    }
+}
+
+/// One claim: what the right side permits, the left side permits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Arrow {
+    /// The claim.
+    pub claim: String,
+    /// What came of it.
+    pub result: Proof,
+    /// The witness, or why it was not tried.
+    pub detail: Option<String>,
+}
+
+/// What came of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// It is proved, or was observed.
+    Holds,
+    /// It is refuted.
+    Fails,
+    /// It was not tried.
+    Untried,
+}
+
+/// What a backend makes of the policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BackendCheck {
+    /// The backend.
+    pub backend: Backend,
+    /// Whether commands run in it here.
+    pub used: bool,
+    /// What a reader should know of all that is said of it.
+    pub caveat: Option<&'static str>,
+    /// Why this machine cannot use it.
+    pub unavailable: Option<String>,
+    /// Why it would start nothing under this policy.
+    pub refuses: Option<String>,
+    /// What becomes of each clause.
+    pub clauses: Vec<ClauseRow>,
+}
+
+/// What becomes of one clause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClauseRow {
+    /// The clause.
+    pub clause: String,
+    /// Its line.
+    pub origin: String,
+    /// `enforced`, `stricter`, `undone`, `residual`, or `refused` where it is the reach of some calls only and those are not made.
+    pub status: &'static str,
+    /// What exactly.
+    pub detail: Option<String>,
+}
+
+impl Arrow {
+    /// The arrow of a start that was tried.
+    pub fn observed(result: Result<(), String>) -> Self {
+        Self::new("plan ⊒ observed (self-test)".to_owned(), result)
+    }
+
+    /// The arrow of a start that was not tried.
+    pub fn untried(why: &str) -> Self {
+        Self {
+            result: Proof::Untried,
+            detail: Some(why.to_owned()),
+            ..Self::observed(Ok(()))
+        }
+    }
+
+    fn new(claim: String, result: Result<(), String>) -> Self {
+        Self {
+            claim,
+            result: if result.is_ok() { Proof::Holds } else { Proof::Fails },
+            detail: result.err(),
+        }
+    }
+}
+
+impl Check {
+    /// Whether no arrow fails, and the backend that commands run in here would run them.
+    pub fn holds(&self) -> bool {
+        let usable = |check: &BackendCheck| check.used && check.unavailable.is_none() && check.refuses.is_none();
+        self.arrows.iter().all(|arrow| arrow.result != Proof::Fails) && self.backends.iter().any(usable)
+    }
+}
+
+impl Inspection {
+    /// Checks the two arrows that need no process, for what was approved and for what nobody was asked about.
+    pub fn check(&self) -> Check {
+        // Where nothing is asked the two are one.
+        let unasked = (self.unasked != self.approved).then_some(("unasked", &self.unasked));
+        let profiles: Vec<(&str, &Profile)> = [("approved", &self.approved)].into_iter().chain(unasked).collect();
+        // Each backend by itself; the profiles are held against the config while the machine is asked for backends.
+        let (mut arrows, stands, plans) = thread::scope(|scope| {
+            let derived = scope.spawn(|| self.derived(&profiles));
+            let stands = Stands::find(self, &self.backends);
+            // Several backends look at the disk once.
+            let looks = |(_, profile): &(&str, &Profile)| match stands.all.as_slice() {
+                [first, _, ..] => first.look(profile),
+                [only] => only.foreseen().clone(),
+                [] => Survey::default(),
+            };
+            let seen: Vec<Survey> = profiles.iter().map(looks).collect();
+            let every = |stand: &Stand<'_>| {
+                let each = profiles.iter().zip(&seen);
+                each.map(|((_, profile), seen)| stand.hold_after(seen, profile))
+                    .collect::<Vec<_>>()
+            };
+            let plans: Vec<_> = thread::scope(|scope| {
+                // One of them here: a thread that only waits is one too many.
+                let (first, others) = (stands.all.first(), stands.all.iter().skip(1));
+                let threads: Vec<_> = others.map(|stand| scope.spawn(|| every(stand))).collect();
+                let first = first.map(every);
+                first.into_iter().chain(threads.into_iter().map(joined)).collect()
+            });
+            (joined(derived), stands, plans)
+        });
+        let used = self.settled(&stands, &plans);
+        let mut backends = Vec::new();
+        for (stand, plans) in stands.all.iter().zip(plans) {
+            let backend = stand.backend;
+            let mut check = BackendCheck {
+                backend,
+                used: used == Some(backend),
+                caveat: backend.caveat(),
+                unavailable: stand.unavailable.clone(),
+                refuses: None,
+                clauses: Vec::new(),
+            };
+            for ((name, profile), held) in profiles.iter().zip(plans) {
+                let claim = format!("profile ⊒ plan ({name}, {})", backend.name());
+                match held {
+                    Ok(held) => {
+                        arrows.push(Arrow::new(claim, Ok(())));
+                        check.refuses = check.refuses.take().or(held.refuses);
+                        if *name == "approved" {
+                            check.clauses = held.clauses.into_iter().map(row).collect();
+                            check.clauses.extend(limit_rows(backend, profile));
+                            check.clauses.extend(self.own_networks(backend));
+                        }
+                    }
+                    Err(error) => match refuted(&error) {
+                        Refuted::Yes => arrows.push(Arrow::new(claim, Err(error.to_string()))),
+                        Refuted::NotLowered => {
+                            arrows.push(Arrow {
+                                claim,
+                                result: Proof::Untried,
+                                detail: Some("there is no plan".to_owned()),
+                            });
+                            check.refuses.get_or_insert(error.to_string());
+                        }
+                    },
+                }
+            }
+            backends.push(check);
+        }
+        Check {
+            arrows,
+            backends,
+            protect: ProtectedNames::of(&self.policy),
+        }
+    }
+
+    /// The backend that commands run in, as a session settles it: where the config leaves the choice, Landlock holds
+    /// what namespaces cannot.
+    fn settled(&self, stands: &Stands<'_>, plans: &[Vec<Result<Held, PlanError>>]) -> Option<Backend> {
+        let holds = |wanted: Backend| {
+            let of = stands.all.iter().zip(plans).find(|(stand, _)| stand.backend == wanted);
+            of.filter(|(stand, _)| stand.unavailable.is_none())
+                .and_then(|(_, plans)| plans.first())
+        };
+        match (self.policy.backend, stands.used) {
+            (BackendChoice::Auto, Some(Backend::Namespaces)) => {
+                let refused = matches!(holds(Backend::Namespaces), Some(Err(PlanError::Refused(_))));
+                let below = matches!(holds(Backend::Landlock), Some(Ok(_)));
+                Some(if refused && below {
+                    Backend::Landlock
+                } else {
+                    Backend::Namespaces
+                })
+            }
+            (
+                BackendChoice::Auto | BackendChoice::Landlock | BackendChoice::Namespaces | BackendChoice::Bwrap,
+                used,
+            ) => used,
+        }
+    }
+
+    /// What a backend makes of the networks that rules and tools have of their own.
+    fn own_networks(&self, backend: Backend) -> Vec<ClauseRow> {
+        let rows = self.policy.own_networks().map(|(whose, own)| {
+            let network = self.narrowing.narrow_network(&own.network);
+            let NetworkHeld { status, detail, .. } = held(&network, backend);
+            ClauseRow {
+                clause: format!("network of {whose}: {network}"),
+                origin: own.origin.to_string(),
+                status,
+                detail: detail.map(str::to_owned),
+            }
+        });
+        rows.collect()
+    }
+
+    /// The first arrow, of these profiles and of what rules narrow them to.
+    fn derived(&self, profiles: &[(&str, &Profile)]) -> Vec<Arrow> {
+        let mut arrows = Vec::new();
+        for (name, profile) in profiles {
+            let asked = if *name == "unasked" {
+                Asked::Nobody
+            } else {
+                Asked::Everything
+            };
+            let held = hold_against(&self.policy, &Call::of(asked), profile);
+            arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
+        }
+        let narrows: BTreeSet<&Vec<String>> = self
+            .policy
+            .rules
+            .iter()
+            .filter_map(|r| r.sandbox_paths.as_ref())
+            .collect();
+        for narrow in narrows {
+            let call = Call {
+                narrow: Some(narrow.clone()),
+                ..Call::of(Asked::Everything)
+            };
+            let profile = self.narrowing.narrow(derive(&self.policy, &call));
+            let held = hold_against(&self.policy, &call, &profile);
+            let claim = format!("config ⊒ profile (writes in {} only)", narrow.join(", "));
+            arrows.push(Arrow::new(claim, told(held)));
+        }
+        for (whose, own) in self.policy.own_networks() {
+            let each = [Asked::Everything, Asked::Nobody].map(|asked| {
+                let (call, profile) = self.derived_with(&own.network, asked);
+                hold_against(&self.policy, &call, &profile)
+            });
+            let claim = format!("config ⊒ profile (network of {whose})");
+            arrows.push(Arrow::new(claim, told(each.into_iter().collect())));
+        }
+        arrows
+    }
+}
+
+/// What a thread came to.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// What an error says of the claim that the plan is within the profile.
+enum Refuted {
+    /// There is a witness against it.
+    Yes,
+    /// There is no plan to be held against anything.
+    NotLowered,
+}
+
+fn refuted(error: &PlanError) -> Refuted {
+    match error {
+        PlanError::WeakProfile(_) | PlanError::Unasked(_) | PlanError::WeakPlan(_) | PlanError::WeakFilter(_) => {
+            Refuted::Yes
+        }
+        PlanError::Refused(_) | PlanError::Survey(_) | PlanError::Seccomp(_) | PlanError::Surroundings(_) => {
+            Refuted::NotLowered
+        }
+    }
+}
+
+fn told(result: Result<(), PlanError>) -> Result<(), String> {
+    result.map_err(|error| error.to_string())
+}
+
+/// The limits; those of the whole tree are held by the kernel, or watched.
+fn limit_rows(backend: Backend, profile: &Profile) -> impl Iterator<Item = ClauseRow> {
+    limits(&profile.limits).into_iter().map(move |(name, value)| {
+        let of_the_tree = match name {
+            "memory" => Some(TreeLimit::memory(backend.regime())),
+            "processes" => Some(TreeLimit::processes(backend.regime())),
+            _ => None,
+        };
+        let (status, detail) = match backend {
+            Backend::Landlock | Backend::Namespaces => (
+                "enforced",
+                of_the_tree.map(|TreeLimit { hold, why, .. }| match hold {
+                    Hold::Exact => format!("exact: {why}"),
+                    Hold::Sampled => format!("sampled: the tree is killed when it is seen above it; {why}"),
+                }),
+            ),
+            Backend::Seatbelt => (
+                "residual",
+                Some("a text says nothing of limits, and nothing else holds them yet".to_owned()),
+            ),
+        };
+        ClauseRow {
+            clause: format!("limit {name} {value}"),
+            origin: format!("shell.limits.{name}"),
+            status,
+            detail,
+        }
+    })
+}
+
+fn row(clause: ClauseStatus) -> ClauseRow {
+    let ClauseStatus { clause, origin, status } = clause;
+    let (status, detail) = match status {
+        Status::Enforced => ("enforced", None),
+        Status::Stricter(what) => ("stricter", Some(what)),
+        Status::Undone => ("undone", Some("restored after the command".to_owned())),
+        Status::Residual(residual) => ("residual", Some(residual.what)),
+    };
+    ClauseRow {
+        clause,
+        origin,
+        status,
+        detail,
+    }
+}

@@ -1,0 +1,148 @@
+//! A whole profile as JSON, and back.
+//!
+//! Paths are text where they are text, arrays of bytes where they are not. The inodes that a start
+//! checks are left out: they belong to one machine and one moment, and change nothing about the reach.
+
+mod clauses;
+mod error;
+mod hosts;
+mod written;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::inspection::Inspection;
+use super::show::{Table, rule_asks};
+use crate::policy::{Access, NameChanges, Operation, Policy};
+use crate::profile::{FileReach as _, Profile};
+pub use error::{DocumentError, VERSION};
+use written::Written;
+
+/// What a policy comes to, written down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// The version of the format: [`VERSION`].
+    pub stockade_profile: u32,
+    /// What an approved command gets.
+    approved: Written,
+    /// What a command gets that nobody was asked about.
+    unasked: Written,
+    /// What holds beside the profiles, by name.
+    settings: BTreeMap<String, String>,
+    /// The shell rules and tool overrides, in words, in file order.
+    rules: Vec<String>,
+}
+
+/// What a document says, in the terms of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    /// What an approved command gets.
+    pub approved: Profile,
+    /// What a command gets that nobody was asked about.
+    pub unasked: Profile,
+    /// What holds beside the profiles, by name.
+    pub settings: BTreeMap<String, String>,
+    /// The shell rules and tool overrides, in words, in file order.
+    pub rules: Vec<String>,
+}
+
+impl Document {
+    /// Writes an inspection down.
+    pub fn of(inspection: &Inspection) -> Self {
+        let side = Side::of(inspection);
+        Self {
+            stockade_profile: VERSION,
+            approved: Written::of(&side.approved),
+            unasked: Written::of(&side.unasked),
+            settings: side.settings,
+            rules: side.rules,
+        }
+    }
+
+    /// Whether a text means to be one.
+    pub fn is_meant(text: &[u8]) -> bool {
+        #[derive(Deserialize)]
+        struct Mark {
+            #[expect(dead_code, reason = "that it is there is the answer")]
+            stockade_profile: u32,
+        }
+        serde_json::from_slice::<Mark>(text).is_ok()
+    }
+
+    /// Reads one.
+    pub fn read(text: &[u8]) -> Result<Side, DocumentError> {
+        let document: Self = serde_json::from_slice(text)?;
+        if document.stockade_profile != VERSION {
+            return Err(DocumentError::Version(document.stockade_profile));
+        }
+        Ok(Side {
+            approved: document.approved.profile()?,
+            unasked: document.unasked.profile()?,
+            settings: document.settings,
+            rules: document.rules,
+        })
+    }
+}
+
+/// The protected files that commands could write if they were not. Where none of two configs lies in what either lets
+/// commands write, it makes no difference that each protects itself.
+fn protected_files(inspection: &Inspection) -> String {
+    let Some(files) = inspection.policy.protect.files() else {
+        return String::new();
+    };
+    let says = inspection.approved.prepared();
+    let written = files
+        .iter()
+        .filter(|file| says(file).get(Operation::Write) != Access::Denied);
+    written.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// What is protected besides the list, and what of it is not.
+fn protected_names(policy: &Policy) -> String {
+    let NameChanges { add, except } = &policy.names;
+    let added = add.iter().map(|name| format!("+{name}"));
+    let all = added.chain(except.iter().map(|name| format!("-{name}")));
+    all.filter(|_| policy.protect.files().is_some())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+impl Side {
+    /// An inspection in the terms of a comparison.
+    pub fn of(inspection: &Inspection) -> Self {
+        let table = Table::of(inspection);
+        let protect = if table.protected.names.is_empty() {
+            "none"
+        } else {
+            "default"
+        };
+        let settings = [
+            ("home", table.home.to_owned()),
+            ("mode", table.mode),
+            ("os_sandbox", table.os_sandbox.to_owned()),
+            ("protect", protect.to_owned()),
+            ("protected_names", protected_names(&inspection.policy)),
+            ("protected_files", protected_files(inspection)),
+        ];
+        let rules = rule_asks(&inspection.policy);
+        let tools = inspection.policy.tool_networks.iter();
+        let tools = tools.map(|(name, own)| (format!("network of tool {name}"), own.network.to_string()));
+        Self {
+            approved: inspection.approved.clone(),
+            unasked: inspection.unasked.clone(),
+            settings: settings
+                .map(|(name, value)| (name.to_owned(), value))
+                .into_iter()
+                // Documents of earlier versions say nothing of names.
+                .filter(|(name, value)| name != "protected_names" || !value.is_empty())
+                .chain(tools)
+                .collect(),
+            rules: rules
+                .iter()
+                .map(|ask| format!("{}: {}", ask.what, ask.approval))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! One path: which clause decides about it, what each backend makes of that, and what would change it.
+
+use serde::Serialize;
+
+use super::backend::Stands;
+use super::inspection::Inspection;
+use crate::config::amend::Writing;
+use crate::policy::{AbsPath, Operation};
+use crate::tools::explain::{Answer, Permitted};
+use crate::tools::held::{Backend, Held};
+use crate::tools::plan::PlanError;
+
+/// The answers about one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathReport {
+    /// The path, its links resolved.
+    pub path: String,
+    /// Each operation that was asked about.
+    pub answers: Vec<Answer>,
+}
+
+impl PathReport {
+    /// Whether anything that was asked about is permitted, be it after a yes, and stays.
+    pub fn permits(&self) -> bool {
+        let lasts = |answer: &Answer| answer.permitted != Permitted::No && answer.protected.is_none();
+        self.answers.iter().any(lasts)
+    }
+}
+
+impl Inspection {
+    /// Explains the operations on a path. Nothing need be there.
+    pub fn explain(&self, path: &AbsPath, operations: &[Operation]) -> PathReport {
+        let stands = Stands::find(self, &self.backends);
+        let each = stands.all.iter();
+        let plans: Vec<(Backend, Result<Held, PlanError>)> =
+            each.map(|stand| (stand.backend, stand.hold(&self.approved))).collect();
+        // Nobody knows here which commands are asked about, so what is said to permit it permits it to all of them.
+        let answer = |operation: &Operation| self.permissions().answer(*operation, path, Writing::Free, &plans);
+        let answers = operations.iter().map(answer);
+        PathReport {
+            path: path.to_string(),
+            answers: answers.collect(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The hosts that may be reached, entry by entry, and which backend holds a list of them.
+
+use serde::Serialize;
+
+use super::inspection::Inspection;
+use crate::backend::status::refuse_hosts;
+use crate::policy::{HostAccess, Network, Origin};
+use crate::profile::{Asked, Call, Profile, derive};
+use crate::tools::held::Backend;
+
+/// One network of the policy, with the profiles of what has it.
+#[derive(Debug, Clone)]
+pub(super) struct Reach {
+    /// Whose it is, in words.
+    pub(super) of: String,
+    /// The line that says so, where one does.
+    pub(super) origin: Option<Origin>,
+    /// What that line asks for, before ceilings and flags took from it.
+    pub(super) asked: Network,
+    /// What an approved call with it gets.
+    pub(super) approved: Profile,
+    /// What one gets that nobody was asked about.
+    pub(super) unasked: Profile,
+}
+
+/// One network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NetworkRow {
+    /// Whose it is: every command's, or what has its own.
+    pub of: String,
+    /// `off`, `full`, or its hosts.
+    pub network: String,
+    /// The line that says so.
+    pub origin: Option<String>,
+    /// Its hosts; none where it is off or full.
+    pub hosts: Vec<HostRow>,
+    /// Which backend holds it.
+    pub backends: Vec<NetworkHeld>,
+}
+
+/// One entry of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostRow {
+    /// `HOST:PORTS`.
+    pub hosts: String,
+    /// What an approved command gets.
+    pub access: &'static str,
+    /// What a command gets that nobody was asked about.
+    pub unasked: &'static str,
+    /// The line that names it.
+    pub origin: String,
+}
+
+/// What one backend makes of a network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NetworkHeld {
+    /// The backend.
+    pub backend: Backend,
+    /// `enforced`, `stricter`, or `refused` where this backend starts nothing with it.
+    pub status: &'static str,
+    /// What more is blocked, or why it is refused.
+    pub detail: Option<&'static str>,
+}
+
+/// An access in a word.
+pub(super) const fn word(access: HostAccess) -> &'static str {
+    match access {
+        HostAccess::Denied => "denied",
+        HostAccess::Asked => "asked about",
+        HostAccess::Free => "free",
+    }
+}
+
+impl Inspection {
+    /// Every network: first that of all commands, then those that rules and tools have in its place.
+    pub(super) fn reaches(&self) -> Vec<Reach> {
+        let mut asked = self.policy.asked_networks();
+        let all = Reach {
+            of: "every command".to_owned(),
+            origin: self.policy.network_line().cloned(),
+            asked: asked.next().unwrap_or(&self.policy.network).clone(),
+            approved: self.approved.clone(),
+            unasked: self.unasked.clone(),
+        };
+        let own = self.policy.own_networks().zip(asked).map(|((whose, own), wanted)| {
+            let profile = |asked| self.derived_with(&own.network, asked).1;
+            Reach {
+                of: whose.to_string(),
+                origin: Some(own.origin.clone()),
+                asked: wanted.clone(),
+                approved: profile(Asked::Everything),
+                unasked: profile(Asked::Nobody),
+            }
+        });
+        std::iter::once(all).chain(own).collect()
+    }
+
+    /// The profile of a call that has this network, and the call.
+    pub(super) fn derived_with(&self, network: &Network, asked: Asked) -> (Call, Profile) {
+        let call = Call {
+            network: Some(network.clone()),
+            ..Call::of(asked)
+        };
+        let profile = self.narrowing.narrow(derive(&self.policy, &call));
+        (call, profile)
+    }
+}
+
+impl NetworkRow {
+    pub(super) fn of(reach: &Reach) -> Self {
+        let network = &reach.approved.network;
+        Self {
+            of: reach.of.clone(),
+            network: network.to_string(),
+            origin: reach.origin.as_ref().map(ToString::to_string),
+            hosts: match network {
+                Network::Off | Network::Full => Vec::new(),
+                Network::Hosts(list) => list.rules().iter().map(row).collect(),
+            },
+            backends: Backend::ALL.into_iter().map(|backend| held(network, backend)).collect(),
+        }
+    }
+}
+
+fn row(rule: &crate::policy::HostRule) -> HostRow {
+    HostRow {
+        hosts: rule.place.to_string(),
+        access: word(rule.access),
+        unasked: word(match rule.access {
+            HostAccess::Free => HostAccess::Free,
+            // Whoever is not asked about a command is not asked about its hosts.
+            HostAccess::Asked | HostAccess::Denied => HostAccess::Denied,
+        }),
+        origin: rule.origin.to_string(),
+    }
+}
+
+/// What is refused beyond a network that is off: in namespaces there is a loopback to use them on.
+const NO_SOCKETS: &str = "no socket of the internet or of netlink can be made, not even for a loopback";
+
+/// What a backend makes of a network, whatever else it makes of the policy.
+pub(super) fn held(network: &Network, backend: Backend) -> NetworkHeld {
+    const WHY: &str = "a list of hosts takes a network namespace, and there is none";
+    let (status, detail) = match (refuse_hosts(network, backend.regime()), network, backend) {
+        (Err(_refusal), ..) => ("refused", Some(WHY)),
+        (Ok(()), Network::Off, Backend::Landlock) => ("stricter", Some(NO_SOCKETS)),
+        (Ok(()), Network::Off, Backend::Namespaces | Backend::Seatbelt)
+        | (Ok(()), Network::Full | Network::Hosts(_), _) => ("enforced", None),
+    };
+    NetworkHeld {
+        backend,
+        status,
+        detail,
+    }
+}

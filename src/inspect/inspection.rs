@@ -1,0 +1,65 @@
+//! A policy with the profiles it comes to.
+
+use super::around;
+use crate::confine::protect::Person;
+use crate::policy::{Policy, Root};
+use crate::profile::{Asked, Call, Profile, derive};
+use crate::tools::Narrowing;
+use crate::tools::explain::Permissions;
+use crate::tools::held::Backend;
+
+/// A policy with the profiles it comes to.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// The policy.
+    pub policy: Policy,
+    /// What flags take away from it.
+    pub narrowing: Narrowing,
+    /// What a command gets when all that needs asking was approved.
+    pub approved: Profile,
+    /// What a command gets that nobody was asked about.
+    pub unasked: Profile,
+    /// Which backends are looked at.
+    pub backends: Vec<Backend>,
+    /// Whose git may run or obey what a command leaves.
+    pub person: Person,
+}
+
+impl Inspection {
+    /// Derives the profiles.
+    pub fn of(policy: Policy, narrowing: Narrowing) -> Self {
+        let profile = |asked| narrowing.narrow(derive(&policy, &Call::of(asked)));
+        let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
+        Self {
+            backends: Backend::of(policy.backend),
+            person: Person::default(),
+            policy,
+            narrowing,
+            approved,
+            unasked,
+        }
+    }
+
+    /// Roots whose directory is made when something starts (`create: true`), and is not there yet.
+    pub fn to_be_made(&self) -> impl Iterator<Item = &Root> {
+        around::to_be_made(&self.policy)
+    }
+
+    /// Looks at this backend alone.
+    #[must_use]
+    pub fn only(self, backend: Backend) -> Self {
+        Self {
+            backends: vec![backend],
+            ..self
+        }
+    }
+
+    /// What decides about each path.
+    pub(crate) const fn permissions(&self) -> Permissions<'_> {
+        Permissions {
+            policy: &self.policy,
+            approved: &self.approved,
+            unasked: &self.unasked,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The third arrow: workers are really started, and try what their plans forbid.
+
+use super::inspection::Inspection;
+use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
+use crate::policy::{Audit, Mode};
+use crate::tools::{Executor, Places, Recovery, ToolError};
+
+/// Nobody is asked when nothing is run.
+struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&mut self, _: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+        Err(ApproverError::EndOfInput)
+    }
+}
+
+impl Inspection {
+    /// Starts a worker under each of the profiles and waits for its self-test. Nothing is run in it. What was put back before.
+    pub async fn self_test(&self, places: Places) -> Result<Recovery, ToolError> {
+        let (mut policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
+        // Nothing happens that would be worth a record.
+        policy.audit = Audit::default();
+        let executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
+        if executor.is_unconfined() {
+            return Err(ToolError::Refused("nothing here can confine a worker".to_owned()));
+        }
+        let mut profiles = vec![&self.approved];
+        if self.unasked != self.approved {
+            profiles.push(&self.unasked);
+        }
+        executor.self_test(&profiles).await
+    }
+}

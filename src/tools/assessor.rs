@@ -1,0 +1,307 @@
+//! What a command needs before it may run, by rules and config.
+//!
+//! The assessor decides and does nothing else: it starts, asks and records nothing. What it must know of files is looked up between its
+//! steps, by whoever asks it: [`seek`](Assessor::seek) says which programs, [`rule`](Assessor::rule) judges by what they are, and
+//! [`assess`](Assessor::assess) makes the question.
+
+use super::allowing;
+use super::approvals::{self, Asking, Planted};
+use super::call::{NAME, ShellCommand};
+use super::files::Operands;
+use super::permit::{Permit, Wanted};
+use super::profiles::Derived;
+use super::programs::{Program, Programs, program_at, searches_in_reach};
+use super::search::Search;
+use super::session_policy::SessionPolicy;
+use super::tool::Assessment;
+use crate::approval::Remember;
+use crate::config::CustomTool;
+use crate::policy::shell::{
+    Directory, Judgement, Names, Part, Reach, RuleRef, judge_argv_in, judge_in, names_of_argv, names_of_line,
+};
+use crate::policy::{AbsPath, Demand, Policy, Requirement, ShellRule};
+use crate::profile::{Asked, Call};
+
+/// Assesses the commands of a session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Assessor<'a>(pub(super) &'a SessionPolicy);
+
+/// What must be known of a command's programs before it is judged.
+#[derive(Debug)]
+pub(super) struct Sought {
+    /// What it names, where somebody answers for it.
+    pub(super) names: Names,
+    /// Whether the files are looked for that its programs are.
+    pub(super) are_programs_sought: bool,
+    is_answered: bool,
+}
+
+/// A command as the rules judge it.
+#[derive(Debug)]
+pub(super) struct Ruled {
+    judgement: Judgement,
+    /// What its profile is derived for, where nobody is asked.
+    pub(super) call: Call,
+    search: Search,
+    pub(super) next: Next,
+}
+
+/// What comes of a judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It never runs.
+    Blocked,
+    /// It runs, and nobody can want to ask.
+    Runs,
+    /// A question is made.
+    Question,
+}
+
+/// What a question is made of, beside the command.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// The profile that it would run under after a yes.
+    pub(super) derived: Derived,
+    pub(super) regime: String,
+}
+
+impl Assessor<'_> {
+    /// What must be looked up of a command.
+    pub(super) fn seek(&self, wanted: Wanted<'_>) -> Sought {
+        let policy = &self.0.policy;
+        let judgement = judged(policy, wanted.command, (wanted.directory, wanted.start));
+        let asks = judgement.requirement != Requirement::PreApproved || wanted.overruled.may_ask(policy, NAME);
+        // Also where an entry of `tools:` or a hook has a person asked, and no rule.
+        let is_answered = asks || needs_answer(policy, &judgement);
+        // Where nothing of PATH is in the session's reach, names are looked up for a question alone.
+        let is_looked_up = is_answered && (asks || searches_in_reach(self.0, wanted.environment));
+        Sought {
+            names: if is_answered {
+                names(wanted.command)
+            } else {
+                Names::default()
+            },
+            are_programs_sought: is_looked_up && judgement.requirement != Requirement::Blocked,
+            is_answered,
+        }
+    }
+
+    /// Judges a command whose programs are these.
+    pub(super) fn rule(&self, wanted: Wanted<'_>, sought: &Sought, programs: &Programs) -> Ruled {
+        let policy = &self.0.policy;
+        // A rule with a bare name speaks for a program outside what the session may write.
+        let rules = outside(&policy.rules, programs);
+        let judgement = judged_by(policy, &rules, wanted.command, (wanted.directory, wanted.start));
+        Ruled {
+            call: Call {
+                asked: Asked::Nobody,
+                narrow: judgement.narrow.clone(),
+                network: judgement.reach.in_place_of(&policy.network),
+            },
+            search: if sought.is_answered {
+                Search::Outside {
+                    named: programs.named.clone(),
+                    passed_over: programs.passed_over.clone(),
+                }
+            } else {
+                Search::Everywhere
+            },
+            next: match judgement.requirement {
+                Requirement::Blocked => Next::Blocked,
+                Requirement::NeedsApproval => Next::Question,
+                Requirement::PreApproved if wanted.overruled.may_ask(policy, NAME) => Next::Question,
+                // A question that is never asked is not made.
+                Requirement::PreApproved => Next::Runs,
+            },
+            judgement,
+        }
+    }
+
+    /// What a command needs that was judged so and names these files, and what it may do; `facts` where a question is made.
+    pub(super) fn assess(
+        &self,
+        wanted: Wanted<'_>,
+        ruled: Ruled,
+        (names, programs): (&Names, &Programs),
+        operands: Operands,
+        facts: Option<Facts>,
+    ) -> (Assessment, Permit) {
+        let policy = &self.0.policy;
+        let Ruled {
+            judgement,
+            call,
+            search,
+            next: _,
+        } = ruled;
+        let permit = Permit { call, operands, search };
+        if judgement.requirement == Requirement::Blocked {
+            let why = judgement.reason;
+            let why = why.unwrap_or_else(|| "a rule of the config forbids it".to_owned());
+            return (Assessment::Blocked(why), permit);
+        }
+        let Some(Facts { derived, regime }) = facts else {
+            return (Assessment::PreApproved(None), permit);
+        };
+        // What changes the meaning of a name may change it for these.
+        let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
+        let planted = Planted(programs);
+        let told = approvals::Told {
+            tool_name: NAME,
+            description: approvals::description(policy, &judgement),
+            allowed_by: planted.allowed_by(&judgement).unwrap_or_else(|| {
+                allowing::allowed_by(&policy.rules, &policy.roots, &judgement, &|rules| {
+                    judged_by(
+                        policy,
+                        &outside(&rules, programs),
+                        wanted.command,
+                        (wanted.directory, wanted.start),
+                    )
+                })
+            }),
+            why: approvals::why(policy, &judgement, &planted),
+            remember: remembered(judgement.demand),
+            unresolved: unresolved(names.not_remembered(), &permit.operands),
+        };
+        let request = Box::new(approvals::request(
+            told,
+            Asking {
+                policy,
+                wanted,
+                narrow: judgement.narrow.as_deref(),
+                derived: &derived,
+                operands: permit.operands.found(),
+                programs: shown,
+                regime,
+            },
+        ));
+        let assessment = match judgement.requirement {
+            Requirement::PreApproved => Assessment::PreApproved(Some(request)),
+            Requirement::NeedsApproval | Requirement::Blocked => Assessment::NeedsApproval(request),
+        };
+        (assessment, permit)
+    }
+
+    /// What a call of a custom tool needs, whose command is this and names these files.
+    pub(super) fn assess_custom(
+        &self,
+        tool: &CustomTool,
+        wanted: Wanted<'_>,
+        (narrow, unresolved_names): (Option<&[String]>, Option<String>),
+        operands: &Operands,
+        facts: Facts,
+    ) -> Assessment {
+        let line = format!(
+            "`custom_tools: {}` at {} says `approval: {}`",
+            tool.name, tool.origin, tool.approval
+        );
+        let told = approvals::Told {
+            tool_name: &tool.name,
+            description: tool.description.clone(),
+            allowed_by: format!("{line}; `none` there would allow it"),
+            why: vec![line],
+            remember: remembered(tool.approval),
+            unresolved: unresolved(unresolved_names, operands),
+        };
+        let request = Box::new(approvals::request(
+            told,
+            Asking {
+                policy: &self.0.policy,
+                wanted,
+                narrow,
+                derived: &facts.derived,
+                operands: operands.found(),
+                programs: &program_at(self.0, wanted.command),
+                regime: facts.regime,
+            },
+        ));
+        Assessment::demanded(tool.approval, request)
+    }
+}
+
+/// How long a yes to what demands this is remembered.
+const fn remembered(demand: Demand) -> Remember {
+    match demand {
+        Demand::OncePerSession => Remember::Session,
+        Demand::None | Demand::Required | Demand::Deny => Remember::None,
+    }
+}
+
+/// What a command names.
+pub(super) fn names(command: &ShellCommand) -> Names {
+    match command {
+        ShellCommand::Line(line) => match line.to_str() {
+            Some(line) => names_of_line(line),
+            None => names_of_argv(&[line]),
+        },
+        ShellCommand::Argv(argv) => names_of_argv(argv),
+    }
+}
+
+/// Why a yes to a command with these files is not remembered, if it is not.
+fn unresolved(unresolved: Option<String>, operands: &Operands) -> Option<String> {
+    unresolved.or_else(|| operands.doubt().map(str::to_owned))
+}
+
+/// Whether a command that was judged so runs because somebody answered for it: a rule, or whoever is asked.
+fn needs_answer(policy: &Policy, judgement: &Judgement) -> bool {
+    let by_default = |part: &Part| match part.rule {
+        RuleRef::Default => true,
+        RuleRef::Rule(_) => part.demand == Demand::None && policy.default_rule.approval == Demand::None,
+    };
+    judgement.requirement != Requirement::PreApproved
+        || judgement.reach != Reach::Unsaid
+        || !policy.default_rule.allowed
+        || !judgement.parts.iter().all(by_default)
+}
+
+/// The rules as they speak where these programs are what a command names: for the bare name of one in the session's reach, a rule
+/// that asks nothing asks, and gives no network of its own.
+fn outside(rules: &[ShellRule], programs: &Programs) -> Vec<ShellRule> {
+    let asked = |rule: &ShellRule| {
+        let is_planted = rule
+            .pattern
+            .first()
+            .is_some_and(|name| programs.planted(name).is_some());
+        let mut rule = rule.clone();
+        if is_planted {
+            if rule.approval == Demand::None {
+                rule.approval = Demand::Required;
+            }
+            rule.network = None;
+        }
+        rule
+    };
+    rules.iter().map(asked).collect()
+}
+
+/// The judgement of a command by the rules of a policy: where it starts, and where the session does.
+pub(super) fn judged(policy: &Policy, command: &ShellCommand, place: (&AbsPath, &AbsPath)) -> Judgement {
+    judged_by(policy, &policy.rules, command, place)
+}
+
+/// The same, by these rules in place of its own.
+fn judged_by(
+    policy: &Policy,
+    rules: &[ShellRule],
+    command: &ShellCommand,
+    (directory, start): (&AbsPath, &AbsPath),
+) -> Judgement {
+    let lies_in = |argument: &str, names: &[String]| {
+        let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
+            return false;
+        };
+        policy.speaker(&path).is_some_and(|root| names.contains(&root.name))
+    };
+    let default = &policy.default_rule;
+    // The same directory may be spelled otherwise.
+    let is_start = directory == start || std::fs::canonicalize(start).is_ok_and(|start| start == directory.as_path());
+    let from = if is_start { Directory::Start } else { Directory::Other };
+    match command {
+        ShellCommand::Line(line) => match line.to_str() {
+            Some(line) => judge_in(from, line, rules, default, &lies_in),
+            // A line that is not text is judged by what is shown of it, which no rule can understand.
+            None => judge_argv_in(from, &[line], rules, default, &lies_in),
+        },
+        ShellCommand::Argv(argv) => judge_argv_in(from, argv, rules, default, &lies_in),
+    }
+}

@@ -1,0 +1,60 @@
+//! Making changes that were prepared, with what becomes of protected names.
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::ask::{Walks, converse};
+use crate::confine::ConfineError;
+use crate::confine::files::protocol::{Bound, FileAsk, FileReply};
+use crate::confine::wire::protocol::{PutBack, Watch};
+use crate::policy::path::escape;
+use crate::profile::Asked;
+use crate::tools::call::ToolError;
+use crate::tools::executor::Executor;
+use crate::tools::offers::offer;
+use crate::tools::on_record::record_restored;
+use crate::tools::restored::Restored;
+
+/// Makes changes; what became of protected names.
+pub(super) async fn apply(
+    executor: &mut Executor,
+    asked: &Asked,
+    changes: Vec<Bound>,
+    call: Option<&str>,
+    stops: &mut mpsc::Receiver<Signal>,
+) -> Result<(FileReply, Vec<Restored>, Option<String>), ToolError> {
+    let request = executor.files(stops).request(FileAsk::Apply(changes));
+    let mut tries = 0..1;
+    let (digest, mut worker, server, mut running) = loop {
+        let (digest, mut worker) = executor.files(stops).worker(asked, Walks::Yes).await?;
+        match worker.start_file_server(Watch::ProtectedNames).await {
+            Ok((server, running)) => break (digest, worker, server, running),
+            // Nothing was changed: another worker does it.
+            Err(ConfineError::GoneBefore(_)) if tries.next().is_some() => worker.finish().await,
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let answer = converse(&server, request, stops).await;
+    server.hang_up();
+    // Its end is waited for in every case: only then is settled what it changed.
+    let ended = running.ended().await;
+    let PutBack {
+        violations, unsettled, ..
+    } = match ended {
+        Ok(ended) => ended.put_back,
+        Err(error) => {
+            worker.finish().await;
+            return Err(error.into());
+        }
+    };
+    let mut restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
+    offer(&executor.deciding, &mut worker, &mut restored, call, stops).await;
+    executor.pool.keep(digest, worker).await;
+    let mut unsettled = unsettled.map(|why| escape(why.as_bytes()));
+    executor.recovered.tell_after(&mut restored, &mut unsettled);
+    record_restored(executor.deciding.recorder.as_ref(), call, &restored).await?;
+    match answer {
+        Ok(answer) => Ok((answer.last, restored, unsettled)),
+        Err(error) => Err(error.with_put_back(&restored, unsettled)),
+    }
+}

@@ -1,0 +1,22 @@
+//! Whether somebody may want to ask about what nobody need be asked about.
+
+use crate::policy::{Demand, Policy};
+
+/// Who has the last word on whether a call is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overruled {
+    /// The config has the last word.
+    ByConfig,
+    /// A hook has.
+    ByHook,
+}
+
+impl Overruled {
+    /// Whether the tool of this name may have to ask about what it would run unasked.
+    pub(super) fn may_ask(self, policy: &Policy, name: &str) -> bool {
+        match self {
+            Self::ByConfig => policy.tools.get(name).is_some_and(|rule| rule.approval != Demand::None),
+            Self::ByHook => true,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The live workers of a session: at most one per profile.
+//!
+//! A worker is confined to its profile for good and serves no other, so a call under another profile gets
+//! another worker, with a HOME and a TMPDIR of its own.
+
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::call::ToolError;
+use super::covered_names::CoveredNames;
+use super::denied_names::DeniedNames;
+use super::explain::standing::{Standing, Standings};
+use super::footing::{Chosen, Footing};
+use super::places::Places;
+use super::plan::ProfileDigest;
+use super::profiles::Derived;
+use super::recorder::Recorder;
+use super::search::Others;
+use super::session_policy::SessionPolicy;
+use super::starter::Starter;
+use super::under_way::within_a_stop;
+use crate::confine::{Confinement, ForkerFor};
+use crate::policy::{AbsPath, Access, Operation};
+use crate::profile::{Asked, FileReach, Profile};
+
+/// How many workers live at once. An executor seldom has more profiles than these: what was approved, what
+/// nobody was asked about, and what some rules narrow.
+const MOST: usize = 8;
+
+/// Workers by profile, the one used last at the end, and what starts others.
+#[derive(Debug)]
+pub(super) struct Pool {
+    starter: Starter,
+    live: Vec<(ProfileDigest, Confinement)>,
+    standings: Standings,
+}
+
+impl Pool {
+    pub(super) fn of(starter: Starter) -> Self {
+        Self {
+            starter,
+            live: Vec::new(),
+            standings: Standings::default(),
+        }
+    }
+
+    /// A pool beside this one, with workers of its own.
+    pub(super) fn beside(&self) -> Self {
+        Self::of(self.starter.beside())
+    }
+
+    /// What the calls of the session are held to.
+    pub(super) fn session(&self) -> &SessionPolicy {
+        &self.starter.session
+    }
+
+    /// How commands are held.
+    pub(super) const fn chosen(&self) -> &Chosen {
+        &self.starter.chosen
+    }
+
+    /// Where what is the user's lies.
+    pub(super) const fn places(&self) -> &Places {
+        &self.starter.places
+    }
+
+    /// What puts on record what happens.
+    pub(super) const fn recorder(&self) -> Option<&Recorder> {
+        self.starter.recorder.as_ref()
+    }
+
+    /// What commands see of a directory in which single files are granted.
+    pub(super) const fn others(&self) -> Others {
+        Others::of(&self.starter.chosen)
+    }
+
+    /// A command that cannot read where it starts fails in puzzling ways: better said at once.
+    pub(super) fn hold_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
+        let confined = matches!(self.chosen().footing, Footing::Confined(_));
+        if confined && self.session().envelope.access(Operation::List, directory) == Access::Denied {
+            return Err(ToolError::Directory(directory.as_path().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Starts a worker that is not one of the pool.
+    pub(super) async fn start(
+        &mut self,
+        profile: &Profile,
+        worker_for: ForkerFor,
+        asked: &Asked,
+    ) -> Result<Confinement, ToolError> {
+        self.starter.start(profile, worker_for, asked).await
+    }
+
+    /// Takes out the worker of this profile, or starts one. Whoever took it keeps it again when its call came to an end: one whose
+    /// call is given up or fails is dropped with it, and takes the rest of the command along.
+    pub(super) async fn take_or_start(
+        &mut self,
+        derived: &Derived,
+        worker_for: ForkerFor,
+        asked: &Asked,
+    ) -> Result<Confinement, ToolError> {
+        // One that has ended itself, because what it held was replaced, is started anew.
+        match self.take(&derived.digest()).filter(Confinement::is_serving) {
+            Some(worker) => Ok(worker),
+            None => self.start(&derived.profile, worker_for, asked).await,
+        }
+    }
+
+    /// The same, unless somebody stopped the call while it was made ready: they want no command.
+    pub(super) async fn ready(
+        &mut self,
+        derived: &Derived,
+        worker_for: ForkerFor,
+        asked: &Asked,
+        stops: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Confinement, ToolError> {
+        self.end_outdated(derived).await?;
+        let (worker, stop) = within_a_stop(self.take_or_start(derived, worker_for, asked), stops).await?;
+        match (worker, stop.or_else(|| stops.try_recv().ok())) {
+            (worker, None) => worker,
+            (Ok(worker), Some(signal)) => {
+                self.keep(derived.digest(), worker).await;
+                Err(ToolError::Stopped(signal))
+            }
+            // The same key may have hit what was being started, before it had a group of its own.
+            (Err(_), Some(signal)) => Err(ToolError::Stopped(signal)),
+        }
+    }
+
+    /// Ends the worker of this profile if its mounts cover something else than what patterns name now.
+    ///
+    /// # Errors
+    /// Not all could be looked at, so nothing may start.
+    pub(super) async fn end_outdated(&mut self, derived: &Derived) -> Result<(), ToolError> {
+        if self.starter.covered.is_outdated(&derived.profile)?
+            && let Some(worker) = self.take(&derived.digest())
+        {
+            worker.finish().await;
+        }
+        Ok(())
+    }
+
+    /// Keeps an idle worker for the next call; ends the one that was not used for longest when there are too many.
+    pub(super) async fn keep(&mut self, profile: ProfileDigest, worker: Confinement) {
+        self.live.push((profile, worker));
+        if self.live.len() > MOST {
+            self.live.remove(0).1.finish().await;
+        }
+    }
+
+    /// Ends all, and waits until nothing of them is left.
+    pub(super) async fn end_all(&mut self) {
+        self.starter.covered = CoveredNames::default();
+        for (_, worker) in std::mem::take(&mut self.live) {
+            worker.finish().await;
+        }
+    }
+
+    /// What holds commands of this worker; none where nobody looks on.
+    ///
+    /// # Errors
+    /// The plan cannot be made again.
+    pub(super) fn standing(
+        &mut self,
+        profile: &Profile,
+        worker: &Confinement,
+    ) -> Result<Option<Arc<Standing>>, ToolError> {
+        let Starter {
+            session,
+            chosen,
+            places,
+            ..
+        } = &self.starter;
+        self.standings
+            .of((session, &chosen.footing, &places.person), profile, worker.session())
+    }
+
+    /// What patterns name now that was not there when the worker of this profile began.
+    pub(super) fn new_denied_names(&self, derived: &Derived) -> DeniedNames {
+        self.starter.covered.new_since(derived)
+    }
+
+    fn take(&mut self, profile: &ProfileDigest) -> Option<Confinement> {
+        let at = self.live.iter().position(|(digest, _)| digest == profile)?;
+        Some(self.live.remove(at).1)
+    }
+}

@@ -1,0 +1,40 @@
+//! What is recorded of a command.
+
+use super::command::{CallId, CommandEnd};
+use super::told;
+use crate::audit::Text;
+use crate::audit::event::{self, Event};
+use crate::tools::call::ShellCall;
+use crate::tools::restored::Restored;
+
+/// The events of the end of a command.
+pub(in crate::tools) fn command_end(call: &str, end: &CommandEnd<'_>) -> Vec<Event> {
+    let mut events = vec![Event::End(told::end(call, end))];
+    events.extend(violations(call, end.restored));
+    events.extend(end.network.map(|network| Event::Network(told::network(call, network))));
+    let denials = end.explained.map(|explained| told::denials(call, explained));
+    events.extend(denials.map(Event::Denials));
+    events
+}
+
+/// The events of protected names that were restored.
+pub(in crate::tools) fn violations(call: &str, restored: &[Restored]) -> Vec<Event> {
+    let restored = restored.iter();
+    restored
+        .map(|one| Event::Violation(told::violation(call, one)))
+        .collect()
+}
+
+/// A command that a person runs, as a call of this tool.
+pub(in crate::tools) fn call_of_a_command(call: CallId, tool: &str, command: &ShellCall) -> Event {
+    Event::Call(event::Call {
+        operation: event::EXECUTE_TOOL,
+        tool: Text::of(tool),
+        call,
+        arguments: told::command_arguments(command),
+        caller: None,
+        run: None,
+        conversation: None,
+        request: None,
+    })
+}

@@ -1,0 +1,209 @@
+//! The log of a session.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::command::CallId;
+use super::told;
+use crate::approval::{Record, random};
+use crate::audit::event::{Event, SessionEnd, SessionStart};
+use crate::audit::{AuditError, AuditLog, Durability, Keeping, Place};
+use crate::backend::status::ClauseStatus;
+use crate::config::NamedFile;
+use crate::policy::hex::hex;
+use crate::policy::{Mode, Policy};
+use crate::tools::call::ToolError;
+use crate::tools::places::Places;
+use crate::tools::plan::ProfileDigest;
+
+/// The log of a session, and its name in it.
+#[derive(Clone)]
+pub(in crate::tools) struct Recorder {
+    inner: Arc<Inner>,
+    part: Part,
+}
+
+/// Whether the session ends with whoever holds the recorder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    First,
+    Beside,
+}
+
+struct Inner {
+    log: AuditLog,
+    session: String,
+    mode: Mode,
+    calls: AtomicU64,
+    profiles: Mutex<BTreeSet<ProfileDigest>>,
+    /// What the session begins with; gone when it is on record.
+    start: Mutex<Option<SessionStart>>,
+    ended: AtomicBool,
+}
+
+/// Where the policy says that a log is kept, if it says so.
+fn place(policy: &Policy, places: &Places) -> Option<Place> {
+    match &policy.audit.log {
+        crate::policy::AuditLog::Off => None,
+        crate::policy::AuditLog::Default => Some(Place::default_in(&places.state)),
+        crate::policy::AuditLog::At(path) => Some(Place::at(path.as_path())),
+    }
+}
+
+/// Whether the log of this policy, if it has one, would lie where its commands cannot reach it. Nothing is made.
+///
+/// # Errors
+/// Why no session could begin.
+pub fn log_stays_out_of_reach(policy: &Policy, places: &Places) -> Result<(), AuditError> {
+    let Some(place) = place(policy, places) else {
+        return Ok(());
+    };
+    place
+        .out_of_reach(&|path| crate::tools::apart::reached(policy, path))
+        .map(drop)
+}
+
+impl Recorder {
+    /// The log that the policy says is kept, if it says so. `mode` is the one that holds.
+    pub(in crate::tools) fn open(policy: &Policy, mode: Mode, places: &Places) -> Result<Option<Self>, AuditError> {
+        let Some(place) = place(policy, places) else {
+            return Ok(None);
+        };
+        let keeping = Keeping {
+            max_bytes: policy.audit.max_bytes,
+            keep: policy.audit.keep,
+        };
+        let session = random::<8>().map_err(|source| AuditError::Io {
+            path: place.log().to_owned(),
+            step: "naming a session of",
+            source,
+        })?;
+        let session = hex(&session);
+        let log = AuditLog::open(
+            &place,
+            keeping,
+            &|path| crate::tools::apart::reached(policy, path),
+            &session,
+        )?;
+        let inner = Inner {
+            log,
+            session,
+            mode,
+            calls: AtomicU64::new(0),
+            profiles: Mutex::default(),
+            start: Mutex::new(Some(told::session_start(policy, mode))),
+            ended: AtomicBool::new(false),
+        };
+        Ok(Some(Self {
+            inner: Arc::new(inner),
+            part: Part::First,
+        }))
+    }
+
+    /// The same for a session beside this one.
+    pub(in crate::tools) fn beside(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            part: Part::Beside,
+        }
+    }
+
+    /// The session's name in the log.
+    pub(in crate::tools) fn session(&self) -> &str {
+        &self.inner.session
+    }
+
+    /// A name for the next call.
+    pub(in crate::tools) fn next_call(&self) -> CallId {
+        (self.inner.calls.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+    }
+
+    /// What the session begins with, as far as it is not known from the policy. Before anything is recorded.
+    pub(in crate::tools) fn begins_with(&self, files: &[NamedFile], regime_line: &str) {
+        if let Some(start) = &mut *self.inner.start.lock().unwrap_or_else(PoisonError::into_inner) {
+            told::complete(start, files, regime_line);
+        }
+    }
+
+    /// Records that the session began.
+    pub(in crate::tools) async fn begin(&self) -> Result<(), ToolError> {
+        self.note(Vec::new()).await
+    }
+
+    /// Records these, on a thread of its own: another process may have the log for a while.
+    pub(in crate::tools) async fn note(&self, events: Vec<Event>) -> Result<(), ToolError> {
+        self.on_a_thread(events, Durability::Later).await
+    }
+
+    async fn on_a_thread(&self, events: Vec<Event>, durability: Durability) -> Result<(), ToolError> {
+        let recorder = self.clone();
+        let written = tokio::task::spawn_blocking(move || recorder.write(events, durability)).await;
+        match written {
+            Ok(written) => Ok(written?),
+            Err(error) => Err(ToolError::Audit(AuditError::Failed(error.to_string()))),
+        }
+    }
+
+    /// Records these here and now.
+    pub(super) fn write(&self, mut events: Vec<Event>, durability: Durability) -> Result<(), AuditError> {
+        let inner = &self.inner;
+        // Held until it is on record: nothing comes before it.
+        let mut start = inner.start.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(start) = &*start {
+            events.insert(0, Event::SessionStart(start.clone()));
+        }
+        if !events.is_empty() {
+            inner.log.append(&inner.session, &events, durability)?;
+        }
+        *start = None;
+        Ok(())
+    }
+
+    /// Records a decision, on disk when this returns; an error makes it a no.
+    pub(in crate::tools) fn decided(&self, record: &Record) -> Result<(), String> {
+        let event = Event::Decision(told::decision(record, self.inner.mode));
+        self.write(vec![event], Durability::Now)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Records a profile that holds commands from now on, once in a session.
+    pub(in crate::tools) async fn profile(
+        &self,
+        digest: ProfileDigest,
+        regime: &str,
+        statuses: Option<&[ClauseStatus]>,
+    ) -> Result<(), ToolError> {
+        let known = {
+            let profiles = self.inner.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+            profiles.contains(&digest)
+        };
+        if known {
+            return Ok(());
+        }
+        self.note(vec![Event::Profile(told::profile(&digest, regime, statuses))])
+            .await?;
+        let mut profiles = self.inner.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+        profiles.insert(digest);
+        Ok(())
+    }
+
+    /// Records that the session ended, where it ends with this; everything is on disk then.
+    pub(in crate::tools) async fn end(&self) -> Result<(), ToolError> {
+        if self.part == Part::Beside || self.inner.ended.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let calls = self.inner.calls.load(Ordering::Relaxed);
+        let end = Event::SessionEnd(SessionEnd { calls });
+        self.on_a_thread(vec![end], Durability::Now).await
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder")
+            .field("session", &self.inner.session)
+            .finish_non_exhaustive()
+    }
+}

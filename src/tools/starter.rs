@@ -1,0 +1,181 @@
+//! A profile → a worker that is confined to it, in the regime of the session.
+
+use std::sync::Arc;
+
+use super::anew;
+use super::call::ToolError;
+use super::covered_names::CoveredNames;
+use super::footing::{Chosen, Footing};
+use super::git::{self, Bounds};
+use super::on_record::record_profile;
+use super::places::Places;
+use super::plan::{self, Ground, Lowered, PlanError, Surroundings};
+use super::private::{leaves_no_place, may_lie, show, worker_profile};
+use super::recorder::Recorder;
+use super::restored::Recovered;
+use super::search::Others;
+use super::session_policy::SessionPolicy;
+use super::watched;
+use crate::backend::Regime;
+use crate::backend::status::refuse_hosts;
+use crate::backend::survey::SurveyError;
+use crate::confine::wire::protocol::ProtectSetup;
+use crate::confine::{Confinement, ForkerFor, Named, Place, Session, Setup, Supervising};
+use crate::policy::AbsPath;
+use crate::profile::Profile;
+
+/// How often a worker is started until it covers what is there.
+const STARTS: usize = 5;
+
+/// Starts the workers of a session.
+#[derive(Debug)]
+pub(super) struct Starter {
+    pub(super) session: Arc<SessionPolicy>,
+    pub(super) chosen: Chosen,
+    pub(super) places: Places,
+    pub(super) recorder: Option<Recorder>,
+    /// What was put back before a call that has not ended.
+    pub(super) recovered: Recovered,
+    /// What the mounts of each worker cover of what patterns deny.
+    pub(super) covered: CoveredNames,
+}
+
+impl Starter {
+    /// The same beside this one.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            session: Arc::clone(&self.session),
+            chosen: self.chosen.clone(),
+            places: self.places.clone(),
+            recorder: self.recorder.as_ref().map(Recorder::beside),
+            recovered: self.recovered.clone(),
+            covered: CoveredNames::default(),
+        }
+    }
+
+    /// A new worker whose mounts cover what patterns name. A name that was moved while the plan was made, from one directory to
+    /// another, may be missing in it: so all is looked at again behind the mounts.
+    pub(super) async fn start_covering(
+        &mut self,
+        profile: &Profile,
+        worker_for: ForkerFor,
+    ) -> Result<Confinement, ToolError> {
+        for _ in 0..STARTS {
+            let worker = self.start_in_regime(profile, worker_for).await?;
+            match self.covered.is_outdated(profile) {
+                Ok(false) => return Ok(worker),
+                Ok(true) => worker.finish().await,
+                Err(error) => {
+                    worker.finish().await;
+                    return Err(error.into());
+                }
+            }
+        }
+        let first = self.session.policy.roots.first();
+        let root = first.map_or_else(AbsPath::root, |root| root.path.clone());
+        Err(PlanError::Survey(SurveyError::Busy(root)).into())
+    }
+
+    /// Starts a worker for this profile in the regime of the session.
+    async fn start_in_regime(&mut self, profile: &Profile, worker_for: ForkerFor) -> Result<Confinement, ToolError> {
+        let envelope = &self.session.envelope;
+        if let Some(why) = leaves_no_place(envelope) {
+            return Err(ToolError::Refused(why));
+        }
+        let place = match &self.chosen.footing {
+            Footing::Confined(ground) => ground.walls.place(&profile.network),
+            Footing::Unconfined(_) => Place::Host,
+            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+        };
+        let protect = watched::setup(&self.session.policy, envelope, &self.places.state, &self.places.person);
+        let named = Named::choose(|base| may_lie(base, envelope, place))?;
+        let mut stage = Supervising::spawn(&named, protect.clone(), place).await?;
+        let (session, planned) = match self
+            .planned(&mut stage, (named, place), profile, protect.as_ref())
+            .await
+        {
+            Ok(ready) => ready,
+            Err(error) => {
+                let last = stage.end().await;
+                self.recovered.add(last.recovered);
+                return Err(error.because(last.refusal));
+            }
+        };
+        let setup = Setup {
+            plan: planned.as_ref().map(|(lowered, _)| lowered.plan.clone()),
+            forker_for: worker_for,
+            session,
+        };
+        let mut worker = Confinement::start(stage, setup).await?;
+        let begun = async {
+            // Whether it can be carried out is known only now.
+            worker.ready().await?;
+            let statuses = planned.as_ref().map(|(lowered, _)| lowered.statuses.as_slice());
+            record_profile(
+                self.recorder.as_ref(),
+                &mut worker,
+                profile,
+                self.chosen.regime_name(),
+                statuses,
+            )
+            .await
+        }
+        .await;
+        match begun {
+            Ok(()) => {
+                self.covered.note(profile, planned.as_ref().map(|(lowered, _)| lowered));
+                Ok(worker)
+            }
+            Err(error) => {
+                worker.finish().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The session of a worker, and its plan, which a footing without confinement has none of.
+    async fn planned(
+        &self,
+        stage: &mut Supervising,
+        (named, place): (Named, Place),
+        profile: &Profile,
+        protect: Option<&ProtectSetup>,
+    ) -> Result<(Session, Option<(Lowered, Ground)>), ToolError> {
+        let session = named.create()?;
+        let private = session.private();
+        let bounds = Bounds {
+            policy: &self.session.policy,
+            envelope: &self.session.envelope,
+            profile,
+        };
+        git::carry(&self.places.git, bounds, &private.home)
+            .and_then(|()| {
+                self.places
+                    .caches
+                    .link(profile, Others::of(&self.chosen), &private.home)
+            })
+            .map_err(ToolError::Private)?;
+        let planned = match &self.chosen.footing {
+            Footing::Confined(ground) => {
+                let profile = worker_profile(profile.clone(), &session)?;
+                let around = if place.is_behind_mounts() {
+                    let mut around = watched::covered(stage.present().await?, protect)?;
+                    show(&session, &self.session.policy, &self.session.envelope, &mut around)?;
+                    around
+                } else {
+                    Surroundings::default()
+                };
+                // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
+                let (lowered, _) = anew::made(profile, |profile| plan::lower(profile, *ground, &around))?;
+                Some((lowered, *ground))
+            }
+            Footing::Unconfined(_) => {
+                refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
+                None
+            }
+            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+        };
+        self.recovered.add(stage.recovered().await?);
+        Ok((session, planned))
+    }
+}
