@@ -32,7 +32,7 @@ pub(super) struct Sought {
     /// What it names, where somebody answers for it.
     pub(super) names: Names,
     /// Whether the files are looked for that its programs are.
-    pub(super) are_programs_sought: bool,
+    pub(super) looks_up_programs: bool,
     is_answered: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Facts {
 
 impl Assessor<'_> {
     /// What must be looked up of a command.
-    pub(super) fn seek(&self, wanted: Wanted<'_>) -> Sought {
+    pub(super) fn seek(self, wanted: Wanted<'_>) -> Sought {
         let policy = &self.0.policy;
         let judgement = judged(policy, wanted.command, (wanted.directory, wanted.start));
         let asks = judgement.requirement != Requirement::PreApproved || wanted.overruled.may_ask(policy, NAME);
@@ -81,13 +81,13 @@ impl Assessor<'_> {
             } else {
                 Names::default()
             },
-            are_programs_sought: is_looked_up && judgement.requirement != Requirement::Blocked,
+            looks_up_programs: is_looked_up && judgement.requirement != Requirement::Blocked,
             is_answered,
         }
     }
 
     /// Judges a command whose programs are these.
-    pub(super) fn rule(&self, wanted: Wanted<'_>, sought: &Sought, programs: &Programs) -> Ruled {
+    pub(super) fn rule(self, wanted: Wanted<'_>, sought: &Sought, programs: &Programs) -> Ruled {
         let policy = &self.0.policy;
         // A rule with a bare name speaks for a program outside what the session may write.
         let rules = outside(&policy.rules, programs);
@@ -119,7 +119,7 @@ impl Assessor<'_> {
 
     /// What a command needs that was judged so and names these files, and what it may do; `facts` where a question is made.
     pub(super) fn assess(
-        &self,
+        self,
         wanted: Wanted<'_>,
         ruled: Ruled,
         (names, programs): (&Names, &Programs),
@@ -183,7 +183,7 @@ impl Assessor<'_> {
 
     /// What a call of a custom tool needs, whose command is this and names these files.
     pub(super) fn assess_custom(
-        &self,
+        self,
         tool: &CustomTool,
         wanted: Wanted<'_>,
         (narrow, unresolved_names): (Option<&[String]>, Option<String>),

@@ -19,7 +19,7 @@ pub(super) async fn assess_shell(
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<(Assessment, Permit), ToolError> {
     let sought = executor.assessor().seek(wanted);
-    let programs = if sought.are_programs_sought {
+    let programs = if sought.looks_up_programs {
         executor.pool.hold_directory(wanted.directory)?;
         let mut files = executor.files(stops);
         Box::pin(programs(

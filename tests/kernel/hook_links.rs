@@ -67,7 +67,7 @@ mod tests {
         (
             "mkdir -p tools/on; ln -s tools first; mkdir sub; ln -s ../first/on sub/last; git config core.hooksPath sub/last",
             &["mv sub was; mkdir -p sub/last"],
-            "sub",
+            "sub/last",
         ),
         (
             "ln -s none hk; git config core.hooksPath hk",

@@ -1,4 +1,4 @@
-//! Work trees that a command made or moved: a relative `core.hooksPath` leads git into them as well.
+//! Work trees and git directories that a command made or moved: a relative `core.hooksPath` leads git to hooks there as well.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,20 +8,19 @@ use super::at::split;
 use super::hooks::in_work_tree;
 use super::patterns::Patterns;
 use super::place::Role;
-use super::roots::{inside, shown};
+use super::roots::{number, shown};
 use super::sight::Sight;
 use super::work::Work;
 
 impl Work<'_> {
-    /// The patterns, and the hooks in work trees that were not there; `None` where there are none.
-    pub(super) fn with_new_work_trees(&self, patterns: &Patterns, sight: &Sight) -> Option<Patterns> {
-        let hooks: Vec<&Path> = self
-            .record
-            .hooks
-            .iter()
-            .map(|path| Path::new(OsStr::from_bytes(path)))
-            .collect();
-        if hooks.is_empty() {
+    /// The patterns, and the hooks in work trees and git directories that were not there; `None` where there are none.
+    pub(super) fn with_new_work_trees(
+        &mut self,
+        patterns: &Patterns,
+        sight: &Sight,
+        earlier: Option<&Sight>,
+    ) -> Option<Patterns> {
+        if self.record.hooks.is_empty() {
             return None;
         }
         let is_new_git = |role, root, path: &[u8]| {
@@ -30,23 +29,27 @@ impl Work<'_> {
         let new = sight
             .found()
             .filter(|found| is_new_git(found.role, found.root, &found.path));
-        let places: Vec<PathBuf> = new
+        let mut places: Vec<PathBuf> = new
             .map(|found| shown(self.root(found.root), split(&found.path).0))
             .collect();
-        let mut more = None;
-        for path in places
-            .iter()
-            .flat_map(|place| hooks.iter().flat_map(|value| in_work_tree(place, value)))
-        {
-            let Some((root, below)) = inside(self.roots, &path) else {
+        // Git runs some hooks in the git directory itself.
+        let before = earlier.map(Sight::git_directories).unwrap_or_default();
+        let directories = sight.git_directories().into_iter().filter(|git| !before.contains(git));
+        places.extend(directories.map(|(root, git)| shown(self.root(root), &git)));
+        let (mut more, mut hooks) = (None, Vec::new());
+        let values = self.record.hooks.iter().map(|path| Path::new(OsStr::from_bytes(path)));
+        for path in values.flat_map(|value| places.iter().flat_map(move |place| in_work_tree(place, value))) {
+            let Some((root, below)) = number(self.roots, &path) else {
                 continue;
             };
-            let below = below.as_os_str().as_bytes();
-            if path.symlink_metadata().is_ok() && !patterns.covers(root.context, below) {
+            let (context, below) = (self.root(root).context, below.as_os_str().as_bytes());
+            if path.symlink_metadata().is_ok() && !patterns.covers(context, below) {
                 more.get_or_insert_with(|| patterns.clone())
-                    .protect(root.context.path, below);
+                    .protect(context.path, below);
+                hooks.push((root, below.to_vec()));
             }
         }
+        self.tracked.note_hooks(hooks);
         more
     }
 }

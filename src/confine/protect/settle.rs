@@ -47,10 +47,11 @@ pub(super) fn settle(
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.open_up()).collect();
     let copied = covers.map(|covers| work.settle_copies(covers)).unwrap_or_default();
     let sight = work.come_to_rest(patterns, earlier, earlier);
-    if let Some(more) = sight
-        .as_ref()
-        .and_then(|sight| work.with_new_work_trees(patterns, sight))
-    {
+    let more = match &sight {
+        Some(sight) => work.with_new_work_trees(patterns, sight, earlier),
+        None => None,
+    };
+    if let Some(more) = more {
         // No walk before has looked at what these name.
         work.come_to_rest(&more, None, earlier);
     }

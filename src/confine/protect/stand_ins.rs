@@ -44,7 +44,7 @@ pub(crate) fn stand_in(guard: &Guard) -> Result<bool, ProtectError> {
         let holder = &guard.roots()[usize::from(root)];
         let is_there = |name: &[u8]| at::stat(&holder.fd, &join(&git, name)).is_ok();
         // Git would not obey it, nor one that leads to it.
-        if !is_there(b"HEAD") && !(is_there(b"objects") && is_there(b"refs")) {
+        if !(is_there(b"HEAD") || is_there(b"objects") && is_there(b"refs")) {
             continue;
         }
         let mut missing: Vec<(&[u8], Kind)> = Vec::new();

@@ -75,21 +75,8 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
         let all = ways_of_git(roots, Path::new("/"), path, &mut on_the_way)?;
         hooks.extend(all.into_iter().filter(|path| !holds_a_root(path)));
     }
-    let mut repositories = in_sight(roots, sight)?;
-    for root in roots {
-        for one in around(&root.path, everywhere.trusted)? {
-            for place in &one.places {
-                on_the_way.extend(way_from(roots, &place.join(".git"))?);
-            }
-            repositories.push(one);
-        }
-    }
-    let mut relative: BTreeSet<PathBuf> = everywhere
-        .hooks
-        .iter()
-        .filter(|path| path.is_relative())
-        .cloned()
-        .collect();
+    let repositories = repositories(roots, sight, everywhere.trusted, &mut on_the_way)?;
+    let mut in_work_trees: BTreeSet<PathBuf> = relative(&everywhere.hooks).collect();
     for known in &repositories {
         let Repository { places, directories } = known;
         let mut leads = Leads::default();
@@ -104,7 +91,8 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             hooks.append(&mut ways_of_git(roots, git, Path::new("hooks"), &mut on_the_way)?);
             on_the_way.extend(way_from(roots, &git.join("commondir"))?);
         }
-        for place in places.iter().chain(&leads.worktrees) {
+        // Git runs some hooks in the git directory itself.
+        for place in places.iter().chain(&leads.worktrees).chain(directories) {
             let values = leads.hooks.iter().chain(&everywhere.hooks);
             let mut all = BTreeSet::new();
             for value in values {
@@ -124,7 +112,7 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
                 }
             }
         }
-        relative.extend(leads.hooks.into_iter().filter(|path| path.is_relative()));
+        in_work_trees.extend(relative(&leads.hooks));
         files.append(&mut leads.files);
         if files.len() + hooks.len() > MAX_TARGETS {
             return Err(ProtectError::TooManyTargets(hooks.pop_last().unwrap_or_default()));
@@ -160,8 +148,31 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
         run_at_once: found,
         others,
         ways: on_the_way,
-        hooks: relative,
+        hooks: in_work_trees,
     })
+}
+
+/// The repositories of the roots, and those around them.
+fn repositories(
+    roots: &[Root],
+    sight: &Sight,
+    trusted: Trusted,
+    on_the_way: &mut BTreeSet<PathBuf>,
+) -> Result<Vec<Repository>, ProtectError> {
+    let mut found = in_sight(roots, sight)?;
+    for root in roots {
+        for one in around(&root.path, trusted)? {
+            for place in &one.places {
+                on_the_way.extend(way_from(roots, &place.join(".git"))?);
+            }
+            found.push(one);
+        }
+    }
+    Ok(found)
+}
+
+fn relative(hooks: &[PathBuf]) -> impl Iterator<Item = PathBuf> + '_ {
+    hooks.iter().filter(|path| path.is_relative()).cloned()
 }
 
 /// A path as it is written and where it leads, which what a command makes may be reached by as well.

@@ -254,8 +254,12 @@ impl Walker<'_> {
     /// Judges the listing and appends what it holds.
     fn take(&mut self, index: u32, directory: &Directory) -> Result<(), ProtectError> {
         let mut markers = Markers::default();
-        for &(name, _) in &self.listing {
-            markers.see(self.sight.name(name));
+        for &(name, kind) in &self.listing {
+            let name = self.sight.name(name);
+            // A config is no directory.
+            if name != b"config" || kind != Kind::Directory {
+                markers.see(name);
+            }
         }
         let identity = self.sight.directories[index as usize].identity;
         let before = self

@@ -164,7 +164,7 @@ impl Permissions<'_> {
         }
         let writable = |root: &&Root| root.rights.has(Right::Write) && path.is_within(&root.path);
         let inside = self.policy.roots.iter().filter(writable);
-        let names = names(&self.policy);
+        let names = names(self.policy);
         inside
             .filter_map(|root| path.as_path().strip_prefix(root.path.as_path()).ok())
             .find_map(|relative: &Path| protected_by(&names, relative))

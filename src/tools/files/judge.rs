@@ -42,7 +42,7 @@ pub(in crate::tools) struct Judge<'a>(pub(in crate::tools) &'a SessionPolicy);
 
 impl Judge<'_> {
     /// Judges one operation on one path; the reason where it is forbidden.
-    pub(super) fn judge(&self, operation: Operation, path: &AbsPath) -> Result<Judged, String> {
+    pub(super) fn judge(self, operation: Operation, path: &AbsPath) -> Result<Judged, String> {
         let policy = &self.0.policy;
         let root = policy.speaker(path).ok_or_else(|| self.in_no_root(path))?;
         let limit = match self.0.may(operation, path) {
@@ -65,7 +65,7 @@ impl Judge<'_> {
     }
 
     /// Whether the path may be replaced or taken away with all that is below it.
-    pub(super) fn judge_whole(&self, path: &AbsPath) -> Result<(), String> {
+    pub(super) fn judge_whole(self, path: &AbsPath) -> Result<(), String> {
         let policy = &self.0.policy;
         if let Some(root) = policy.roots.iter().find(|root| root.path.is_within(path)) {
             let what = if root.path == *path { "is" } else { "contains" };
@@ -83,7 +83,7 @@ impl Judge<'_> {
     }
 
     /// Whether a directory may go there with files of every kind in it: each place must take the same.
-    pub(super) fn judge_kinds(&self, from: &AbsPath, to: &AbsPath) -> Result<(), String> {
+    pub(super) fn judge_kinds(self, from: &AbsPath, to: &AbsPath) -> Result<(), String> {
         let ceilings = self.0.policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
         for policy in std::iter::once(&self.0.policy).chain(ceilings) {
             let kinds = |path| policy.speaker(path).and_then(|root| root.suffixes.as_ref());
@@ -98,7 +98,7 @@ impl Judge<'_> {
     }
 
     /// What several paths demand together, and what a yes to it opens.
-    pub(super) fn sum(&self, judged: &[Judged]) -> Sum {
+    pub(super) fn sum(self, judged: &[Judged]) -> Sum {
         let demand = judged.iter().map(|one| one.demand).max().unwrap_or(Demand::None);
         let mut why: Vec<String> = judged.iter().flat_map(|one| one.why.clone()).collect();
         why.sort();
@@ -121,7 +121,7 @@ impl Judge<'_> {
         Sum { demand, why, asked }
     }
 
-    fn in_no_root(&self, path: &AbsPath) -> String {
+    fn in_no_root(self, path: &AbsPath) -> String {
         let roots: Vec<String> = self
             .0
             .policy
@@ -139,7 +139,7 @@ impl Judge<'_> {
     }
 
     /// Names the line that forbids it, and what would allow it.
-    fn forbidden(&self, operation: Operation, path: &AbsPath, root: &Root) -> String {
+    fn forbidden(self, operation: Operation, path: &AbsPath, root: &Root) -> String {
         let verb = match operation {
             Operation::Read => "reading",
             Operation::List => "listing",
@@ -187,7 +187,7 @@ impl Judge<'_> {
     }
 
     /// Refuses what the host will later trust or run.
-    fn unprotected(&self, path: &AbsPath, root: &Root) -> Result<(), String> {
+    fn unprotected(self, path: &AbsPath, root: &Root) -> Result<(), String> {
         let Some(extra) = self.0.policy.protect.files() else {
             return Ok(());
         };
@@ -210,11 +210,11 @@ impl Judge<'_> {
     }
 
     /// What must be open to see what is at these paths.
-    pub(super) fn sight(&self, judged: &[Judged]) -> Asked {
+    pub(super) fn sight(self, judged: &[Judged]) -> Asked {
         self.sight_of(judged.iter().map(|one| &one.path))
     }
 
-    pub(super) fn sight_of<'a>(&self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
+    pub(super) fn sight_of<'a>(self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
         let closed: BTreeSet<String> = paths
             .into_iter()
             .filter_map(|path| self.0.policy.speaker(path))
@@ -229,7 +229,7 @@ impl Judge<'_> {
     }
 
     /// Why a path may not even be looked at, if it may not.
-    pub(super) fn judge_sight(&self, path: &AbsPath) -> Result<(), String> {
+    pub(super) fn judge_sight(self, path: &AbsPath) -> Result<(), String> {
         let seen = [Operation::Read, Operation::List]
             .into_iter()
             .find_map(|operation| self.judge(operation, path).ok());
@@ -239,12 +239,12 @@ impl Judge<'_> {
         }
     }
 
-    pub(super) fn writable(&self, path: &AbsPath) -> Result<Judged, ToolError> {
+    pub(super) fn writable(self, path: &AbsPath) -> Result<Judged, ToolError> {
         self.judge(Operation::Write, path).map_err(ToolError::Blocked)
     }
 
     /// Suffixes say which files there may be, not which directories: one is judged by a file that may be in it.
-    pub(super) fn writable_directory(&self, path: &AbsPath) -> Result<Judged, ToolError> {
+    pub(super) fn writable_directory(self, path: &AbsPath) -> Result<Judged, ToolError> {
         let suffixes = self.0.policy.speaker(path).and_then(|root| root.suffixes.as_ref());
         let file = suffixes
             .and_then(|suffixes| suffixes.iter().next())
@@ -257,7 +257,7 @@ impl Judge<'_> {
     }
 
     /// The path that was given, or the working directory; where that may not be listed, the roots are named.
-    pub(super) fn or_here<'a>(&self, written: Option<&'a str>, directory: &Path) -> Result<&'a str, ToolError> {
+    pub(super) fn or_here<'a>(self, written: Option<&'a str>, directory: &Path) -> Result<&'a str, ToolError> {
         if let Some(written) = written {
             return Ok(written);
         }
@@ -279,7 +279,7 @@ impl Judge<'_> {
     }
 
     /// Whether an entry below what was looked at may be told of.
-    pub(super) fn may_tell(&self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
+    pub(super) fn may_tell(self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
         if self.0.may(operation, path) == Access::Denied {
             return false;
         }

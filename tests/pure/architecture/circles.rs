@@ -93,7 +93,11 @@ fn file(source: &Source) -> File {
     }
     let uses = uses(&tokens);
     for (Named { segments, .. }, alias, is_exported) in &uses {
-        let Some(path) = absolute(&here, segments) else {
+        let below = |aliases: &BTreeMap<String, Module>| {
+            let (first, rest) = segments.split_first()?;
+            Some([aliases.get(first)?.as_slice(), rest].concat())
+        };
+        let Some(path) = absolute(&here, segments).or_else(|| below(&aliases)) else {
             continue;
         };
         let name = alias.clone().or_else(|| path.last().cloned()).unwrap_or_default();

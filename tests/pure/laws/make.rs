@@ -112,12 +112,18 @@ pub(crate) fn deny() -> impl Strategy<Value = Deny> {
     ];
     let ends = vec(ending(), 0..3);
     (target, rights(), weighted(0.25, suffixes()), size(), ends).prop_map(|(target, rights, except, beyond, ends)| {
+        // A clause ends at roots inside its own, never at its own place.
+        let own = match &target {
+            Target::Path(path) => Some(path.clone()),
+            Target::Pattern { .. } => None,
+        };
+        let ends = ends.into_iter().filter(|end| Some(end.path()) != own.as_ref());
         Deny {
             target,
             rights,
             except,
             beyond,
-            ends: ends.into_iter().collect(),
+            ends: ends.collect(),
             origin: origin(),
         }
     })

@@ -57,6 +57,8 @@ pub(super) struct Tracked<'a> {
     /// The `.git` files of further work trees that a command made, as far as they lead to where git leads them.
     met: BTreeMap<(u16, Vec<u8>), State>,
     times: u8,
+    /// Hooks in work trees that a command made: what a commit of the host's has there may stay, whatever it is called.
+    hooks: Vec<(u16, Vec<u8>)>,
 }
 
 /// Where a path is in a work tree.
@@ -87,7 +89,15 @@ impl<'a> Tracked<'a> {
             known: HashMap::new(),
             met: BTreeMap::new(),
             times: 0,
+            hooks: Vec::new(),
         }
+    }
+
+    /// Notes hooks in work trees that a command made.
+    pub(super) fn note_hooks(&mut self, hooks: Vec<(u16, Vec<u8>)>) {
+        self.hooks = hooks;
+        self.known.clear();
+        self.times = 0;
     }
 
     /// Whether what a kept entry has become may stay.
@@ -209,7 +219,13 @@ impl<'a> Tracked<'a> {
     fn place(&self, root: u16, path: &[u8]) -> Option<Place> {
         let repositories = &self.tips?.repositories;
         let holder = self.roots.get(usize::from(root))?;
-        protected_name(Path::new(OsStr::from_bytes(path)))?;
+        let is_hook = self
+            .hooks
+            .iter()
+            .any(|(at, hooks)| *at == root && is_within(path, hooks));
+        if !is_hook {
+            protected_name(Path::new(OsStr::from_bytes(path)))?;
+        }
         let is_own = |name: &[u8]| {
             let name = name.to_ascii_lowercase();
             name.starts_with(b"stockade.") || name.starts_with(b".stockade")
