@@ -40,7 +40,7 @@ pub(crate) fn circles(sources: &[Source]) -> Vec<String> {
             }
         }
     }
-    let reaches = |from: &Module| {
+    let walk = |from: &Module| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
         while let Some(at) = left.pop() {
             for next in edges.get(at).into_iter().flat_map(BTreeMap::keys) {
@@ -51,7 +51,7 @@ pub(crate) fn circles(sources: &[Source]) -> Vec<String> {
         }
         seen
     };
-    let reached: BTreeMap<&Module, BTreeSet<&Module>> = files.keys().map(|module| (module, reaches(module))).collect();
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> = files.keys().map(|module| (module, walk(module))).collect();
     let mut told: BTreeSet<&Module> = BTreeSet::new();
     let mut found = Vec::new();
     for module in files.keys() {
