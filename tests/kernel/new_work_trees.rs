@@ -177,6 +177,15 @@ mod tests {
             "echo \"gitdir: $PWD/.git\" > src/.git".to_owned(),
         ];
         holds(world, relative, &commands, &commit("src"));
+        // In a directory that it shut, and opens again with the next command.
+        let commands = [
+            format!(
+                "git worktree add -q wt; {}; chmod 0 wt/tools",
+                script(world, "wt/tools/h/pre-commit")
+            ),
+            "chmod 755 wt/tools; true".to_owned(),
+        ];
+        holds(world, relative, &commands, &commit("wt"));
         // The twin.
         repository(world, relative);
         host(

@@ -18,8 +18,7 @@ use nix::unistd::{Gid, fchownat, getegid};
 
 use super::at::{self, split};
 use super::error::ProtectError;
-use super::roots::Root;
-use super::roots::shown;
+use super::roots::{Root, shown};
 use super::state::State;
 
 /// Who may use the file, and what new files in the directory get.

@@ -9,8 +9,7 @@ use super::inspect::MAX_NEW;
 use super::place::Role;
 use super::record::Kept;
 use super::restore::{put, write_over};
-use super::state::MAX_FILE;
-use super::state::{Seen, State, glance};
+use super::state::{MAX_FILE, Seen, State, glance};
 use super::violation::{Named, What};
 use super::work::Work;
 

@@ -11,8 +11,7 @@ use super::at::{self, is_within};
 use super::covers::Covers;
 use super::leads::{Trail, trail};
 use super::place::Role;
-use super::roots::shown;
-use super::roots::{Place, Root, number};
+use super::roots::{Place, Root, number, shown};
 use super::snapshot::Guard;
 use super::state::{Seen, State, glance};
 

@@ -10,8 +10,7 @@ use super::inspect::{Judged, Surroundings, judge};
 use super::place::Role;
 use super::restore::replace;
 use super::sight::{Found, Sight};
-use super::state::MAX_TOTAL;
-use super::state::{Names, Seen, State, glance};
+use super::state::{MAX_TOTAL, Names, Seen, State, glance};
 use super::violation::{Named, What};
 use super::work::Work;
 

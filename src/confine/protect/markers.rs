@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
-use super::place::{Context, Place};
+use super::place::{Context, Kind, Place};
 
 /// Which of the names by which git knows a git directory have been seen in a listing.
 #[derive(Debug, Default, Clone, Copy)]
@@ -24,8 +24,13 @@ impl Markers {
     pub(super) fn look(directory: &Path) -> Self {
         let mut markers = Self::default();
         for name in ["HEAD", "objects", "commondir", "refs", "config", "hooks"] {
-            if !matches!(there(&directory.join(name)), Ok(None)) {
-                markers.see(name.as_bytes());
+            let kind = match there(&directory.join(name)) {
+                Ok(None) => None,
+                Ok(Some(found)) if found.is_dir() => Some(Kind::Directory),
+                Ok(Some(_)) | Err(_) => Some(Kind::Other),
+            };
+            if let Some(kind) = kind {
+                markers.see(name.as_bytes(), kind);
             } else if !markers.head && !markers.objects && name != "HEAD" {
                 // The others decide nothing, and most directories are not asked for more.
                 break;
@@ -34,22 +39,22 @@ impl Markers {
         markers
     }
 
-    /// Notes a name.
-    pub(super) fn see(&mut self, name: &[u8]) {
+    /// Notes an entry.
+    pub(super) fn see(&mut self, name: &[u8], kind: Kind) {
         match name {
             b"HEAD" => self.head = true,
             b"objects" => self.objects = true,
             b"refs" => self.refs = true,
             b"commondir" => self.common = true,
-            b"config" => self.config = true,
+            b"config" => self.config |= kind != Kind::Directory,
             b"hooks" => self.hooks = true,
             _ => {}
         }
     }
 
     /// Whether git would accept the directory: it asks for a HEAD, and for objects and refs either here
-    /// or where `commondir` points. There it asks for no HEAD, and obeys the config and hooks. Kinds are not looked at: git
-    /// accepts more kinds than one.
+    /// or where `commondir` points. There it asks for no HEAD, and obeys the config and hooks. Of kinds only that of the
+    /// config is looked at: git accepts more than one.
     pub(super) fn is_git_directory(self) -> bool {
         (self.head && self.common) || (self.objects && self.refs && (self.head || self.config || self.hooks))
     }
@@ -106,7 +111,7 @@ mod tests {
         let holds = |names: &[&str]| {
             let mut markers = Markers::default();
             for name in names {
-                markers.see(name.as_bytes());
+                markers.see(name.as_bytes(), Kind::Other);
             }
             markers.is_git_directory()
         };

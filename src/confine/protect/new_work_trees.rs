@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::at::split;
 use super::hooks::in_work_tree;
+use super::markers::there;
 use super::patterns::Patterns;
 use super::place::Role;
 use super::roots::{number, shown};
@@ -43,7 +44,8 @@ impl Work<'_> {
                 continue;
             };
             let (context, below) = (self.root(root).context, below.as_os_str().as_bytes());
-            if path.symlink_metadata().is_ok() && !patterns.covers(context, below) {
+            // In a directory that a command shut there may be something.
+            if !matches!(there(&path), Ok(None)) && !patterns.covers(context, below) {
                 more.get_or_insert_with(|| patterns.clone())
                     .protect(context.path, below);
                 hooks.push((root, below.to_vec()));

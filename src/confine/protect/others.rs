@@ -20,8 +20,7 @@ use super::at::{self, Identity, is_within, join};
 use super::error::ProtectError;
 use super::journal::JOURNAL;
 use super::lookup::protected_by;
-use super::record::Kept;
-use super::record::Record;
+use super::record::{Kept, Record};
 use super::sight::Holder;
 use super::store::in_folder;
 

@@ -11,8 +11,7 @@ use super::lookup::is_like;
 use super::markers::Markers;
 use super::names::{Names, is_passed_over, same_name};
 use super::place::{Context, Kind, Place, Role, Verdict};
-use super::vcs::is_judged_text;
-use super::vcs::of_git;
+use super::vcs::{is_judged_text, of_git};
 
 /// The tree.
 #[derive(Debug, Clone)]

@@ -21,8 +21,7 @@ use super::at::{self, join, split};
 use super::error::ProtectError;
 use super::evict;
 use super::quarantine::Quarantine;
-use super::roots::Root;
-use super::roots::shown;
+use super::roots::{Root, shown};
 use super::state::State;
 use super::violation::What;
 

@@ -9,8 +9,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use super::at::{self, join};
 use super::error::ProtectError;
 use super::place::Role;
-use super::roots::Root;
-use super::roots::shown;
+use super::roots::{Root, shown};
 use super::snapshot::Guard;
 use super::state::State;
 

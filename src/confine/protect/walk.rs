@@ -26,8 +26,7 @@ use super::markers::Markers;
 use super::names::is_dot_git;
 use super::patterns::Patterns;
 use super::place::{Kind, List, Place, Role};
-use super::roots::Root;
-use super::roots::shown;
+use super::roots::{Root, shown};
 use super::sight::{Directory, Entry, NONE, Run, Sight, Span};
 use super::stamp::{FileSystem, Stamp, classify};
 use super::unchanged::unchanged;
@@ -255,11 +254,7 @@ impl Walker<'_> {
     fn take(&mut self, index: u32, directory: &Directory) -> Result<(), ProtectError> {
         let mut markers = Markers::default();
         for &(name, kind) in &self.listing {
-            let name = self.sight.name(name);
-            // A config is no directory.
-            if name != b"config" || kind != Kind::Directory {
-                markers.see(name);
-            }
+            markers.see(self.sight.name(name), kind);
         }
         let identity = self.sight.directories[index as usize].identity;
         let before = self

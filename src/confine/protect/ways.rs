@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::at::join;
 use super::error::ProtectError;
 use super::leads::{Trail, plain, trail};
-use super::repository::{self, MAX_CONFIG};
+use super::repository::{self, MAX_CONFIG, is_out_of_reach};
 use super::roots::{Root, inside};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
@@ -45,7 +45,7 @@ pub(super) fn is_firm(roots: &[Root], written: &Path, way: &Trail) -> Result<(),
     }
 }
 
-/// The links on the way that a `.git` or a `commondir` leads.
+/// The links on the way that a `.git` or a `commondir` leads. Git reads a file behind a link as if it lay in the place of the link.
 pub(super) fn way_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
     let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
         return Ok(Vec::new());
@@ -62,10 +62,16 @@ pub(super) fn way_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, Pro
     Ok(found)
 }
 
-/// The text of a file, if it is one.
+/// The text of a file, if it is one that git can read.
 fn text(roots: &[Root], file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
     let Some((root, below)) = inside(roots, file) else {
-        return repository::read(file);
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            return Ok(None);
+        }
+        return match repository::read(file) {
+            Err(error) if is_out_of_reach(&error) => Ok(None),
+            read => read,
+        };
     };
     match glance(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
         Seen::Present(State::File { content, .. }) => Ok(Some(content)),
@@ -96,23 +102,7 @@ pub(super) fn ways_to_directories(roots: &[Root], sight: &Sight) -> Result<BTree
             continue;
         };
         let entry = root.path.join(OsStr::from_bytes(&place));
-        let base = entry.parent().unwrap_or(&entry);
-        let seen = glance(&root.fd, &place, MAX_CONFIG);
-        let text = match &seen {
-            Seen::Present(State::File { content, .. }) => written(content),
-            // Git reads a file behind it as if it lay here.
-            Seen::Present(State::Symlink { .. }) => {
-                found.extend(way_from(roots, &entry)?.into_iter().filter(|link| *link != entry));
-                continue;
-            }
-            Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left)
-            | Seen::Absent
-            | Seen::Long { .. }
-            | Seen::Unreadable(_) => continue,
-        };
-        let way = trail(base, text);
-        is_firm(roots, &entry, &way)?;
-        found.extend(way.links.into_iter().filter(|link| *link != entry));
+        found.extend(way_from(roots, &entry)?.into_iter().filter(|link| *link != entry));
     }
     Ok(found)
 }

@@ -29,11 +29,9 @@ use super::super::journal::JOURNAL;
 use super::super::markers::Markers;
 use super::super::overlap::is_overlap;
 use super::super::record::Record;
-use super::super::roots::Root;
-use super::super::roots::shown;
+use super::super::roots::{Root, shown};
 use super::super::sight::Sight;
-use super::super::store::folder;
-use super::super::store::in_folder;
+use super::super::store::{folder, in_folder};
 use super::id::Id;
 use super::refs::{self, Ref};
 
