@@ -16,8 +16,7 @@ use crate::confine::protect::Person;
 use crate::policy::hosts::{AddressKind, kinds};
 use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Right, Rights, Scope};
-use crate::tools::person;
-use crate::tools::writers;
+use crate::tools::{person, writers};
 
 /// How bad it would be, were it accepted by mistake. Ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

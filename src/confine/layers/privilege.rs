@@ -5,10 +5,11 @@
 
 use caps::{CapSet, CapsHashSet};
 use nix::errno::Errno;
+use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresgid, setresuid};
 
 use crate::confine::sys;
-use crate::confine::wire::protocol::{StartFailure, Step};
+use crate::confine::wire::protocol::{Place, StartFailure, Step};
 
 fn failed(what: &str) -> impl Fn(caps::errors::CapsError) -> StartFailure {
     move |error| StartFailure::new(Step::Privilege, Errno::last(), format!("{what}: {error}"))
@@ -105,4 +106,13 @@ fn drop_but(kept: Option<caps::Capability>, groups: Groups) -> Result<(), StartF
         }
     }
     Ok(())
+}
+
+/// Gives up what a process at this place does not need.
+pub(crate) fn prepare(place: Place) -> Result<(), StartFailure> {
+    match place {
+        Place::Host => drop_all()?,
+        Place::Namespaces(_) | Place::Bwrap => drop_for_namespaces()?,
+    }
+    prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
 }

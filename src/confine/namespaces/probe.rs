@@ -20,7 +20,7 @@ use super::super::sys;
 use crate::backend::host::{Probe, Probed};
 use crate::backend::landlock::Beneath;
 use crate::backend::namespaces::{BindAccess, MountPlan, NetworkNamespace, Step as MountStep};
-use crate::confine::supervisor::start;
+use crate::confine::layers::{descriptors, privilege};
 use crate::confine::wire::protocol::{Place, StartFailure, Step};
 
 /// Tries it, says what came of it, and ends. With arguments it becomes that program, with the rights that a session gives to
@@ -55,10 +55,10 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
 /// Comes back as the first process in there; or with what failed.
 fn attempt(probed: &mut Probed) -> Result<(), StartFailure> {
     let parent = getppid();
-    let closed = start::close_all();
+    let closed = descriptors::close_all();
     probed.close_range = closed.as_ref().map(drop).map_err(ToString::to_string).into();
     closed?;
-    start::prepare(Place::Namespaces(NetworkNamespace::Own))?;
+    privilege::prepare(Place::Namespaces(NetworkNamespace::Own))?;
     probed.memory = read_memory().map_err(|errno| errno.desc().to_owned()).into();
     let plan = plan()?;
     super::enter(plan.network, parent, &[])?.furnish(&plan, &[])?;
@@ -95,8 +95,8 @@ fn read_memory() -> Result<(), Errno> {
 }
 
 fn become_bwrap(program: Vec<OsString>) -> Result<Infallible, StartFailure> {
-    start::close_all()?;
-    start::prepare(Place::Bwrap)?;
+    descriptors::close_all()?;
+    privilege::prepare(Place::Bwrap)?;
     let argv: Vec<CString> = program
         .into_iter()
         .map(|word| CString::new(word.into_vec()))

@@ -5,7 +5,7 @@
 //! the way into namespaces, told in [`crate::confine::forker::entry`].
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -20,7 +20,7 @@ use crate::backend::host::PROBE;
 use crate::confine::forker::above::Above;
 use crate::confine::forker::entry::INSIDE;
 use crate::confine::forker::{self, entry};
-use crate::confine::layers::privilege;
+use crate::confine::layers::{descriptors, privilege};
 use crate::confine::supervisor::serve;
 use crate::confine::wire::protocol::{Announcement, Place, StartFailure, Step};
 use crate::confine::wire::receive;
@@ -29,9 +29,6 @@ use crate::confine::{namespaces, session, sys};
 
 /// The hidden subcommand that makes a process the supervisor.
 pub const SUBCOMMAND: &str = "__supervisor";
-
-/// The descriptors of a program that starts a supervisor have lower numbers.
-const FEW: RawFd = 1024;
 
 /// The supervisor's exit code when it was not started by a Stockade parent.
 const NOT_A_SUPERVISOR: i32 = 125;
@@ -55,7 +52,7 @@ pub fn main() -> ! {
 /// The supervisor. Standard input must be the parent's control socket.
 fn outside() -> ! {
     // Nothing is owned at or above 3 before `enter` says so.
-    let closed = close_all();
+    let closed = descriptors::close_all();
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_SUPERVISOR)
     };
@@ -69,7 +66,7 @@ fn outside() -> ! {
     let session = PathBuf::from(&announcement.session);
     // The supervisor samples a fork bomb and the runner kills it. Without this they do so later. The right to it is given up next.
     let _scheduled = sys::come_first();
-    let failure = match begun.and_then(|()| prepare(announcement.place)) {
+    let failure = match begun.and_then(|()| privilege::prepare(announcement.place)) {
         Ok(()) => become_both(&control, aside, &session, announcement),
         Err(failure) => failure,
     };
@@ -77,15 +74,6 @@ fn outside() -> ! {
     tell(&control, failure);
     session::remove(&session);
     sys::exit_now(1)
-}
-
-/// Closes all descriptors but the standard ones. Nothing may be owned beyond them.
-pub(crate) fn close_all() -> Result<(), StartFailure> {
-    sys::close_from(3).map_err(|errno| {
-        // Nothing starts; but while this process holds the parent's end of the control socket it does not hear of its end.
-        sys::close_each(3..FEW);
-        StartFailure::new(Step::Descriptors, errno, "close_range")
-    })
 }
 
 fn enter() -> nix::Result<OwnedFd> {
@@ -123,15 +111,6 @@ fn leave_no_core() -> Result<(), StartFailure> {
             "a core that goes to a program (kernel.core_pattern) ignores the hard limit of 0; one of 1 stops it",
         )),
     }
-}
-
-/// Gives up what a process at this place does not need.
-pub(crate) fn prepare(place: Place) -> Result<(), StartFailure> {
-    match place {
-        Place::Host => privilege::drop_all()?,
-        Place::Namespaces(_) | Place::Bwrap => privilege::drop_for_namespaces()?,
-    }
-    prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
 }
 
 fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: Announcement) -> StartFailure {

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::backend::landlock::rights;
-use crate::backend::landlock::{LandlockPlan, Rule};
+use crate::backend::landlock::{LandlockPlan, Rule, rights};
 use crate::config::StoredPath;
 
 /// A ruleset and its rules.

@@ -12,8 +12,7 @@ use super::seen::Standing;
 use super::server::{Offer, Server};
 use crate::approval::{ApprovalRequest, Lazy, Presentation, Remember};
 use crate::policy::path::escape;
-use crate::tools::asking;
-use crate::tools::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Session, Tool, ToolError};
+use crate::tools::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Session, Tool, ToolError, asking};
 
 /// Told how far a call has come.
 pub(super) type Steps = Arc<dyn Fn(&ProgressNotificationParam) + Send + Sync>;

@@ -34,7 +34,8 @@ pub(crate) fn circles(sources: &[Source]) -> Vec<String> {
             if let Some((home, _)) = defined(&files, &path, 0)
                 && home != module
                 && !home.is_empty()
-                && **home != path[..]
+                // `pub(in crate::above)` imports nothing.
+                && !(**home == path[..] && module.starts_with(home))
             {
                 edges.entry(module).or_default().insert(home, path.join("::"));
             }
@@ -92,12 +93,13 @@ fn file(source: &Source) -> File {
         }
     }
     let uses = uses(&tokens);
-    for (Named { segments, .. }, alias, is_exported) in &uses {
+    for (use_of, alias, is_exported) in &uses {
+        let segments = &use_of.segments;
         let below = |aliases: &BTreeMap<String, Module>| {
             let (first, rest) = segments.split_first()?;
             Some([aliases.get(first)?.as_slice(), rest].concat())
         };
-        let Some(path) = absolute(&here, segments).or_else(|| below(&aliases)) else {
+        let Some(path) = absolute(&here, use_of).or_else(|| below(&aliases)) else {
             continue;
         };
         let name = alias.clone().or_else(|| path.last().cloned()).unwrap_or_default();
@@ -108,7 +110,7 @@ fn file(source: &Source) -> File {
         aliases.insert(name, path);
     }
     for path in paths(&tokens) {
-        named.push(absolute(&here, &path.segments).unwrap_or(path.segments));
+        named.push(absolute(&here, &path).unwrap_or(path.segments));
     }
     File {
         named,
@@ -133,7 +135,9 @@ fn uses(tokens: &[Token]) -> Vec<(Named, Option<String>, bool)> {
             .filter(|three| three[1].word() == Some("as"))
             .filter_map(|three| Some((three[0].word()?, three[2].word()?)))
             .collect();
+        let depth = depth(&tokens[..at]);
         for named in paths(line) {
+            let named = Named { depth, ..named };
             let last = named.segments.last().map(String::as_str).unwrap_or_default();
             let alias = other_names.get(last).map(|name| (*name).to_owned());
             found.push((named, alias, is_exported));
@@ -142,11 +146,30 @@ fn uses(tokens: &[Token]) -> Vec<(Named, Option<String>, bool)> {
     found
 }
 
+/// How many inline `mod name { … }` are open behind these tokens.
+fn depth(tokens: &[Token]) -> usize {
+    let (mut braces, mut modules) = (0_usize, Vec::new());
+    for (at, token) in tokens.iter().enumerate() {
+        if token.is('{') {
+            braces += 1;
+            if at > 1 && tokens[at - 2].word() == Some("mod") {
+                modules.push(braces);
+            }
+        } else if token.is('}') {
+            modules.retain(|open| *open < braces);
+            braces = braces.saturating_sub(1);
+        }
+    }
+    modules.len()
+}
+
 /// A path from the crate's root on; `None` where it begins with none of the words that say where.
-fn absolute(here: &Module, segments: &[String]) -> Option<Module> {
+fn absolute(here: &Module, named: &Named) -> Option<Module> {
+    let segments = &named.segments;
     let mut at = match segments.first().map(String::as_str)? {
         "crate" => Vec::new(),
-        "super" | "self" => here.clone(),
+        // Which module an inline one is does not matter, only how deep it lies.
+        "super" | "self" => [here.as_slice(), &vec![String::new(); named.depth]].concat(),
         _ => return None,
     };
     for segment in segments {
@@ -158,6 +181,7 @@ fn absolute(here: &Module, segments: &[String]) -> Option<Module> {
             name => at.push(name.to_owned()),
         }
     }
+    at.retain(|name| !name.is_empty());
     Some(at)
 }
 

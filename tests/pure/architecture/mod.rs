@@ -267,14 +267,17 @@ mod tests {
             "use super::B;",
             "use crate::policy::{B};",
             "use super::b;\nfn f() -> b::B { b::B }",
-            "fn f() -> super::b::B { todo!() }",
+            "fn f() -> super::b::B { super::b::B }",
             "type T = Vec<crate::policy::B>;",
+            // A module, or a function that is called like it.
+            "use super::b;",
         ] {
             let found = one(text);
             assert!(found.len() == 1 && found[0].starts_with("2 files"), "{text}: {found:?}");
         }
         for text in [
             "struct A;",
+            "mod inner {\n    use super::A;\n}\nstruct A;",
             "#[cfg(test)]\nmod tests {\n    use super::super::b::B;\n}",
             "// use super::b::B;",
         ] {

@@ -1,0 +1,18 @@
+//! Closing what was handed down.
+
+use std::os::fd::RawFd;
+
+use crate::confine::sys;
+use crate::confine::wire::protocol::{StartFailure, Step};
+
+/// The descriptors of a program that starts a supervisor have lower numbers.
+const FEW: RawFd = 1024;
+
+/// Closes all descriptors but the standard ones. Nothing may be owned beyond them.
+pub(crate) fn close_all() -> Result<(), StartFailure> {
+    sys::close_from(3).map_err(|errno| {
+        // Nothing starts; but while this process holds the parent's end of the control socket it does not hear of its end.
+        sys::close_each(3..FEW);
+        StartFailure::new(Step::Descriptors, errno, "close_range")
+    })
+}
