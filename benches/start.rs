@@ -61,19 +61,19 @@ fn steps() {
         copies: Copies::None,
         attributes: Attributes::Brokered,
     };
-    let worker = Settings {
-        role: Role::Worker,
+    let forker = Settings {
+        role: Role::Forker,
         ..settings
     };
     let lower = || Filters {
-        worker: seccomp::lower(worker).unwrap(),
+        forker: seccomp::lower(forker).unwrap(),
         command: seccomp::lower(settings).unwrap(),
         mounted: None,
     };
     report("lower to seccomp", lower);
     let filters = lower();
     report("validate that", || {
-        seccomp::validate(filters.of(Role::Worker), worker).unwrap();
+        seccomp::validate(filters.of(Role::Forker), worker).unwrap();
         seccomp::validate(filters.of(Role::Command), settings).unwrap();
     });
 }

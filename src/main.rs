@@ -1,4 +1,4 @@
-//! The `stockade` program. The stage is decided here, before any runtime or argument parser exists.
+//! The `stockade` program. The supervisor is told apart here, before any runtime or argument parser exists.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Everything a kernel is told, as data.
+//! A plan: what is asked of the kernel for one profile, as data.
 
 use std::ffi::OsString;
 
@@ -10,10 +10,10 @@ use super::namespaces::{MountPlan, OwnRule};
 use super::seccomp::Filters;
 use crate::policy::Network;
 
-/// Everything the kernel is told for one profile.
+/// What is asked of the kernel for one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The Landlock layer, of the worker and again of each command.
+    /// The Landlock layer, of the forker and again of each command.
     pub landlock: LandlockPlan,
     /// The filters.
     pub filters: Filters,
@@ -47,9 +47,9 @@ pub struct World {
 /// Who makes namespaces and mounts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MadeBy {
-    /// The stage, by calls to the kernel.
+    /// The supervisor, by calls to the kernel.
     Stockade,
-    /// The bwrap at this absolute path, which is told.
+    /// The bwrap at this absolute path, by its arguments.
     Bwrap(OsString),
 }
 

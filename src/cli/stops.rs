@@ -1,7 +1,7 @@
 //! The signals that stop Stockade, and what holds at any moment after one.
 //!
 //! A thread of its own hears them, so that they are heard whatever the rest waits for. A process that is still there
-//! [`AT_LAST`] after the first one, because somebody stopped a process that it waits for, ends: the keeper then ends
+//! [`AT_LAST`] after the first one, because somebody stopped a process that it waits for, ends: the supervisor then ends
 //! the tree and puts protected names back alone.
 
 use std::time::{Duration, Instant};

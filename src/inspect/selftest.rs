@@ -1,4 +1,4 @@
-//! The third arrow: workers are really started, and try what their plans forbid.
+//! The third arrow: forkers are really started, and try what their plans forbid.
 
 use super::inspection::Inspection;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
@@ -15,14 +15,14 @@ impl Approver for Nobody {
 }
 
 impl Inspection {
-    /// Starts a worker under each of the profiles and waits for its self-test. Nothing is run in it. What was put back before.
+    /// Starts a forker under each of the profiles and waits for its self-test. Nothing is run in it. What was put back before.
     pub async fn self_test(&self, places: Places) -> Result<Recovery, ToolError> {
         let (mut policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
         // Nothing happens that would be worth a record.
         policy.audit = Audit::default();
         let executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
         if executor.is_unconfined() {
-            return Err(ToolError::Refused("nothing here can confine a worker".to_owned()));
+            return Err(ToolError::Refused("no regime here can confine commands".to_owned()));
         }
         let mut profiles = vec![&self.approved];
         if self.unasked != self.approved {

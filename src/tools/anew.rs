@@ -1,6 +1,6 @@
 //! What a preset gives, looked at anew where it was replaced while a session lasts.
 //!
-//! `useradd` in another terminal puts a new `/etc/passwd` in the place of the old one, and no worker could start any more
+//! `useradd` in another terminal puts a new `/etc/passwd` in the place of the old one, and no forker could start any more
 //! until the session ends. Nobody named that file but a preset, which a new start would follow to what is there now. So
 //! that is taken here, too, where root alone can have put it there; what a person named stays the file that it was.
 

@@ -1,6 +1,6 @@
-//! A permitted command → one under way in a worker.
+//! A permitted command → one under way in a forker.
 //!
-//! A worker ends itself when somebody on the host replaces what it holds by a mount, as `git config` does. Where that is before a
+//! A forker ends itself when somebody on the host replaces what it holds by a mount, as `git config` does. Where that is before a
 //! command started, the command starts in another one, and nobody is told.
 
 use std::os::fd::OwnedFd;
@@ -54,11 +54,11 @@ pub(super) struct Order<'a> {
 
 /// A command under way, and what is around it.
 pub(super) struct Begun {
-    pub(super) worker: Confinement,
+    pub(super) forker: Confinement,
     pub(super) running: Running,
     pub(super) way: Option<Way>,
     pub(super) standing: Option<Arc<Standing>>,
-    /// The session directory of its worker.
+    /// The session directory of its forker.
     pub(super) session: PathBuf,
     pub(super) started: Instant,
     pub(super) timeout: Option<Duration>,
@@ -68,7 +68,7 @@ pub(super) struct Begun {
 
 /// Why none is under way.
 enum Unbegun {
-    /// Another worker may begin with it; the streams for it.
+    /// Another forker may begin with it; the streams for it.
     Again([OwnedFd; 3]),
     Failed(ToolError),
 }
@@ -79,14 +79,14 @@ impl From<ToolError> for Unbegun {
     }
 }
 
-/// Which worker is tried.
+/// Which forker is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Try {
     First,
     Last,
 }
 
-/// Starts a permitted command with these streams: in the worker of its profile, or, where that has ended itself before, in a
+/// Starts a permitted command with these streams: in the forker of its profile, or, where that has ended itself before, in a
 /// new one.
 pub(super) async fn begin(pool: &mut Pool, mut order: Order<'_>, streams: [OwnedFd; 3]) -> Result<Begun, ToolError> {
     let streams = match try_to_begin(pool, &mut order, streams, Try::First).await {
@@ -117,9 +117,9 @@ async fn try_to_begin(
         input,
     } = order;
     let profile = &derived.profile;
-    let worker_for = ForkerFor::input(*input);
-    let mut worker = pool
-        .ready(derived, worker_for, &permit.call.asked, &mut call.stops)
+    let forker_for = ForkerFor::input(*input);
+    let mut forker = pool
+        .ready(derived, forker_for, &permit.call.asked, &mut call.stops)
         .await?;
     let digest = derived.digest();
     let name = meanwhile.call.as_deref();
@@ -131,9 +131,9 @@ async fn try_to_begin(
         }
         Try::Last => Ok(()),
     };
-    let standing = match recorded.and_then(|()| pool.standing(profile, &worker)) {
+    let standing = match recorded.and_then(|()| pool.standing(profile, &forker)) {
         Ok(standing) => standing,
-        Err(error) => return finished(worker, error).await,
+        Err(error) => return finished(forker, error).await,
     };
     let about = About {
         call: meanwhile.call.clone(),
@@ -147,32 +147,32 @@ async fn try_to_begin(
         deciding,
         hold: hold.clone(),
     });
-    let opened = unless_stopped(Way::open(&mut worker, profile, about, asker, None), &mut call.stops).await;
+    let opened = unless_stopped(Way::open(&mut forker, profile, about, asker, None), &mut call.stops).await;
     let way = match opened {
         Ok(way) => way,
         Err(ToolError::Confine(ConfineError::GoneBefore(_))) if which == Try::First => {
-            worker.finish().await;
+            forker.finish().await;
             return Err(Unbegun::Again(streams));
         }
-        Err(error) => return finished(worker, error).await,
+        Err(error) => return finished(forker, error).await,
     };
     let limits = command_limits(&profile.limits, call.timeout, counting(&pool.chosen().footing, profile));
     let launch = Launch {
         work: Work::Command(argv(call.command.clone())),
-        environment: environment(pool, profile, &permit.search, &worker, &call.environment, way.as_ref()),
+        environment: environment(pool, profile, &permit.search, &forker, &call.environment, way.as_ref()),
         directory: directory.as_path().as_os_str().to_owned(),
         limits,
         input: *input,
         streams,
     };
     let started = Instant::now();
-    let (launched, stop) = within_a_stop(worker.try_launch(launch), &mut call.stops).await?;
+    let (launched, stop) = within_a_stop(forker.try_launch(launch), &mut call.stops).await?;
     let Unlaunched { error, streams } = match launched {
         Ok(running) => {
             return Ok(Begun {
-                session: worker.session().path().to_owned(),
+                session: forker.session().path().to_owned(),
                 timeout: limits.timeout_ms.map(Duration::from_millis),
-                worker,
+                forker,
                 running,
                 way,
                 standing,
@@ -188,18 +188,18 @@ async fn try_to_begin(
     };
     match (error, streams) {
         (ConfineError::GoneBefore(_), Some(streams)) if which == Try::First => {
-            worker.finish().await;
+            forker.finish().await;
             Err(Unbegun::Again(streams))
         }
         (error, _) => {
             let error = failed_under_way(pool.recorder(), error.into(), network, name).await;
-            finished(worker, error).await
+            finished(forker, error).await
         }
     }
 }
 
-/// Ends a worker for which there is no more to do than to say why.
-async fn finished<T>(worker: Confinement, error: ToolError) -> Result<T, Unbegun> {
-    worker.finish().await;
+/// Ends a forker for which there is no more to do than to say why.
+async fn finished<T>(forker: Confinement, error: ToolError) -> Result<T, Unbegun> {
+    forker.finish().await;
     Err(Unbegun::Failed(error))
 }

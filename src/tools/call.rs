@@ -153,7 +153,7 @@ impl ToolError {
         }
     }
 
-    /// Why nothing could be started where a stage had refused, which took the session with it: what was not found then says less.
+    /// Why nothing could be started where a supervisor had refused, which took the session with it: what was not found then says less.
     pub(super) fn because(self, refused: Option<StartFailure>) -> Self {
         match (self, refused) {
             (

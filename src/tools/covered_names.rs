@@ -1,6 +1,6 @@
-//! What the mounts of each worker cover of what patterns name.
+//! What the mounts of each forker cover of what patterns name.
 //!
-//! It is looked for again before each command, and where it is something else than the mounts of a worker cover, another worker takes
+//! It is looked for again before each command, and where it is something else than the mounts of a forker cover, another forker takes
 //! the command.
 
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use super::profiles::Derived;
 use crate::backend::namespaces::Matches;
 use crate::profile::Profile;
 
-/// What the mounts of each worker cover of what patterns name.
+/// What the mounts of each forker cover of what patterns name.
 #[derive(Debug, Default)]
 pub(super) struct CoveredNames(BTreeMap<ProfileDigest, Matches>);
 
 impl CoveredNames {
-    /// Notes what a worker for this profile begins with.
+    /// Notes what a forker for this profile begins with.
     pub(super) fn note(&mut self, profile: &Profile, lowered: Option<&Lowered>) {
         let digest = plan::digest(profile);
         // Where no mounts cover, nothing is looked for.
@@ -27,7 +27,7 @@ impl CoveredNames {
         };
     }
 
-    /// Whether the mounts of the worker that was started last for this profile cover something else than what patterns name now.
+    /// Whether the mounts of the forker that was started last for this profile cover something else than what patterns name now.
     ///
     /// # Errors
     /// Not all could be looked at, so nothing may start.
@@ -38,7 +38,7 @@ impl CoveredNames {
         Ok(Matches::look(profile).map_err(PlanError::Survey)? != *covered)
     }
 
-    /// What patterns name now that was not there when the worker of this profile began.
+    /// What patterns name now that was not there when the forker of this profile began.
     pub(super) fn new_since(&self, derived: &Derived) -> DeniedNames {
         let covered = self.0.get(&derived.digest());
         covered.map_or_else(DeniedNames::default, |covered| {

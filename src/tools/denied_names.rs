@@ -33,7 +33,7 @@ const KEPT: usize = 50;
 const NAMED: usize = 5;
 
 impl DeniedNames {
-    /// What is named so now that was not there when the mounts of a worker for this profile were made, which cover this.
+    /// What is named so now that was not there when the mounts of a forker for this profile were made, which cover this.
     pub(super) fn since(covered: &Matches, profile: &Profile) -> Self {
         match Matches::look(profile) {
             Ok(now) => Self::of(now.new_since(covered)),

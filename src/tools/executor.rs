@@ -1,6 +1,6 @@
 //! The executor: one policy, one footing, any number of calls.
 //!
-//! It puts together what carries out a call: the [profiles](Profiles) of calls, the [pool](Pool) of confined workers, the
+//! It puts together what carries out a call: the [profiles](Profiles) of calls, the [pool](Pool) of confined forkers, the
 //! [assessor](Assessor) that says what a call needs, and who decides. [`super::shell`] carries out a command with it.
 
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Executor {
         })
     }
 
-    /// An executor beside this one, with workers of its own: both run calls at once. They share who decides.
+    /// An executor beside this one, with forkers of its own: both run calls at once. They share who decides.
     pub(super) fn beside(&self) -> Self {
         let pool = self.pool.beside();
         Self {
@@ -152,14 +152,14 @@ impl Executor {
         self.deciding.recorder.as_ref().map(Recorder::session)
     }
 
-    /// Ends every worker and waits until nothing of them is left; an error says that the end is not on record.
+    /// Ends every forker and waits until nothing of them is left; an error says that the end is not on record.
     pub async fn finish(mut self) -> Result<(), ToolError> {
         let untold = record_untold(self.deciding.recorder.as_ref(), &self.recovered).await;
         self.pool.end_all().await;
         untold.and(end(self.deciding.recorder.as_ref()).await)
     }
 
-    /// Starts a worker under each of these profiles and waits for its self-test; nothing is run in it. What was put back before.
+    /// Starts a forker under each of these profiles and waits for its self-test; nothing is run in it. What was put back before.
     pub(crate) async fn self_test(mut self, profiles: &[&Profile]) -> Result<Recovery, ToolError> {
         let mut tested = Ok(());
         for profile in profiles {
@@ -177,9 +177,9 @@ impl Executor {
 
     async fn start_and_end(&mut self, profile: &Profile) -> Result<(), ToolError> {
         let start = self.pool.start(profile, ForkerFor::Others, &Asked::Nobody);
-        let mut worker = start.await?;
-        let ready = worker.ready().await;
-        worker.finish().await;
+        let mut forker = start.await?;
+        let ready = forker.ready().await;
+        forker.finish().await;
         Ok(ready?)
     }
 

@@ -111,15 +111,15 @@ pub(super) fn would_hold(
 }
 
 impl Starter {
-    /// Starts a worker for this profile; in the regime below where the one that was chosen does not come about.
+    /// Starts a forker for this profile; in the regime below where the one that was chosen does not come about.
     pub(super) async fn start(
         &mut self,
         profile: &Profile,
-        worker_for: ForkerFor,
+        forker_for: ForkerFor,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
-        let error = match Box::pin(self.start_covering(profile, worker_for)).await {
-            Ok(worker) => return Ok(worker),
+        let error = match Box::pin(self.start_covering(profile, forker_for)).await {
+            Ok(forker) => return Ok(forker),
             Err(error) => error,
         };
         let Some((below, why)) = self.below(profile, &error) else {
@@ -131,7 +131,7 @@ impl Starter {
             below: None,
         };
         match asked {
-            Asked::Nobody => Box::pin(self.start_covering(profile, worker_for)).await,
+            Asked::Nobody => Box::pin(self.start_covering(profile, forker_for)).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"

@@ -40,7 +40,7 @@ impl Walls {
         }
     }
 
-    /// Where a worker with this reach stands.
+    /// Where a forker with this reach stands.
     pub const fn place(self, network: &Network) -> Place {
         match self {
             Self::Landlock => Place::Host,

@@ -131,7 +131,7 @@ impl Held {
                         layer: &plan.landlock,
                         own: &world.own,
                         copies: &[],
-                        stage: shown,
+                        loader: shown,
                         new_names: namespaces::NewNames::Refused,
                     };
                     let pair = namespaces::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;

@@ -1,6 +1,6 @@
 //! Several calls of one config under way at once, so that a long command does not hold up a read.
 //!
-//! A session carries out one call after the other, because its worker does. A lane is a session of its own beside the
+//! A session carries out one call after the other, because its forker does. A lane is a session of its own beside the
 //! first; each has one call at a time. What only looks has lanes of its own.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -32,7 +32,7 @@ pub(super) enum Offered {
 /// Offers what was restored, with one question.
 pub(super) async fn offer(
     deciding: &Deciding,
-    worker: &mut Confinement,
+    forker: &mut Confinement,
     restored: &mut [Restored],
     call: Option<&str>,
     stops: &mut mpsc::Receiver<Signal>,
@@ -44,8 +44,8 @@ pub(super) async fn offer(
     if restored.is_empty() || !asks {
         return Offered::Nothing;
     }
-    // A keeper that is gone puts nothing back; what it restored is restored.
-    let Ok(Some(offer)) = worker.offer().await else {
+    // A supervisor that is gone puts nothing back; what it restored is restored.
+    let Ok(Some(offer)) = forker.offer().await else {
         return Offered::Nothing;
     };
     match decide(deciding, question(&offer, call), stops).await {
@@ -53,7 +53,7 @@ pub(super) async fn offer(
         Ok(_) | Err(_) => return Offered::Nothing,
     }
     let mut offered = Offered::Nothing;
-    let done = match worker.put_back(&offer).await {
+    let done = match forker.put_back(&offer).await {
         Ok(done) => done,
         Err(error) => vec![Err(error.to_string()); offer.entries.len()],
     };

@@ -14,10 +14,10 @@ use crate::confine::Confinement;
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
-/// Puts on record what holds commands under this profile, where there is a log. The worker has tried it then.
+/// Puts on record what holds commands under this profile, where there is a log. The forker has tried it then.
 pub(super) async fn record_profile(
     recorder: Option<&Recorder>,
-    worker: &mut Confinement,
+    forker: &mut Confinement,
     profile: &Profile,
     regime: &str,
     statuses: Option<&[ClauseStatus]>,
@@ -25,7 +25,7 @@ pub(super) async fn record_profile(
     let Some(recorder) = recorder else {
         return Ok(());
     };
-    worker.ready().await?;
+    forker.ready().await?;
     recorder.profile(plan::digest(profile), regime, statuses).await
 }
 

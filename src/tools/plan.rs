@@ -49,7 +49,7 @@ pub enum PlanError {
 /// A profile in the form the kernel takes, and what became of each clause.
 #[derive(Debug)]
 pub struct Lowered {
-    /// What the worker is told.
+    /// What the forker is told.
     pub plan: Plan,
     /// What became of each clause.
     pub statuses: Vec<ClauseStatus>,
@@ -65,7 +65,7 @@ pub fn tmp_bytes(profile: &Profile) -> u64 {
     profile.limits.memory.map_or(MOST_TMP, |memory| memory.min(MOST_TMP))
 }
 
-/// Lowers a profile for a worker and its commands, and proves that the plan permits no more than the profile.
+/// Lowers a profile for a forker and its commands, and proves that the plan permits no more than the profile.
 pub fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, PlanError> {
     lower_after(&Survey::default(), profile, ground, around)
 }
@@ -99,7 +99,7 @@ struct Draft {
     copies: Vec<PrivateCopy>,
 }
 
-/// Lowers a profile for a worker and its commands; [`Draft::prove`] is still to come.
+/// Lowers a profile for a forker and its commands; [`Draft::prove`] is still to come.
 fn draft(seen: &Survey, profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
     let lowered = match ground.walls {
         Walls::Landlock => lower_landlock(seen, profile, ground),
@@ -133,7 +133,7 @@ impl Draft {
                     layer: &plan.landlock,
                     own: &world.own,
                     copies: &self.copies,
-                    stage: &self.shown,
+                    loader: &self.shown,
                     new_names: NewNames::under(self.ground.deny_fallback, self.ground.residuals),
                 };
                 namespaces::validate(&walls, &plan.attributes, profile, &self.lowered.survey)
@@ -144,7 +144,7 @@ impl Draft {
         let copies = copies_in(plan.world.as_ref());
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
             let held_to = |role| settings(profile, role, attempts, copies, self.ground);
-            for role in [Role::Worker, Role::Command] {
+            for role in [Role::Forker, Role::Command] {
                 seccomp::validate(filters.of(role), held_to(role)).map_err(PlanError::WeakFilter)?;
             }
             // That mounts keep the attributes was proven when the plan was made: only then does it have these.
@@ -169,7 +169,7 @@ fn lower_namespaces(
         tmp_bytes: tmp_bytes(profile),
         protect: around.protect.clone(),
         copies: around.copies.clone(),
-        stage: around.shown.clone(),
+        loader: around.shown.clone(),
         veiled: around.veiled.clone(),
     };
     let survey = namespaces::survey_after(seen, profile, &options)?;
@@ -252,7 +252,7 @@ fn complete(
     let made = |role, attempts| seccomp::lower(settings(profile, role, attempts, copies, ground));
     let filters = |attempts| -> Result<Filters, SeccompError> {
         Ok(Filters {
-            worker: made(Role::Worker, attempts)?,
+            forker: made(Role::Forker, attempts)?,
             command: made(Role::Command, attempts)?,
             mounted: None,
         })
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mounts_show_for_the_worker_alone_is_excused_by_the_draft_that_shows_it() {
+    fn what_mounts_show_for_the_forker_alone_is_excused_by_the_draft_that_shows_it() {
         let (mut draft, profile) = drafted(Walls::Namespaces(Maker::Stockade));
         draft.prove(&profile).unwrap();
         draft.shown.clear();

@@ -1,7 +1,7 @@
-//! The live workers of a session: at most one per profile.
+//! The live forkers of a session: at most one per profile.
 //!
-//! A worker is confined to its profile for good and serves no other, so a call under another profile gets
-//! another worker, with a HOME and a TMPDIR of its own.
+//! A forker is confined to its profile for good and serves no other, so a call under another profile gets
+//! another forker, with a HOME and a TMPDIR of its own.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::confine::{Confinement, ForkerFor};
 use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{Asked, FileReach, Profile};
 
-/// How many workers live at once. An executor seldom has more profiles than these: what was approved, what
+/// How many forkers live at once. An executor seldom has more profiles than these: what was approved, what
 /// nobody was asked about, and what some rules narrow.
 const MOST: usize = 8;
 
@@ -46,7 +46,7 @@ impl Pool {
         }
     }
 
-    /// A pool beside this one, with workers of its own.
+    /// A pool beside this one, with forkers of its own.
     pub(super) fn beside(&self) -> Self {
         Self::of(self.starter.beside())
     }
@@ -85,28 +85,28 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts a worker that is not one of the pool.
+    /// Starts a forker that is not one of the pool.
     pub(super) async fn start(
         &mut self,
         profile: &Profile,
-        worker_for: ForkerFor,
+        forker_for: ForkerFor,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
-        self.starter.start(profile, worker_for, asked).await
+        self.starter.start(profile, forker_for, asked).await
     }
 
-    /// Takes out the worker of this profile, or starts one. Whoever took it keeps it again when its call came to an end: one whose
+    /// Takes out the forker of this profile, or starts one. Whoever took it keeps it again when its call came to an end: one whose
     /// call is given up or fails is dropped with it, and takes the rest of the command along.
     pub(super) async fn take_or_start(
         &mut self,
         derived: &Derived,
-        worker_for: ForkerFor,
+        forker_for: ForkerFor,
         asked: &Asked,
     ) -> Result<Confinement, ToolError> {
         // One that has ended itself, because what it held was replaced, is started anew.
         match self.take(&derived.digest()).filter(Confinement::is_serving) {
-            Some(worker) => Ok(worker),
-            None => self.start(&derived.profile, worker_for, asked).await,
+            Some(forker) => Ok(forker),
+            None => self.start(&derived.profile, forker_for, asked).await,
         }
     }
 
@@ -114,16 +114,16 @@ impl Pool {
     pub(super) async fn ready(
         &mut self,
         derived: &Derived,
-        worker_for: ForkerFor,
+        forker_for: ForkerFor,
         asked: &Asked,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Confinement, ToolError> {
         self.end_outdated(derived).await?;
-        let (worker, stop) = within_a_stop(self.take_or_start(derived, worker_for, asked), stops).await?;
-        match (worker, stop.or_else(|| stops.try_recv().ok())) {
-            (worker, None) => worker,
-            (Ok(worker), Some(signal)) => {
-                self.keep(derived.digest(), worker).await;
+        let (forker, stop) = within_a_stop(self.take_or_start(derived, forker_for, asked), stops).await?;
+        match (forker, stop.or_else(|| stops.try_recv().ok())) {
+            (forker, None) => forker,
+            (Ok(forker), Some(signal)) => {
+                self.keep(derived.digest(), forker).await;
                 Err(ToolError::Stopped(signal))
             }
             // The same key may have hit what was being started, before it had a group of its own.
@@ -131,22 +131,22 @@ impl Pool {
         }
     }
 
-    /// Ends the worker of this profile if its mounts cover something else than what patterns name now.
+    /// Ends the forker of this profile if its mounts cover something else than what patterns name now.
     ///
     /// # Errors
     /// Not all could be looked at, so nothing may start.
     pub(super) async fn end_outdated(&mut self, derived: &Derived) -> Result<(), ToolError> {
         if self.starter.covered.is_outdated(&derived.profile)?
-            && let Some(worker) = self.take(&derived.digest())
+            && let Some(forker) = self.take(&derived.digest())
         {
-            worker.finish().await;
+            forker.finish().await;
         }
         Ok(())
     }
 
-    /// Keeps an idle worker for the next call; ends the one that was not used for longest when there are too many.
-    pub(super) async fn keep(&mut self, profile: ProfileDigest, worker: Confinement) {
-        self.live.push((profile, worker));
+    /// Keeps an idle forker for the next call; ends the one that was not used for longest when there are too many.
+    pub(super) async fn keep(&mut self, profile: ProfileDigest, forker: Confinement) {
+        self.live.push((profile, forker));
         if self.live.len() > MOST {
             self.live.remove(0).1.finish().await;
         }
@@ -155,19 +155,19 @@ impl Pool {
     /// Ends all, and waits until nothing of them is left.
     pub(super) async fn end_all(&mut self) {
         self.starter.covered = CoveredNames::default();
-        for (_, worker) in std::mem::take(&mut self.live) {
-            worker.finish().await;
+        for (_, forker) in std::mem::take(&mut self.live) {
+            forker.finish().await;
         }
     }
 
-    /// What holds commands of this worker; none where nobody looks on.
+    /// What holds commands of this forker; none where nobody looks on.
     ///
     /// # Errors
     /// The plan cannot be made again.
     pub(super) fn standing(
         &mut self,
         profile: &Profile,
-        worker: &Confinement,
+        forker: &Confinement,
     ) -> Result<Option<Arc<Standing>>, ToolError> {
         let Starter {
             session,
@@ -176,10 +176,10 @@ impl Pool {
             ..
         } = &self.starter;
         self.standings
-            .of((session, &chosen.footing, &places.person), profile, worker.session())
+            .of((session, &chosen.footing, &places.person), profile, forker.session())
     }
 
-    /// What patterns name now that was not there when the worker of this profile began.
+    /// What patterns name now that was not there when the forker of this profile began.
     pub(super) fn new_denied_names(&self, derived: &Derived) -> DeniedNames {
         self.starter.covered.new_since(derived)
     }

@@ -1,4 +1,4 @@
-//! What is a session's own: where its directory may lie, and what of it a worker is granted and shown.
+//! What is a session's own: where its directory may lie, and what of it a forker is granted and shown.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(super) fn is_replaced(path: &AbsPath) -> bool {
         .any(|top| AbsPath::new(top).is_ok_and(|top| path.is_within(&top)))
 }
 
-/// What must be seen inside though nobody is granted it: what the worker needs to start, the file that nothing
+/// What must be seen inside though nobody is granted it: what the forker needs to start, the file that nothing
 /// may open, so that the refusal comes from the layer, the links that lead to roots, and that git has work trees elsewhere.
 pub(super) fn show(
     session: &Session,
@@ -117,8 +117,8 @@ fn own_directory(path: &Path) -> Result<(AbsPath, Identity), ToolError> {
     ))
 }
 
-/// The profile of a worker: with the session's own directories, and what its self-test must be able to read.
-pub(super) fn worker_profile(profile: Profile, session: &Session) -> Result<Profile, ToolError> {
+/// The profile of a forker: with the session's own directories, and what its self-test must be able to read.
+pub(super) fn forker_profile(profile: Profile, session: &Session) -> Result<Profile, ToolError> {
     let private = session.private();
     let own = [own_directory(&private.home)?, own_directory(&private.tmp)?];
     with_canary(profile.with_private(own), session)

@@ -12,11 +12,11 @@ use crate::profile::{Asked, Call, Profile, derive};
 /// How many profiles are kept; a session seldom asks about more sets of roots.
 const MOST: usize = 32;
 
-/// A profile that is held against the policy before a worker is given out for it, and what tells it from others.
+/// A profile that is held against the policy before a forker is given out for it, and what tells it from others.
 #[derive(Debug, Clone)]
 pub(super) struct Derived {
     pub(super) profile: Arc<Profile>,
-    /// Made when somebody asks: the first worker of a session starts before that.
+    /// Made when somebody asks: the first forker of a session starts before that.
     digest: Arc<OnceLock<ProfileDigest>>,
 }
 

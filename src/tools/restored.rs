@@ -232,7 +232,7 @@ pub enum Then {
 impl From<Violation> for Restored {
     fn from(violation: Violation) -> Self {
         Self {
-            // The worker said it: nothing it says moves a cursor, or fills a screen.
+            // The forker said it: nothing it says moves a cursor, or fills a screen.
             path: shown(violation.path.as_bytes()),
             what: shown(violation.what.as_bytes()),
             quarantined: violation.quarantined.as_ref().map(|path| shown(path.as_bytes())),

@@ -165,7 +165,7 @@ impl Session {
 
     /// A session beside this one, so that calls of both are under way at once; their commands and changes share one room.
     ///
-    /// It has the same config, controller and memory; its workers are its own, with a HOME and a TMPDIR of their own,
+    /// It has the same config, controller and memory; its forkers are its own, with a HOME and a TMPDIR of their own,
     /// and what stops this one does not stop it.
     pub(crate) async fn beside(&self) -> Self {
         self.beside_in(self.shared.room.clone()).await
@@ -330,9 +330,9 @@ impl Session {
         }
     }
 
-    /// Ends every worker and waits until nothing of them is left.
+    /// Ends every forker and waits until nothing of them is left.
     ///
-    /// Tools of the session that are still held keep it alive; their workers end with this all the same.
+    /// Tools of the session that are still held keep it alive; their forkers end with this all the same.
     pub async fn finish(&self) {
         let mut executor = self.shared.executor.lock().await;
         executor.pool.end_all().await;

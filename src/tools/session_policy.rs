@@ -36,7 +36,7 @@ impl SessionPolicy {
         self.may(Operation::Write, path) != Access::Denied || self.is_private(path)
     }
 
-    /// Whether the session may have something of its own there, which each worker sees otherwise: HOME, TMPDIR, /tmp, /dev, /proc.
+    /// Whether the session may have something of its own there, which each forker sees otherwise: HOME, TMPDIR, /tmp, /dev, /proc.
     pub(super) fn is_private(&self, path: &AbsPath) -> bool {
         let is_own = ["/proc", "/dev"].iter().any(|top| path.as_path().starts_with(top));
         let is_denied = |operation| self.envelope.access(operation, path) == Access::Denied;

@@ -147,7 +147,7 @@ pub(super) async fn execute(
     };
     let begun = begin(&mut executor.pool, order, [child.stdin, child.stdout, child.stderr]).await?;
     let Begun {
-        mut worker,
+        mut forker,
         running,
         way,
         standing,
@@ -174,7 +174,7 @@ pub(super) async fn execute(
         gate,
         stop,
     };
-    let done = Box::pin(run(&worker, under_way, parent, output, &mut call.stops)).await;
+    let done = Box::pin(run(&forker, under_way, parent, output, &mut call.stops)).await;
     let duration = started.elapsed();
     let network = match way {
         Some(way) => Some(way.close().await),
@@ -184,7 +184,7 @@ pub(super) async fn execute(
         Ok(done) => done,
         Err(error) => {
             let error = failed_under_way(executor.deciding.recorder.as_ref(), error, network, name).await;
-            return finished(worker, error).await;
+            return finished(forker, error).await;
         }
     };
     let fate = Fate::of(&ended.end);
@@ -194,13 +194,13 @@ pub(super) async fn execute(
     };
     let mut restored: Vec<Restored> = ended.put_back.violations.into_iter().map(Into::into).collect();
     let offered = match stopped {
-        None => offer(&executor.deciding, &mut worker, &mut restored, name, &mut call.stops).await,
+        None => offer(&executor.deciding, &mut forker, &mut restored, name, &mut call.stops).await,
         // Who stopped it wants an end, and no question.
         Some(_) => Offered::Nothing,
     };
     let mut unsettled = ended.put_back.unsettled.map(|why| escape(why.as_bytes()));
     executor.recovered.tell_after(&mut restored, &mut unsettled);
-    keep_or_end(&mut executor.pool, offered, digest, worker).await;
+    keep_or_end(&mut executor.pool, offered, digest, forker).await;
     let status = Status::of(ended.end, stopped);
     let output_bytes = relayed.stdout.total + relayed.stderr.total;
     let seen = Seen::of(profile, directory, &session);
@@ -257,20 +257,20 @@ fn how_to_see(
     }
 }
 
-/// Keeps a worker for the next command or its own end, or ends all that were started before something was put back.
-async fn keep_or_end(pool: &mut Pool, offered: Offered, digest: ProfileDigest, worker: Confinement) {
+/// Keeps a forker for the next command or its own end, or ends all that were started before something was put back.
+async fn keep_or_end(pool: &mut Pool, offered: Offered, digest: ProfileDigest, forker: Confinement) {
     match offered {
-        Offered::Nothing => pool.keep(digest, worker).await,
-        // In namespaces what is there now is held by a mount of its own, in workers that start from here on.
+        Offered::Nothing => pool.keep(digest, forker).await,
+        // In namespaces what is there now is held by a mount of its own, in forkers that start from here on.
         Offered::PutBack => {
-            worker.finish().await;
+            forker.finish().await;
             pool.end_all().await;
         }
     }
 }
 
-/// Ends a worker for which there is no more to do than to say why.
-async fn finished<T>(worker: Confinement, error: ToolError) -> Result<T, ToolError> {
-    worker.finish().await;
+/// Ends a forker for which there is no more to do than to say why.
+async fn finished<T>(forker: Confinement, error: ToolError) -> Result<T, ToolError> {
+    forker.finish().await;
     Err(error)
 }

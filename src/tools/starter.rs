@@ -1,4 +1,4 @@
-//! A profile → a worker that is confined to it, in the regime of the session.
+//! A profile → a forker that is confined to it, in the regime of the session.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::git::{self, Bounds};
 use super::on_record::record_profile;
 use super::places::Places;
 use super::plan::{self, Ground, Lowered, PlanError, Surroundings};
-use super::private::{leaves_no_place, may_lie, show, worker_profile};
+use super::private::{forker_profile, leaves_no_place, may_lie, show};
 use super::recorder::Recorder;
 use super::restored::Recovered;
 use super::search::Others;
@@ -24,10 +24,10 @@ use crate::confine::{Confinement, ForkerFor, Named, Place, Session, Setup, Super
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
-/// How often a worker is started until it covers what is there.
+/// How often a forker is started until it covers what is there.
 const STARTS: usize = 5;
 
-/// Starts the workers of a session.
+/// Starts the forkers of a session.
 #[derive(Debug)]
 pub(super) struct Starter {
     pub(super) session: Arc<SessionPolicy>,
@@ -36,7 +36,7 @@ pub(super) struct Starter {
     pub(super) recorder: Option<Recorder>,
     /// What was put back before a call that has not ended.
     pub(super) recovered: Recovered,
-    /// What the mounts of each worker cover of what patterns deny.
+    /// What the mounts of each forker cover of what patterns deny.
     pub(super) covered: CoveredNames,
 }
 
@@ -53,20 +53,20 @@ impl Starter {
         }
     }
 
-    /// A new worker whose mounts cover what patterns name. A name that was moved while the plan was made, from one directory to
+    /// A new forker whose mounts cover what patterns name. A name that was moved while the plan was made, from one directory to
     /// another, may be missing in it: so all is looked at again behind the mounts.
     pub(super) async fn start_covering(
         &mut self,
         profile: &Profile,
-        worker_for: ForkerFor,
+        forker_for: ForkerFor,
     ) -> Result<Confinement, ToolError> {
         for _ in 0..STARTS {
-            let worker = self.start_in_regime(profile, worker_for).await?;
+            let forker = self.start_in_regime(profile, forker_for).await?;
             match self.covered.is_outdated(profile) {
-                Ok(false) => return Ok(worker),
-                Ok(true) => worker.finish().await,
+                Ok(false) => return Ok(forker),
+                Ok(true) => forker.finish().await,
                 Err(error) => {
-                    worker.finish().await;
+                    forker.finish().await;
                     return Err(error.into());
                 }
             }
@@ -76,8 +76,8 @@ impl Starter {
         Err(PlanError::Survey(SurveyError::Busy(root)).into())
     }
 
-    /// Starts a worker for this profile in the regime of the session.
-    async fn start_in_regime(&mut self, profile: &Profile, worker_for: ForkerFor) -> Result<Confinement, ToolError> {
+    /// Starts a forker for this profile in the regime of the session.
+    async fn start_in_regime(&mut self, profile: &Profile, forker_for: ForkerFor) -> Result<Confinement, ToolError> {
         let envelope = &self.session.envelope;
         if let Some(why) = leaves_no_place(envelope) {
             return Err(ToolError::Refused(why));
@@ -89,31 +89,31 @@ impl Starter {
         };
         let protect = watched::setup(&self.session.policy, envelope, &self.places.state, &self.places.person);
         let named = Named::choose(|base| may_lie(base, envelope, place))?;
-        let mut stage = Supervising::spawn(&named, protect.clone(), place).await?;
+        let mut supervisor = Supervising::spawn(&named, protect.clone(), place).await?;
         let (session, planned) = match self
-            .planned(&mut stage, (named, place), profile, protect.as_ref())
+            .planned(&mut supervisor, (named, place), profile, protect.as_ref())
             .await
         {
             Ok(ready) => ready,
             Err(error) => {
-                let last = stage.end().await;
+                let last = supervisor.end().await;
                 self.recovered.add(last.recovered);
                 return Err(error.because(last.refusal));
             }
         };
         let setup = Setup {
             plan: planned.as_ref().map(|(lowered, _)| lowered.plan.clone()),
-            forker_for: worker_for,
+            forker_for: forker_for,
             session,
         };
-        let mut worker = Confinement::start(stage, setup).await?;
+        let mut forker = Confinement::start(supervisor, setup).await?;
         let begun = async {
             // Whether it can be carried out is known only now.
-            worker.ready().await?;
+            forker.ready().await?;
             let statuses = planned.as_ref().map(|(lowered, _)| lowered.statuses.as_slice());
             record_profile(
                 self.recorder.as_ref(),
-                &mut worker,
+                &mut forker,
                 profile,
                 self.chosen.regime_name(),
                 statuses,
@@ -124,19 +124,19 @@ impl Starter {
         match begun {
             Ok(()) => {
                 self.covered.note(profile, planned.as_ref().map(|(lowered, _)| lowered));
-                Ok(worker)
+                Ok(forker)
             }
             Err(error) => {
-                worker.finish().await;
+                forker.finish().await;
                 Err(error)
             }
         }
     }
 
-    /// The session of a worker, and its plan, which a footing without confinement has none of.
+    /// The session of a forker, and its plan, which a footing without confinement has none of.
     async fn planned(
         &self,
-        stage: &mut Supervising,
+        supervisor: &mut Supervising,
         (named, place): (Named, Place),
         profile: &Profile,
         protect: Option<&ProtectSetup>,
@@ -157,9 +157,9 @@ impl Starter {
             .map_err(ToolError::Private)?;
         let planned = match &self.chosen.footing {
             Footing::Confined(ground) => {
-                let profile = worker_profile(profile.clone(), &session)?;
+                let profile = forker_profile(profile.clone(), &session)?;
                 let around = if place.is_behind_mounts() {
-                    let mut around = watched::covered(stage.present().await?, protect)?;
+                    let mut around = watched::covered(supervisor.present().await?, protect)?;
                     show(&session, &self.session.policy, &self.session.envelope, &mut around)?;
                     around
                 } else {
@@ -175,7 +175,7 @@ impl Starter {
             }
             Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        self.recovered.add(stage.recovered().await?);
+        self.recovered.add(supervisor.recovered().await?);
         Ok((session, planned))
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct UnderWay {
 
 /// Serves the streams of a command until its tree is dead.
 pub(super) async fn run(
-    worker: &Confinement,
+    forker: &Confinement,
     under_way: UnderWay,
     parent: ParentEnds,
     output: Option<u64>,
@@ -74,7 +74,7 @@ pub(super) async fn run(
         if let Some(signal) = early {
             stopped = Some(signal as i32);
             overdue = Some(Instant::now() + OVERDUE);
-            worker.cancel(&running, signal).await?;
+            forker.cancel(&running, signal).await?;
         }
         let ended = loop {
             tokio::select! {
@@ -85,17 +85,17 @@ pub(super) async fn run(
                 Some(signal) = stops.recv() => {
                     stopped.get_or_insert(signal as i32);
                     overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
-                    worker.cancel(&running, signal).await?;
+                    forker.cancel(&running, signal).await?;
                 }
                 () = &mut must_end, if !is_ending => {
                     is_ending = true;
                     overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
-                    worker.cancel(&running, Signal::SIGKILL).await?;
+                    forker.cancel(&running, Signal::SIGKILL).await?;
                 }
                 Some(signal) = cut_short.recv() => {
                     stopped.get_or_insert(signal as i32);
                     overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
-                    worker.cancel(&running, Signal::SIGKILL).await?;
+                    forker.cancel(&running, Signal::SIGKILL).await?;
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! What the keeper is told of protected names, and what it answers.
+//! What the supervisor is told of protected names, and what it answers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -68,7 +68,7 @@ pub(super) fn present(policy: &Policy, envelope: &Profile, person: &Person) -> R
     })
 }
 
-/// The protected paths that the keeper found, if they are what it was told to look for. It read them from
+/// The protected paths that the supervisor found, if they are what it was told to look for. It read them from
 /// directories that an agent writes.
 pub(super) fn covered(found: Vec<Covered>, setup: Option<&ProtectSetup>) -> Result<Surroundings, ToolError> {
     let malformed = || ToolError::Confine(ConfineError::Malformed);

@@ -431,7 +431,7 @@ mod tests {
             .args([config.as_os_str()])
             .args(["--", "/usr/bin/true"])
             .output();
-        // The worker started and passed its self-test; there is nothing that it could execute.
+        // The forker started and passed its self-test; there is nothing that it could execute.
         run.exits(127);
     }
 
@@ -568,7 +568,7 @@ shell: {default: {allowed: true, approval: none}}
             // In a mount namespace of its own, with room for so many files.
             let mount = format!("mount -t tmpfs -o mode=1777,nr_inodes={inodes} none /var/tmp");
             let run = format!("{PROGRAM} run --backend namespaces -- echo ran");
-            // The keeper goes last.
+            // The supervisor goes last.
             let left = until_left("");
             let run = own_mounts::among(world, &format!("{mount} && {{ {run}; code=$?; {left}; exit $code; }}"));
             let run = run.output();

@@ -302,7 +302,7 @@ mod tests {
     fn a_tree_that_a_command_shut_is_open_to_its_owner_again(world: &Fixture) {
         sh(world, REPOSITORY);
         let before = [".", ".git", ".envrc"].map(|path| mode(world, path));
-        // The keeper looks while it runs.
+        // The supervisor looks while it runs.
         let said = run(world, "022", "chmod 000 .git .envrc f; chmod 000 .; sleep 1");
         assert!(!said.err().contains("elsewhere"), "{}", said.err());
         let now = [".", ".git", ".envrc"].map(|path| mode(world, path));

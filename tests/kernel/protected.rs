@@ -34,7 +34,7 @@ mod tests {
         a_daemon_does_not_change_it_after_the_command [];
         ordinary_work_with_git_is_no_violation ["git"];
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
-        a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
+        a_killed_forker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
         what_a_command_did_is_told_before_what_killed_helpers_left [];
         what_a_refused_start_put_back_is_told_all_the_same [];
@@ -63,7 +63,7 @@ mod tests {
         a_daemon_does_not_change_it_after_the_command [];
         ordinary_work_with_git_is_no_violation ["git"];
         a_killed_parent_does_not_keep_it_from_being_put_back ["git"];
-        a_killed_worker_keeps_nothing_from_being_put_back_and_named [];
+        a_killed_forker_keeps_nothing_from_being_put_back_and_named [];
         what_killed_helpers_left_is_put_back_at_the_next_start ["git"];
         what_a_command_did_is_told_before_what_killed_helpers_left [];
         two_sessions_in_one_tree_do_not_keep_each_others_intruders ["git"];
@@ -694,7 +694,7 @@ mod tests {
         assert!(world.workspace().join(".envrc").exists());
         running.signal(Signal::SIGKILL);
         wait_until_gone(&marker);
-        eventually("the keeper puts it back", || {
+        eventually("the supervisor puts it back", || {
             !world.workspace().join(".envrc").exists()
                 && !world.workspace().join("d/.vscode/tasks.json").exists()
                 && fs::read(world.workspace().join(".git/config")).unwrap() == config
@@ -702,21 +702,21 @@ mod tests {
         running.wait().exits(137);
     }
 
-    fn a_killed_worker_keeps_nothing_from_being_put_back_and_named(world: &Fixture) {
-        // The child of the keeper, which says by its name who it is.
-        let worker = |stockade: i32| {
+    fn a_killed_forker_keeps_nothing_from_being_put_back_and_named(world: &Fixture) {
+        // The child of the supervisor, which says by its name who it is.
+        let forker = |stockade: i32| {
             let status = |pid: i32, key: &str| {
                 let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                 let line = status.lines().find_map(|line| line.strip_prefix(key));
                 line.unwrap_or_default().trim().to_owned()
             };
             let all = descendants(stockade);
-            let keeper = *all
+            let supervisor = *all
                 .iter()
                 .find(|pid| status(**pid, "Name:") == "stockade-super")
                 .unwrap();
             *all.iter()
-                .find(|pid| status(**pid, "PPid:") == keeper.to_string())
+                .find(|pid| status(**pid, "PPid:") == supervisor.to_string())
                 .unwrap()
         };
         let log = world.base().join("log/audit.jsonl");
@@ -734,7 +734,7 @@ mod tests {
             let args = [&["run", "--config", config.to_str().unwrap()], flags, &["-c", &line]].concat();
             let running = world.stockade(&args).spawn();
             wait_for_processes(&marker, 1);
-            kill(Pid::from_raw(worker(running.pid())), Signal::SIGKILL).unwrap();
+            kill(Pid::from_raw(forker(running.pid())), Signal::SIGKILL).unwrap();
             let run = running.wait().exits(125);
             wait_until_gone(&marker);
             assert!(!world.workspace().join(".envrc").exists());
@@ -769,7 +769,7 @@ mod tests {
     fn kill_all_of(world: &Fixture, line: &str, marker: &str) {
         let running = world.shell(line).spawn();
         wait_for_processes(marker, 1);
-        // The keeper first; then all the rest, then Stockade, which would end by itself if it could see that.
+        // The supervisor first; then all the rest, then Stockade, which would end by itself if it could see that.
         running.stop();
         for pid in descendants(running.pid()) {
             let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -818,7 +818,7 @@ mod tests {
         assert!(!is_told(start()));
     }
 
-    /// The stage is told before the config is held against the machine, and puts back what it finds.
+    /// The supervisor is told before the config is held against the machine, and puts back what it finds.
     fn what_a_refused_start_put_back_is_told_all_the_same(world: &Fixture) {
         fs::create_dir(world.workspace().join("kept")).unwrap();
         let run = |form: &[&str]| {

@@ -18,14 +18,14 @@ mod tests {
 
     crate::common::declare! { root_in_both Root Bwrap;
         a_command_finds_the_same ["python3", "git"];
-        the_worker_and_who_waits_for_it_hold_nothing_of_the_host ["python3"];
+        the_forker_and_who_waits_for_it_hold_nothing_of_the_host ["python3"];
         everything_dies_with_whoever_waits_for_the_namespaces [];
         a_mount_that_the_host_makes_later_does_not_show ["mount", "unshare"];
         mounts_below_a_read_only_root_are_read_only_as_well ["mount", "unshare"];
     }
     crate::common::declare! { user_in_both User Bwrap;
         a_command_finds_the_same ["python3", "git"];
-        the_worker_and_who_waits_for_it_hold_nothing_of_the_host ["python3"];
+        the_forker_and_who_waits_for_it_hold_nothing_of_the_host ["python3"];
         everything_dies_with_whoever_waits_for_the_namespaces [];
     }
 
@@ -79,7 +79,7 @@ print(json.dumps({
     'proc': sorted(n for n in os.listdir('/proc') if not n.isdigit()),
     'processes': len([n for n in os.listdir('/proc') if n.isdigit()]),
     'first': [text('/proc/1/environ'), text('/proc/1/maps'), tried(lambda: os.listdir('/proc/1/fd')), tried(lambda: os.readlink('/proc/1/root'))],
-    'worker': [text('/proc/2/environ'), text('/proc/2/maps'), tried(lambda: os.listdir('/proc/2/fd')), tried(lambda: os.readlink('/proc/2/root'))],
+    'forker': [text('/proc/2/environ'), text('/proc/2/maps'), tried(lambda: os.listdir('/proc/2/fd')), tried(lambda: os.readlink('/proc/2/root'))],
     'fds': sorted(fd + ' ' + re.sub('[0-9]+', 'N', os.readlink('/proc/self/fd/' + fd)) for fd in ('0', '1', '2', '3', '4', '5', '6', '7', '8') if os.path.islink('/proc/self/fd/' + fd)),
     'environment': {k: re.sub(r's-[0-9A-Za-z_-]+', 's-N', v) for k, v in os.environ.items()},
     'session': [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid(), tried(lambda: os.open('/dev/tty', os.O_RDWR))],
@@ -309,7 +309,7 @@ print(json.dumps({
         last.unwrap()
     }
 
-    fn the_worker_and_who_waits_for_it_hold_nothing_of_the_host(world: &Fixture) {
+    fn the_forker_and_who_waits_for_it_hold_nothing_of_the_host(world: &Fixture) {
         if Actor::invoker() == Actor::User {
             // Who is not root cannot look.
             return;
@@ -370,7 +370,7 @@ print(json.dumps({
         let mut more = bwrap[1].clone();
         more.push("null".to_owned());
         more.sort_unstable();
-        assert_eq!(native[1], more, "the worker");
+        assert_eq!(native[1], more, "the forker");
     }
 
     fn everything_dies_with_whoever_waits_for_the_namespaces(world: &Fixture) {

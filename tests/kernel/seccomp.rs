@@ -65,9 +65,9 @@ mod tests {
             .collect()
     }
 
-    /// What a process of this role stands in: a command is born in the worker's filters.
+    /// What a process of this role stands in: a command is born in the forker's filters.
     fn plans(settings: impl Fn(Role) -> Settings, role: Role) -> Vec<SeccompPlan> {
-        let roles = [Role::Worker, Role::Command].into_iter().filter(|one| *one <= role);
+        let roles = [Role::Forker, Role::Command].into_iter().filter(|one| *one <= role);
         roles.map(|role| lower(settings(role)).unwrap()).collect()
     }
 
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_pair_takes_no_name_where_it_is_the_only_socket_and_stays_a_pair() {
         expect(&attempts(Vec::new()), PAIRS_BARE);
-        for role in [Role::Worker, Role::Command] {
+        for role in [Role::Forker, Role::Command] {
             for unix_sockets in [UnixSockets::None, UnixSockets::WithinRoots] {
                 let results = confined(Network::Off, unix_sockets, role);
                 expect(&results, PAIRS_NAMELESS);
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_pair_shows_the_interfaces_of_the_machine_only_with_network() {
         expect(&attempts(Vec::new()), INTERFACES_SHOWN);
-        for role in [Role::Worker, Role::Command] {
+        for role in [Role::Forker, Role::Command] {
             for unix_sockets in [UnixSockets::None, UnixSockets::All] {
                 expect(&confined(Network::Off, unix_sockets, role), INTERFACES_HIDDEN);
                 expect(&confined(Network::Full, unix_sockets, role), INTERFACES_SHOWN);
@@ -229,7 +229,7 @@ mod tests {
                 LEASES_REFUSED,
             );
             expect(
-                &confined(network.clone(), UnixSockets::None, Role::Worker),
+                &confined(network.clone(), UnixSockets::None, Role::Forker),
                 LEASES_TAKEN,
             );
         }
@@ -312,23 +312,23 @@ mod tests {
     }
 
     #[test]
-    fn attribute_calls_of_a_command_fail_when_nobody_listens_and_those_of_the_worker_work() {
+    fn attribute_calls_of_a_command_fail_when_nobody_listens_and_those_of_the_forker_work() {
         let command = confined(Network::Off, UnixSockets::None, Role::Command);
-        let worker = confined(Network::Off, UnixSockets::None, Role::Worker);
+        let forker = confined(Network::Off, UnixSockets::None, Role::Forker);
         for name in ["fchmodat", "fchmod", "fchownat", "utimensat"] {
-            assert_eq!((command[name].as_str(), worker[name].as_str()), ("E38", "ok"), "{name}");
+            assert_eq!((command[name].as_str(), forker[name].as_str()), ("E38", "ok"), "{name}");
         }
         assert_eq!(command["fremovexattr"], "E38");
-        assert_ne!(worker["fremovexattr"], "E38");
+        assert_ne!(forker["fremovexattr"], "E38");
     }
 
     #[test]
-    fn the_worker_keeps_what_its_broker_needs_and_loses_the_rest() {
-        let worker = confined(Network::Off, UnixSockets::None, Role::Worker);
-        expect(&worker, TWINS);
-        expect(&worker, REFUSED);
+    fn the_forker_keeps_what_its_broker_needs_and_loses_the_rest() {
+        let forker = confined(Network::Off, UnixSockets::None, Role::Forker);
+        expect(&forker, TWINS);
+        expect(&forker, REFUSED);
         expect(
-            &worker,
+            &forker,
             &[
                 ("process_vm_readv", "ok"),
                 ("prlimit-other", "ok"),
@@ -338,15 +338,15 @@ mod tests {
             ],
         );
         // The kernel's own answer to a request that cannot be read, or that it does not know.
-        assert!(["E14", "E38"].contains(&worker["statmount"].as_str()), "{worker:#?}");
+        assert!(["E14", "E38"].contains(&forker["statmount"].as_str()), "{forker:#?}");
     }
 
     #[test]
-    fn a_commands_filters_stack_on_the_workers() {
-        let worker = lower(settings(Network::Off, UnixSockets::None, Role::Worker)).unwrap();
+    fn a_commands_filters_stack_on_the_forkers() {
+        let forker = lower(settings(Network::Off, UnixSockets::None, Role::Forker)).unwrap();
         let command = lower(settings(Network::Off, UnixSockets::None, Role::Command)).unwrap();
         let stacked = std::thread::spawn(move || {
-            filter::install(&worker).unwrap();
+            filter::install(&forker).unwrap();
             filter::install(&command).unwrap().is_some()
         });
         assert!(stacked.join().unwrap());
@@ -358,7 +358,7 @@ mod tests {
         let filters = ["filter", "filter-for-all-threads", "filter-by-prctl"].map(|name| (name, "ok"));
         let listeners = ["listener", "listener-high", "listener-with-more"];
         let under = |role| plans(|role| settings(Network::Off, UnixSockets::None, role), role);
-        for plans in [Vec::new(), under(Role::Worker)] {
+        for plans in [Vec::new(), under(Role::Forker)] {
             let free = made(plans, &["filters"]);
             expect(&free, &filters);
             expect(&free, &listeners.map(|name| (name, "ok")));

@@ -26,7 +26,7 @@ mod tests {
         a_session_ends_whose_keeper_is_stopped_again_and_again [];
         a_stop_that_is_heard_of_after_the_end_changes_nothing_of_it [];
         a_stop_ends_a_command_all_of_whose_processes_are_stopped [];
-        what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool [];
+        what_is_put_back_when_the_forker_of_a_file_tool_dies_is_named_by_the_tool [];
         ctrl_c_is_not_lost_at_any_moment_of_a_start [];
     }
 
@@ -279,9 +279,9 @@ mod tests {
     }
 
     /// The child of the supervisor, once all is there that is there before anything is asked for.
-    fn worker(stockade: i32) -> Pid {
+    fn forker(stockade: i32) -> Pid {
         let mut last = Vec::new();
-        eventually("there is a worker, and nothing new beside it", || {
+        eventually("there is a forker, and nothing new beside it", || {
             let supervisor = supervisor_among(&descendants(stockade));
             let all = supervisor.map_or_else(Vec::new, |supervisor| below(supervisor.as_raw()));
             let is_there = all.iter().any(|pid| name(*pid) == "stockade-fork");
@@ -309,12 +309,12 @@ mod tests {
             .collect()
     }
 
-    fn what_is_put_back_when_the_worker_of_a_file_tool_dies_is_named_by_the_tool(world: &Fixture) {
+    fn what_is_put_back_when_the_forker_of_a_file_tool_dies_is_named_by_the_tool(world: &Fixture) {
         let (config, log) = config(world);
         world.write("there.txt", "there\n");
         let asked = world.base().join("asked");
         let go = world.base().join("go");
-        // While it is asked, there is a worker, and nothing is under way.
+        // While it is asked, there is a forker, and nothing is under way.
         let line = format!(
             "#!/bin/sh\ncat > /dev/null; echo > {}; while [ ! -e {} ]; do sleep 0.02; done; echo '{{\"approved\": true}}'\n",
             asked.display(),
@@ -338,11 +338,11 @@ mod tests {
             let asks = ["--approver-program", approver.to_str().unwrap(), tool, &arguments];
             let running = world.stockade(&[&words[..], &asks].concat()).spawn();
             eventually(&format!("{tool} is asked about"), || asked.exists());
-            let worker = worker(running.pid());
-            (running, worker)
+            let forker = forker(running.pid());
+            (running, forker)
         };
         // What only reads changes nothing: what has changed meanwhile, a person changed.
-        eventually("a worker dies that was to read", || {
+        eventually("a forker dies that was to read", || {
             let (running, idle) = call("read_file", &json!({"path": "there.txt"}));
             let all: Vec<i32> = descendants(idle.as_raw()).into_iter().chain([idle.as_raw()]).collect();
             for pid in &all {
@@ -354,7 +354,7 @@ mod tests {
                 let mut all = descendants(running.pid()).into_iter();
                 all.all(|pid| name(pid) != "approver")
             });
-            // What was answered is heard, and the worker told; if it was not yet, another worker reads.
+            // What was answered is heard, and the forker told; if it was not yet, another forker reads.
             sleep(Duration::from_millis(500));
             kill(idle, Signal::SIGKILL).unwrap();
             let run = running.wait();
@@ -365,14 +365,14 @@ mod tests {
         // The process that writes is stopped as soon as it is there, if it is still there then.
         let mut ended = None;
         eventually("a process that writes is stopped", || {
-            let (running, worker) = call("write_file", &json!({"path": "new.txt", "content": "new\n"}));
-            let before = below(worker.as_raw());
+            let (running, forker) = call("write_file", &json!({"path": "new.txt", "content": "new\n"}));
+            let before = below(forker.as_raw());
             fs::write(&go, "").unwrap();
             let mut writer = None;
             eventually("somebody writes", || {
                 // Without a pause: it is there for a moment.
                 for _ in 0..2_000 {
-                    writer = below(worker.as_raw()).into_iter().find(|pid| !before.contains(pid));
+                    writer = below(forker.as_raw()).into_iter().find(|pid| !before.contains(pid));
                     if writer.is_some() || made.exists() {
                         return true;
                     }
@@ -393,7 +393,7 @@ mod tests {
                 return false;
             }
             fs::write(&envrc, "evil").unwrap();
-            kill(worker, Signal::SIGKILL).unwrap();
+            kill(forker, Signal::SIGKILL).unwrap();
             ended = Some(running.wait());
             true
         });

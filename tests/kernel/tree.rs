@@ -24,7 +24,7 @@ mod tests {
         the_tree_dies_with_a_killed_parent ["setsid"];
         the_tree_dies_with_any_killed_helper ["setsid"];
         no_helper_knows_what_its_parent_was_started_with ["setsid"];
-        a_stage_has_no_library_that_somebody_led_the_loader_to [];
+        a_supervisor_has_no_library_that_somebody_led_the_loader_to [];
         a_tree_that_ignores_signals_dies_all_the_same ["setsid"];
         a_swarm_of_daemons_dies ["python3"];
         attribute_calls_are_judged_until_the_last_daemon_is_dead ["python3"];
@@ -112,14 +112,16 @@ mod tests {
         wait_until_gone(&marker);
         running.wait().exits(137);
         for helper in helpers {
-            eventually(&format!("helper {helper} ends as its parent did"), || !is_stage(helper));
+            eventually(&format!("helper {helper} ends as its parent did"), || {
+                !is_supervisor(helper)
+            });
         }
         assert_nothing_left_behind(&before, world);
     }
 
-    fn is_stage(pid: i32) -> bool {
+    fn is_supervisor(pid: i32) -> bool {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        // Where bwrap makes namespaces it stands between the keeper and the worker.
+        // Where bwrap makes namespaces it stands between the supervisor and the forker.
         let words: [&[u8]; 3] = [b"__supervisor", b"__forker", b"--die-with-parent"];
         words
             .iter()
@@ -134,7 +136,7 @@ mod tests {
             let running = busy(world, &marker);
             let helpers: Vec<_> = descendants(running.pid())
                 .into_iter()
-                .filter(|pid| is_stage(*pid))
+                .filter(|pid| is_supervisor(*pid))
                 .collect();
             let Some(victim) = helpers.get(nth) else {
                 assert!(nth > 0, "no helper was found");
@@ -164,7 +166,7 @@ mod tests {
         assert!(contains(&environment, &secret), "the parent itself does");
         let helpers: Vec<_> = descendants(running.pid())
             .into_iter()
-            .filter(|pid| is_stage(*pid))
+            .filter(|pid| is_supervisor(*pid))
             .collect();
         assert!(helpers.len() >= 3, "{helpers:?}");
         for helper in helpers {
@@ -176,15 +178,18 @@ mod tests {
         running.wait();
     }
 
-    fn a_stage_has_no_library_that_somebody_led_the_loader_to(world: &Fixture) {
+    fn a_supervisor_has_no_library_that_somebody_led_the_loader_to(world: &Fixture) {
         let marker = marker();
         let running = world
             .shell(&format!("sleep {marker}"))
             .env("LD_LIBRARY_PATH", "/usr/lib")
             .spawn();
         wait_for_processes(&marker, 1);
-        let stage = *descendants(running.pid()).iter().find(|pid| is_stage(**pid)).unwrap();
-        let line = fs::read(format!("/proc/{stage}/cmdline")).unwrap();
+        let supervisor = *descendants(running.pid())
+            .iter()
+            .find(|pid| is_supervisor(**pid))
+            .unwrap();
+        let line = fs::read(format!("/proc/{supervisor}/cmdline")).unwrap();
         assert_eq!(line, b"/proc/self/exe\0__supervisor\0", "it is not executed");
         running.signal(Signal::SIGINT);
         running.wait();

@@ -25,7 +25,7 @@ mod tests {
         when_who_waits_is_killed_the_next_command_runs_all_the_same [];
         nobody_waits_for_a_second_command [];
         when_the_session_ends_who_waits_ends [];
-        who_waits_has_no_socket_of_the_worker [];
+        who_waits_has_no_socket_of_the_forker [];
         a_command_reaches_nobody_who_waits [];
         each_command_has_a_runner_and_a_process_of_its_own [];
         changes_of_files_and_commands_by_turns_have_each_what_confines_it [];
@@ -46,7 +46,7 @@ mod tests {
         when_who_waits_is_killed_the_next_command_runs_all_the_same [];
         nobody_waits_for_a_second_command [];
         when_the_session_ends_who_waits_ends [];
-        who_waits_has_no_socket_of_the_worker [];
+        who_waits_has_no_socket_of_the_forker [];
         a_command_reaches_nobody_of_its_namespace_who_waits [];
         nobody_waits_where_the_kernel_counts_processes [];
         changes_of_files_and_commands_by_turns_have_each_what_confines_it [];
@@ -238,7 +238,7 @@ shell:
         open.filter(|target| is_a(target, b"socket:")).collect()
     }
 
-    fn who_waits_has_no_socket_of_the_worker(world: &Fixture) {
+    fn who_waits_has_no_socket_of_the_forker(world: &Fixture) {
         let agent = warm(world);
         let both = waiting(&agent);
         if !Actor::Root.is_possible() {
@@ -257,12 +257,12 @@ shell:
             .iter()
             .find(|pid| both.iter().any(|child| parent(*child) == **pid))
             .unwrap();
-        let worker = sockets(parent(runner));
-        assert!(worker.len() >= 4, "{worker:?}");
+        let forker = sockets(parent(runner));
+        assert!(forker.len() >= 4, "{forker:?}");
         for pid in both {
             let own = sockets(pid);
             assert!(!own.is_empty());
-            assert_eq!(own.intersection(&worker).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+            assert_eq!(own.intersection(&forker).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
         }
     }
 

@@ -18,7 +18,7 @@ in_the_lab! {
     a_tunnel_ends_with_its_command ["python3"];
     a_tunnel_ends_with_a_stockade_that_is_killed ["python3"];
     what_was_tried_is_told_whichever_helper_is_killed ["python3"];
-    a_person_is_told_what_was_let_through_when_the_worker_is_killed ["python3"];
+    a_person_is_told_what_was_let_through_when_the_forker_is_killed ["python3"];
     a_time_limit_ends_a_tunnel_that_says_nothing ["python3"];
     without_a_list_there_is_no_proxy ["python3"];
     a_list_without_a_host_reaches_nothing ["curl"];
@@ -194,7 +194,7 @@ fn a_tunnel_ends_with_a_stockade_that_is_killed(lab: &Lab) {
     lab.falls_silent();
 }
 
-/// What stands between a Stockade and its command: nearest first, the worker among them.
+/// What stands between a Stockade and its command: nearest first, the forker among them.
 fn helpers(stockade: i32) -> Vec<i32> {
     let words: [&[u8]; 3] = [b"__supervisor", b"__forker", b"--die-with-parent"];
     let is_helper = |pid: &i32| {
@@ -239,11 +239,11 @@ fn what_was_tried_is_told_whichever_helper_is_killed(lab: &Lab) {
     }
 }
 
-fn a_person_is_told_what_was_let_through_when_the_worker_is_killed(lab: &Lab) {
+fn a_person_is_told_what_was_let_through_when_the_forker_is_killed(lab: &Lab) {
     let mut inside = Inside::with(lab, "{allow: [\"www.example.org:9999\"]}", &[]);
     inside.does(HOLDS).unwrap();
-    let keeper = helpers(inside.stockade())[0];
-    kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
+    let supervisor = helpers(inside.stockade())[0];
+    kill(Pid::from_raw(supervisor), Signal::SIGKILL).unwrap();
     let said = inside.ended().exits(125).err();
     let told = "\nstockade: network: www.example.org:9999 was let through: 6 bytes were sent, ";
     assert!(said.contains(told), "{said}");

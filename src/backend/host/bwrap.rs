@@ -76,7 +76,7 @@ impl Bwrap {
     /// started as a probe, which gives up the others and becomes bwrap.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a probe; what runs a command is started by the stage"
+        reason = "a probe; what runs a command is started by the supervisor"
     )]
     pub(super) fn try_out(&self) -> Result<(), String> {
         let mut arguments = vec![
@@ -154,7 +154,7 @@ pub(super) fn look() -> Option<(Bwrap, BwrapFile)> {
 /// What `--version` says.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a probe; what runs a command is started by the stage"
+    reason = "a probe; what runs a command is started by the supervisor"
 )]
 fn ask_version(path: &str) -> Option<(u32, u32, u32)> {
     let mut command = std::process::Command::new(path);

@@ -57,8 +57,8 @@ impl Host {
         }
     }
 
-    /// What the `namespaces` regime needs, whoever makes it: Stockade itself where it can, else bwrap. It is tried,
-    /// unless it was `seen` before, by this very bwrap if by one.
+    /// What the `namespaces` regime needs of this host. The namespaces are really made, by Stockade itself where it can, else by
+    /// bwrap, unless that was `seen` to work before (by the same bwrap).
     pub fn with_acting_namespaces(seen: Option<Seen>) -> Self {
         match seen {
             Some(Seen::Stockade) => Self {

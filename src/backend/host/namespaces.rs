@@ -1,6 +1,6 @@
 //! Namespaces and mounts, made for real by this program started again.
 //!
-//! What is tried is what a session does, in the same order and by the same code; the child side of it is the stage's.
+//! What is tried is what a session does, in the same order and by the same code; the child side of it is the supervisor's.
 
 use std::process::Stdio;
 
@@ -42,7 +42,7 @@ pub(super) fn tried() -> Probed {
 /// Starts this program as a probe, and reads what it says. One that knows no probe says something else.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a probe; what runs a command is started by the stage"
+    reason = "a probe; what runs a command is started by the supervisor"
 )]
 fn probe() -> Result<Probed, String> {
     let mut command = std::process::Command::new("/proc/self/exe");

@@ -4,7 +4,7 @@
 //!
 //! Since Linux 5.14 `RLIMIT_NPROC` counts per user namespace. In one of its own, where nothing else runs, the kernel so
 //! counts the command's processes and threads and refuses one more. The root of the host is never counted: such
-//! a start is told apart here, and each worker that stands on the count tries it before its first command.
+//! a start is told apart here, and each forker that stands on the count tries it before its first command.
 
 use serde::Serialize;
 

@@ -16,7 +16,7 @@ fn hides_part(deny: &Deny) -> bool {
 /// paths that exist. (Denies that the layer must hold are the layer's.)
 pub(super) fn alone(
     (view, tmp): (&View, Tmp),
-    stage: &[AbsPath],
+    loader: &[AbsPath],
     profile: &Profile,
     survey: &Survey,
 ) -> Result<(), Witness> {
@@ -36,7 +36,7 @@ pub(super) fn alone(
     let spoken = Spoken {
         changed: with_own(&clauses),
         shown: with_own(&hiding),
-        stage,
+        loader,
         survey,
     };
     let bare = Bare { view };
@@ -75,7 +75,7 @@ impl FileReach for Bare<'_> {
 struct Spoken<'a> {
     changed: WithOwn<'a>,
     shown: WithOwn<'a>,
-    stage: &'a [AbsPath],
+    loader: &'a [AbsPath],
     survey: &'a Survey,
 }
 
@@ -86,7 +86,7 @@ impl FileReach for Spoken<'_> {
 
     fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.changed.landmarks(landmarks);
-        self.stage.iter().for_each(|path| landmarks.path(path));
+        self.loader.iter().for_each(|path| landmarks.path(path));
     }
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
@@ -98,7 +98,7 @@ impl FileReach for Spoken<'_> {
             let spoken = Operation::ALL.into_iter().any(|op| reach.get(op) != Access::Denied);
             // A file has nothing below it.
             let below_a_file = files.above(path).any(|file| *file != path);
-            let shown = spoken || below_a_file || self.stage.contains(path);
+            let shown = spoken || below_a_file || self.loader.contains(path);
             let shown = if shown { Access::Full } else { Access::Denied };
             Reach::of(|operation| match operation {
                 Operation::Write if below_a_file => Access::Full,

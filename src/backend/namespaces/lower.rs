@@ -44,9 +44,9 @@ pub struct Options {
     pub protect: Vec<AbsPath>,
     /// Protected paths that exist now and have copies, which are changed in their place.
     pub copies: Vec<PrivateCopy>,
-    /// Files that the stage needs before it confines itself: the loader, libraries, and the links on the way to them.
+    /// What this program needs to start inside: the loader, libraries, and the links on the way to them.
     /// They are shown read-only, and no rule inside is on them.
-    pub stage: Vec<AbsPath>,
+    pub loader: Vec<AbsPath>,
     /// Files that must be seen to be there: a mask stands for each.
     pub veiled: Vec<AbsPath>,
 }
@@ -106,7 +106,7 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     paths.extend(super::own::open_internals());
     paths.extend(shown.grants.iter().map(|grant| grant.path.clone()));
     let (links, files): (Vec<&AbsPath>, Vec<&AbsPath>) =
-        options.stage.iter().partition(|path| path.as_path().is_symlink());
+        options.loader.iter().partition(|path| path.as_path().is_symlink());
     paths.extend(files.iter().copied().cloned());
     paths.extend(options.veiled.iter().cloned());
     // Directories on the way to a mount may have to be pinned.
@@ -206,7 +206,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         loose: &held.open_covers,
         borders: &borders,
         copies: &copies,
-        stage: &options.stage,
+        loader: &options.loader,
         veiled: &options.veiled,
         internals: &covered_internals(profile, survey),
         tmp_bytes: options.tmp_bytes,

@@ -58,8 +58,8 @@ pub(super) struct Wanted<'a> {
     pub(super) borders: &'a BTreeSet<AbsPath>,
     /// What is shown in the place of protected paths that can be changed.
     pub(super) copies: &'a [&'a PrivateCopy],
-    /// Files the stage needs to begin; read-only, and ruled by nothing inside.
-    pub(super) stage: &'a [AbsPath],
+    /// What this program needs to start inside; read-only, and ruled by nothing inside.
+    pub(super) loader: &'a [AbsPath],
     /// Files of which a mask is shown, where nothing else is.
     pub(super) veiled: &'a [AbsPath],
     /// What is covered in the regime's own /proc.
@@ -102,7 +102,7 @@ impl Mounting<'_> {
         points.extend(wanted.covers.values().flat_map(Covered::ends).cloned());
         points.extend(wanted.borders.iter().cloned());
         points.extend([proc.clone(), dev.clone(), top.clone()]);
-        points.extend(wanted.stage.iter().chain(wanted.veiled).cloned());
+        points.extend(wanted.loader.iter().chain(wanted.veiled).cloned());
         points.extend(wanted.internals.iter().cloned());
 
         // Where the host's directory is granted, a private one would be something else.
@@ -161,7 +161,7 @@ impl Mounting<'_> {
             return Ok(());
         }
         let mut shown = self.shown(path, node.kind);
-        if shown == Shown::Nothing && wanted.stage.contains(path) {
+        if shown == Shown::Nothing && wanted.loader.contains(path) {
             shown = Shown::ReadOnly;
         }
         let (above, around) = self.around(path);
@@ -321,9 +321,9 @@ impl Mounting<'_> {
     /// Links of system directories on the root tmpfs that lead to what is shown: `/bin`, `/lib64`.
     fn links(&mut self, wanted: &Wanted<'_>) {
         let survey = self.survey;
-        // On the way to the stage's files there may be links to links, in directories where nothing else is shown.
+        // On the way to the loader there may be links to links, in directories where nothing else is shown.
         let on_the_way = |path: &AbsPath| {
-            wanted.stage.contains(path)
+            wanted.loader.contains(path)
                 && path
                     .ancestors()
                     .skip(1)
@@ -347,7 +347,8 @@ impl Mounting<'_> {
                 (Some(own), Shown::Nothing) => own.as_bytes() == PROC.as_bytes(),
                 (Some(_), Shown::Masked) | (None, _) => false,
             };
-            let is_new = !self.skeleton.contains(path) && !self.made.contains_key(path) && !wanted.stage.contains(path);
+            let is_new =
+                !self.skeleton.contains(path) && !self.made.contains_key(path) && !wanted.loader.contains(path);
             if in_skeleton && leads && is_new {
                 self.symlink(path, link.target.clone());
             }

@@ -135,7 +135,7 @@ fn options() -> Options {
         tmp_bytes: 4096,
         protect: vec![path("/w/.git/config"), path("/w/.git/hooks"), path("/w/.envrc")],
         copies: Vec::new(),
-        stage: Vec::new(),
+        loader: Vec::new(),
         veiled: Vec::new(),
     }
 }
@@ -154,7 +154,7 @@ fn check_against(profile: &Profile, survey: &Survey, lowered: &Lowered, argv: &[
         layer: &lowered.layer,
         own: &lowered.own,
         copies: &[],
-        stage: &[],
+        loader: &[],
         new_names: NewNames::Refused,
     };
     validate(&walls, &AttributePlan::default(), profile, survey).map_err(|witness| witness.to_string())
@@ -706,7 +706,7 @@ fn abstract_sockets_of_the_host_are_kept_out_by_a_scope_or_a_network_namespace_o
             layer: &layer,
             own: &own,
             copies: &[],
-            stage: &[],
+            loader: &[],
             new_names: NewNames::Refused,
         };
         validate(&walls, &AttributePlan::default(), &open, &machine())
@@ -737,7 +737,7 @@ fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
             layer: &lowered.layer,
             own: &lowered.own,
             copies: &[],
-            stage: &[],
+            loader: &[],
             new_names: NewNames::Refused,
         };
         validate(&walls, &AttributePlan::default(), &single, &survey)
@@ -786,7 +786,7 @@ fn names_of_any_bytes_pass_through_unchanged() {
         layer: &lowered.layer,
         own: &lowered.own,
         copies: &[],
-        stage: &[],
+        loader: &[],
         new_names: NewNames::Refused,
     };
     assert_eq!(validate(&walls, &AttributePlan::default(), &hidden, &survey), Ok(()));

@@ -35,8 +35,8 @@ pub struct Walls<'a> {
     pub own: &'a [OwnRule],
     /// The private copies that may be shown.
     pub copies: &'a [PrivateCopy],
-    /// Files of the stage, which mounts show and no rule is on.
-    pub stage: &'a [AbsPath],
+    /// What this program needs to start inside, which mounts show and no rule is on.
+    pub loader: &'a [AbsPath],
     /// Whether names that match a pattern may appear.
     pub new_names: NewNames,
 }
@@ -78,7 +78,7 @@ pub fn validate(
     pair.nodes_within(&permitted)?;
     files_within(&pair, &admitted)?;
     files_within(attributes, &permitted)?;
-    alone((view, tmp_of(view)), walls.stage, profile, survey)
+    alone((view, tmp_of(view)), walls.loader, profile, survey)
 }
 
 /// Whether the private directory is there.

@@ -5,7 +5,7 @@
 //! judged by its arguments goes on to filters by seccompiler, which answer one thing each, so there is one per
 //! error number, and another where what they let pass is refused all the same. All are joined into one, because
 //! each filter of a stack costs every judged call anew; only the one that notifies stays apart, for it is
-//! installed with a listener. What a command's have in common with the worker's is in the worker's alone: the kernel asks
+//! installed with a listener. What a command's have in common with the forker's is in the forker's alone: the kernel asks
 //! every filter of the stack, and installing one costs by its length.
 //!
 //! A call whose arguments are judged walks all of these, so each part begins with a short way
@@ -80,14 +80,14 @@ const FREQUENT: [i64; 6] = [
 /// Rules per call number; no rule means: whatever the arguments.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What a role installs itself under these settings. A command is born in the worker's filters: what those refuse it need not
+/// What a role installs itself under these settings. A command is born in the forker's filters: what those refuse it need not
 /// be refused again.
 pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
     let table = Table::of(settings);
     let behind = match settings.role {
-        Role::Worker => None,
+        Role::Forker => None,
         Role::Command => Some(Table::of(Settings {
-            role: Role::Worker,
+            role: Role::Forker,
             ..settings
         })),
     };
@@ -135,16 +135,16 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         parts.push(compile(rules, action, &judged).map_err(|source| failed(errno, source))?);
     }
     let unknown = match settings.role {
-        Role::Worker => refusal(Errno::NoSys),
+        Role::Forker => refusal(Errno::NoSys),
         Role::Command => RET_ALLOW,
     };
     let past = way_past(&table, is_said);
     let program = assemble(past, &ways(&always, &judged, unknown), parts);
     let (mut programs, mut notify) = (vec![program], None);
     match settings.role {
-        // Nobody listens to the worker, so these fail. Of two filters that notify, the kernel asks the listener of the later.
-        Role::Worker if !notified.is_empty() => programs.push(notifying(notified)?),
-        Role::Worker => {}
+        // Nobody listens to the forker, so these fail. Of two filters that notify, the kernel asks the listener of the later.
+        Role::Forker if !notified.is_empty() => programs.push(notifying(notified)?),
+        Role::Forker => {}
         Role::Command => notify = Some(notifying(notified)?),
     }
     Ok(SeccompPlan { programs, notify })
@@ -165,7 +165,7 @@ fn way_past(table: &Table, is_said: impl Fn(u32, Say) -> bool) -> Program {
     let mut clauses = Vec::new();
     for standing in table.standing(number) {
         match standing.say {
-            // What the worker's filters say, and what the filter that notifies does, is not said here.
+            // What the forker's filters say, and what the filter that notifies does, is not said here.
             Say::Allow | Say::Notify(_) | Say::Told(_) => {}
             Say::Always(_) | Say::When(..) if is_said(number, standing.say) => {}
             Say::Always(_) => return Program::new(),

@@ -17,8 +17,8 @@ pub struct SeccompPlan {
 /// The filters of both roles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filters {
-    /// Of the worker and its runners.
-    pub worker: SeccompPlan,
+    /// Of the forker and its runners.
+    pub forker: SeccompPlan,
     /// What a command installs behind them.
     pub command: SeccompPlan,
     /// What it installs instead where mounts keep it from changing attributes outside; `None` where they do not.
@@ -29,15 +29,15 @@ impl Filters {
     /// Those that answer the calls of a role; of a command, where the broker judges attribute calls.
     pub const fn of(&self, role: Role) -> Stack<'_> {
         match role {
-            Role::Worker => Stack::of_worker(&self.worker),
-            Role::Command => Stack::of_command(&self.worker, &self.command),
+            Role::Forker => Stack::of_forker(&self.forker),
+            Role::Command => Stack::of_command(&self.forker, &self.command),
         }
     }
 
     /// Those that answer the calls of a command where mounts keep it from changing attributes outside.
     pub fn of_mounted(&self) -> Option<Stack<'_>> {
         let mounted = self.mounted.as_ref()?;
-        Some(Stack::of_command(&self.worker, mounted))
+        Some(Stack::of_command(&self.forker, mounted))
     }
 
     /// Who keeps a command from changing attributes outside, if it may be mounts.
@@ -57,24 +57,24 @@ impl Filters {
     }
 }
 
-/// The filters that answer the calls of a role. A command inherits the worker's and cannot remove them; its own are installed
+/// The filters that answer the calls of a role. A command inherits the forker's and cannot remove them; its own are installed
 /// after them, and hold only what those lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stack<'a> {
-    worker: &'a SeccompPlan,
+    forker: &'a SeccompPlan,
     command: Option<&'a SeccompPlan>,
 }
 
 impl<'a> Stack<'a> {
-    /// Those of the worker alone.
-    pub const fn of_worker(worker: &'a SeccompPlan) -> Self {
-        Self { worker, command: None }
+    /// Those of the forker alone.
+    pub const fn of_forker(forker: &'a SeccompPlan) -> Self {
+        Self { forker, command: None }
     }
 
-    /// Those of the worker, and behind them a command's.
-    pub const fn of_command(worker: &'a SeccompPlan, command: &'a SeccompPlan) -> Self {
+    /// Those of the forker, and behind them a command's.
+    pub const fn of_command(forker: &'a SeccompPlan, command: &'a SeccompPlan) -> Self {
         Self {
-            worker,
+            forker,
             command: Some(command),
         }
     }
@@ -82,24 +82,24 @@ impl<'a> Stack<'a> {
     /// Whose calls they answer.
     pub const fn role(self) -> Role {
         match self.command {
-            None => Role::Worker,
+            None => Role::Forker,
             Some(_) => Role::Command,
         }
     }
 
     /// What the role installs itself.
     pub(super) fn own(self) -> &'a SeccompPlan {
-        self.command.unwrap_or(self.worker)
+        self.command.unwrap_or(self.forker)
     }
 
     /// What the role has inherited.
     pub(super) fn behind(self) -> Option<&'a SeccompPlan> {
-        self.command.map(|_| self.worker)
+        self.command.map(|_| self.forker)
     }
 
     /// In the order they are installed.
     pub fn programs(self) -> impl Iterator<Item = &'a Program> {
-        let plans = std::iter::once(self.worker).chain(self.command);
+        let plans = std::iter::once(self.forker).chain(self.command);
         plans.flat_map(|plan| plan.notify.iter().chain(&plan.programs))
     }
 }

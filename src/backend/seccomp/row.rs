@@ -113,8 +113,8 @@ pub(super) struct Row {
     pub(super) calls: &'static [i64],
     /// When the row stands.
     pub(super) under: Under,
-    /// The answer to the worker and its runners.
-    pub(super) worker: Say,
+    /// The answer to the forker and its runners.
+    pub(super) forker: Say,
     /// The answer to a command.
     pub(super) command: Say,
 }
@@ -126,7 +126,7 @@ impl Row {
             reason,
             calls,
             under: Under::Every,
-            worker: say,
+            forker: say,
             command: say,
         }
     }
@@ -137,7 +137,7 @@ impl Row {
             reason,
             calls,
             under: Under::Every,
-            worker: Say::Allow,
+            forker: Say::Allow,
             command: say,
         }
     }
@@ -150,7 +150,7 @@ impl Row {
     /// What the row tells a role.
     pub(super) const fn say(&self, role: Role) -> Say {
         match role {
-            Role::Worker => self.worker,
+            Role::Forker => self.forker,
             Role::Command => self.command,
         }
     }

@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         EPERM,
     ),
-    // The worker asks where those are that hold the profile.
+    // The forker asks where those are that hold the profile.
     Row::command("tells of a mount", &[n::STATMOUNT], EPERM),
     Row::both("enters another namespace", &[l::SYS_setns], EPERM),
     Row::both(
@@ -149,7 +149,7 @@ pub(super) const ROWS: &[Row] = &[
         &[l::SYS_openat2],
         ENOSYS,
     ),
-    // For the worker too: the broker performs what the classic calls ask.
+    // For the forker too: the broker performs what the classic calls ask.
     Row::both(
         "sets attributes that the broker does not know",
         &[n::FILE_SETATTR],

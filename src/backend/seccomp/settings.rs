@@ -8,9 +8,9 @@ use crate::policy::{Network, UnixSockets};
 /// Whose filters these are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Role {
-    /// The worker and its runners: Stockade's own code, which must read a command's memory to judge
+    /// The forker and its runners: Stockade's own code, which must read a command's memory to judge
     /// attribute calls and perform them.
-    Worker,
+    Forker,
     /// A command.
     Command,
 }

@@ -40,7 +40,7 @@ impl Table {
         }
         match settings.role {
             Role::Command => watched::look_at_attempts(&mut by_number, settings.attempts),
-            Role::Worker => {}
+            Role::Forker => {}
         }
         Self { by_number }
     }
@@ -105,7 +105,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 pub fn tests(number: u32, arg: u8) -> bool {
     let mut speaking = rows().filter(|row| row.calls.contains(&i64::from(number)));
     speaking.any(|row| {
-        [row.worker, row.command].into_iter().any(|say| match say {
+        [row.forker, row.command].into_iter().any(|say| match say {
             Say::When(_, clauses) | Say::Notify(clauses) | Say::Told(clauses) => {
                 clauses.iter().any(|clause| clause.iter().any(|test| test.arg() == arg))
             }

@@ -54,7 +54,7 @@ impl fmt::Display for SeccompWitness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed { program, why } => write!(f, "filter {program} is malformed: {why}"),
-            Self::Listener(Role::Worker) => f.write_str("the worker's filters wait for a listener that does not exist"),
+            Self::Listener(Role::Forker) => f.write_str("the forker's filters wait for a listener that does not exist"),
             Self::Listener(Role::Command) => f.write_str("the command's filters hand nothing to the broker"),
             Self::Weaker {
                 call,

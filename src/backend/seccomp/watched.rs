@@ -2,8 +2,8 @@
 //!
 //! Two sorts of calls are added to the attribute calls. An *attempt* has a path or an address in it; nothing here decides
 //! about it: it goes on to the kernel, where Landlock and the mounts do. A *refusal* is answered an error by the table: then no
-//! filter may give the error itself, because an error comes before a notification. So worker and command both notify
-//! instead. The worker has no listener, and the kernel fails the call; a command's listener fails it with the table's error.
+//! filter may give the error itself, because an error comes before a notification. So forker and command both notify
+//! instead. The forker has no listener, and the kernel fails the call; a command's listener fails it with the table's error.
 
 use libc as l;
 

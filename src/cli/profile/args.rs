@@ -30,7 +30,7 @@ pub enum View {
     Explain(ExplainArgs),
     /// That nothing on the way from config to kernel permits more than the step before, and what becomes of each clause.
     #[command(
-        after_help = "Examples:\n  stockade profile check agent.yaml        proof or witness for each step, with a worker really started\n  stockade profile check --no-selftest     starts no worker\n\nExit codes: 0 everything holds · 1 something does not, or no backend here would run commands · 125 Stockade could not"
+        after_help = "Examples:\n  stockade profile check agent.yaml        proof or witness for each step, with the confinement really started\n  stockade profile check --no-selftest     starts nothing\n\nExit codes: 0 everything holds · 1 something does not, or no backend here would run commands · 125 Stockade could not"
     )]
     Check(CheckArgs),
     /// What one policy permits that another does not, and the reverse, with witnesses.

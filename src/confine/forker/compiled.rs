@@ -79,7 +79,7 @@ pub(crate) fn confine(outside: Above, setup: SetupMessage) -> Result<(Option<Com
             layer
         }
     };
-    let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).worker;
+    let filters = &plan.watched.as_ref().unwrap_or(&plan.filters).forker;
     match install(filters)? {
         None => {
             let compiled = Compiled { layer, plan, null };

@@ -175,7 +175,7 @@ fn namespaces(world: &World, refused: Errno) -> Result<(), String> {
 /// Whether the plan's own filters let a datagram socket of this family be opened. A plan that cannot be
 /// read opens nothing.
 fn opens_socket(plan: &Plan, family: AddressFamily) -> bool {
-    let programs = plan.filters.of(Role::Worker).programs();
+    let programs = plan.filters.of(Role::Forker).programs();
     let Ok(filters) = programs.map(Filter::read).collect::<Result<Vec<_>, _>>() else {
         return false;
     };

@@ -41,7 +41,7 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         protect: existing_names(&inspection.policy, &inspection.approved, &inspection.person)
             .map_err(ExportError::Surroundings)?,
         copies: Vec::new(),
-        stage: Vec::new(),
+        loader: Vec::new(),
         veiled: Vec::new(),
     };
     let foreseen = foreseen(&inspection.policy);

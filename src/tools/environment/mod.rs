@@ -84,12 +84,12 @@ fn writes_tmp(profile: &Profile) -> bool {
     AbsPath::new("/tmp/java").is_ok_and(|path| profile.access(Operation::Write, &path) == Access::Full)
 }
 
-/// The environment of a command under this profile, in a worker of the session.
+/// The environment of a command under this profile, in a forker of the session.
 pub(super) fn environment(
     pool: &Pool,
     profile: &Profile,
     search: &Search,
-    worker: &Confinement,
+    forker: &Confinement,
     extra: &[(OsString, OsString)],
     way: Option<&Way>,
 ) -> Vec<(OsString, OsString)> {
@@ -97,7 +97,7 @@ pub(super) fn environment(
     build(
         (profile, &session.envelope),
         (search, pool.others()),
-        &worker.session().private(),
+        &forker.session().private(),
         (session.policy.home, &pool.places().caches),
         extra,
         way.map(Way::port),

@@ -29,7 +29,7 @@ pub(in crate::tools) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// What a command sees that was permitted this and started there, by the worker of this session.
+    /// What a command sees that was permitted this and started there, by the forker of this session.
     pub(in crate::tools) const fn of(profile: &'a Profile, directory: &'a AbsPath, session: &'a Path) -> Self {
         Self {
             profile,

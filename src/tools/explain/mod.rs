@@ -1,7 +1,7 @@
 //! What a command attempted and was denied, and why.
 //!
 //! Where somebody wants to know, the runner takes note of what a command attempts ([`crate::confine`]) and
-//! decides nothing by it. [`standing`] keeps the plan that holds the commands of a worker. Afterwards
+//! decides nothing by it. [`standing`] keeps the plan that holds the commands of a forker. Afterwards
 //! [`there`] looks whether there was anything to be denied: what is not there fails everywhere, and is no
 //! denial. [`judge`] holds each attempt against the plan, by the plan's own readers, but for what programs
 //! only ask in passing ([`idle`]), [`denials`] has each once, and [`reasons`] says of what is left which clause decides, on which line,

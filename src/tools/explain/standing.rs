@@ -1,4 +1,4 @@
-//! The plan that holds the commands of a worker, kept so that denials can be explained by it.
+//! The plan that holds the commands of a forker, kept so that denials can be explained by it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::tools::call::ToolError;
 use crate::tools::footing::Footing;
 use crate::tools::held::{Backend, Held, Made};
 use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings};
-use crate::tools::private::{show, worker_profile};
+use crate::tools::private::{forker_profile, show};
 use crate::tools::session_policy::SessionPolicy;
 use crate::tools::surroundings::surroundings;
 
-/// The most workers whose plans are kept: as many as live at once, and some more.
+/// The most forkers whose plans are kept: as many as live at once, and some more.
 const MOST: usize = 16;
 
-/// What holds the commands of one worker.
+/// What holds the commands of one forker.
 #[derive(Debug)]
 pub(in crate::tools) struct Standing {
     pub(super) policy: Policy,
     /// What an approved command gets.
     pub(super) approved: Profile,
-    /// What this worker gives, as it was derived.
+    /// What this forker gives, as it was derived.
     unasked: Profile,
     /// The same, as the plan was made of it.
     pub(super) profile: Profile,
@@ -45,12 +45,12 @@ impl Standing {
         profile: &Profile,
         session: &Session,
     ) -> Result<Self, ToolError> {
-        let own = worker_profile(profile.clone(), session)?;
+        let own = forker_profile(profile.clone(), session)?;
         let backend = match ground.walls.regime() {
             Regime::Namespaces => Backend::Namespaces,
             Regime::Landlock | Regime::None | Regime::Seatbelt => Backend::Landlock,
         };
-        let approved = worker_profile(held_to.envelope.clone(), session)?;
+        let approved = forker_profile(held_to.envelope.clone(), session)?;
         let unasked = own.clone();
         let around = match backend {
             Backend::Landlock | Backend::Seatbelt => Surroundings::default(),
@@ -101,12 +101,12 @@ impl Standing {
     }
 }
 
-/// The plans of workers that are under way, the latest last.
+/// The plans of forkers that are under way, the latest last.
 #[derive(Debug, Default)]
 pub(in crate::tools) struct Standings(Vec<(PathBuf, Arc<Standing>)>);
 
 impl Standings {
-    /// What holds commands of this worker, made before the first of them could change what the plan depends on; none where
+    /// What holds commands of this forker, made before the first of them could change what the plan depends on; none where
     /// nobody looks on.
     ///
     /// # Errors

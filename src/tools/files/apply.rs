@@ -25,12 +25,12 @@ pub(super) async fn apply(
 ) -> Result<(FileReply, Vec<Restored>, Option<String>), ToolError> {
     let request = executor.files(stops).request(FileAsk::Apply(changes));
     let mut tries = 0..1;
-    let (digest, mut worker, server, mut running) = loop {
-        let (digest, mut worker) = executor.files(stops).worker(asked, Walks::Yes).await?;
-        match worker.start_file_server(Watch::ProtectedNames).await {
-            Ok((server, running)) => break (digest, worker, server, running),
-            // Nothing was changed: another worker does it.
-            Err(ConfineError::GoneBefore(_)) if tries.next().is_some() => worker.finish().await,
+    let (digest, mut forker, server, mut running) = loop {
+        let (digest, mut forker) = executor.files(stops).forker(asked, Walks::Yes).await?;
+        match forker.start_file_server(Watch::ProtectedNames).await {
+            Ok((server, running)) => break (digest, forker, server, running),
+            // Nothing was changed: another forker does it.
+            Err(ConfineError::GoneBefore(_)) if tries.next().is_some() => forker.finish().await,
             Err(error) => return Err(error.into()),
         }
     };
@@ -43,13 +43,13 @@ pub(super) async fn apply(
     } = match ended {
         Ok(ended) => ended.put_back,
         Err(error) => {
-            worker.finish().await;
+            forker.finish().await;
             return Err(error.into());
         }
     };
     let mut restored: Vec<Restored> = violations.into_iter().map(Into::into).collect();
-    offer(&executor.deciding, &mut worker, &mut restored, call, stops).await;
-    executor.pool.keep(digest, worker).await;
+    offer(&executor.deciding, &mut forker, &mut restored, call, stops).await;
+    executor.pool.keep(digest, forker).await;
     let mut unsettled = unsettled.map(|why| escape(why.as_bytes()));
     executor.recovered.tell_after(&mut restored, &mut unsettled);
     record_restored(executor.deciding.recorder.as_ref(), call, &restored).await?;

@@ -1,6 +1,6 @@
-//! Asking the file server of a confined worker.
+//! Asking the file server of a confined forker.
 //!
-//! A worker serves one profile, and has at most one server for what only looks. A change gets a server of its own, with
+//! A forker serves one profile, and has at most one server for what only looks. A change gets a server of its own, with
 //! protected names recorded before and settled after, as for a command.
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) enum Walks {
     No,
 }
 
-/// The files of a session, as the file servers of its confined workers see them.
+/// The files of a session, as the file servers of its confined forkers see them.
 #[derive(Debug)]
 pub(in crate::tools) struct Files<'a> {
     pub(in crate::tools) profiles: &'a mut Profiles,
@@ -73,20 +73,20 @@ impl Files<'_> {
         let request = self.request(ask);
         let mut tries = 0..1;
         loop {
-            let (digest, mut worker) = self.worker(asked, walks).await?;
-            let server = worker.file_server().await;
-            let is_serving = worker.is_serving();
+            let (digest, mut forker) = self.forker(asked, walks).await?;
+            let server = forker.file_server().await;
+            let is_serving = forker.is_serving();
             // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
-            self.pool.keep(digest, worker).await;
+            self.pool.keep(digest, forker).await;
             match server {
-                // Nothing was looked at: another worker does.
+                // Nothing was looked at: another forker does.
                 Err(ConfineError::GoneBefore(_)) if !is_serving && tries.next().is_some() => {}
                 server => return converse(&server?, request, self.stops).await,
             }
         }
     }
 
-    pub(super) async fn worker(
+    pub(super) async fn forker(
         &mut self,
         asked: &Asked,
         walks: Walks,
@@ -97,8 +97,8 @@ impl Files<'_> {
             Walks::Yes => self.pool.end_outdated(&derived).await?,
             Walks::No => {}
         }
-        let worker = self.pool.take_or_start(&derived, ForkerFor::Others, asked).await?;
-        Ok((derived.digest(), worker))
+        let forker = self.pool.take_or_start(&derived, ForkerFor::Others, asked).await?;
+        Ok((derived.digest(), forker))
     }
 
     pub(super) fn request(&self, ask: FileAsk) -> FileRequest {

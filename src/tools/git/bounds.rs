@@ -11,13 +11,13 @@ use crate::config;
 use crate::policy::{AbsPath, Access, Identity, Operation, Policy};
 use crate::profile::{FileReach, Profile};
 
-/// What a session may do, and a worker of it: no setting leads beyond.
+/// What a session may do, and a forker of it: no setting leads beyond.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tools) struct Bounds<'a> {
     pub(in crate::tools) policy: &'a Policy,
     /// What any call of the session may do.
     pub(in crate::tools) envelope: &'a Profile,
-    /// What the commands of this worker may do.
+    /// What the commands of this forker may do.
     pub(in crate::tools) profile: &'a Profile,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Found {
 }
 
 impl Bounds<'_> {
-    /// Whether the commands of the worker may read the path by themselves.
+    /// Whether the commands of the forker may read the path by themselves.
     pub(super) fn reads(self, path: &AbsPath) -> bool {
         may(Operation::Read, self.profile, path)
     }

@@ -32,9 +32,9 @@ impl Drop for Ending {
 }
 
 impl Way {
-    /// A way out for the next command of this worker, if its profile has one.
+    /// A way out for the next command of this forker, if its profile has one.
     pub(in crate::tools) async fn open(
-        worker: &mut Confinement,
+        forker: &mut Confinement,
         profile: &Profile,
         about: About,
         asks: Option<Asker>,
@@ -44,9 +44,9 @@ impl Way {
             Network::Off | Network::Full => return Ok(None),
             Network::Hosts(list) => list.clone(),
         };
-        let out = worker.way_out().await?;
-        let stage = worker.supervisor_pid();
-        let who = Arc::new(move |client| asker(stage, client).map(|asker| asker.to_string()));
+        let out = forker.way_out().await?;
+        let supervisor = forker.supervisor_pid();
+        let who = Arc::new(move |client| asker(supervisor, client).map(|asker| asker.to_string()));
         let gate = Arc::new(HostGate::new(list, about, asks, who, tell));
         let unwatched = |error| ToolError::Io(IoError::Watch(error));
         let listeners = out.listeners().map_err(unwatched)?;

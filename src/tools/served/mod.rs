@@ -107,7 +107,7 @@ impl Served {
         // One that ends within that time by itself is told nothing.
         let _late = tokio::time::timeout(PATIENCE, self.ending().wait()).await;
         drop(self.stop.take());
-        // A task that was aborted with its runtime has dropped the worker, which ends all.
+        // A task that was aborted with its runtime has dropped the forker, which ends all.
         let _ended = (&mut self.task).await;
         self.ending().now()
     }
@@ -199,7 +199,7 @@ async fn try_to_serve(
         return Err(ToolError::Directory(directory.as_path().to_owned()));
     }
     let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
-    let mut worker = executor.pool.start(&profile, ForkerFor::Others, &Asked::Nobody).await?;
+    let mut forker = executor.pool.start(&profile, ForkerFor::Others, &Asked::Nobody).await?;
     let mut limits = command_limits(
         &profile.limits,
         None,
@@ -210,28 +210,28 @@ async fn try_to_serve(
     let digest = derived.digest();
     let started = record.start(&command, directory, &digest, executor.pool.chosen().regime_name());
     if let Err(error) = started.await {
-        worker.finish().await;
+        forker.finish().await;
         return Err(error);
     }
-    let way = match way_of_a_server(&executor.pool, &mut worker, &derived, &command, &said).await {
+    let way = match way_of_a_server(&executor.pool, &mut forker, &derived, &command, &said).await {
         Ok(way) => way,
         Err(error) => {
-            worker.finish().await;
+            forker.finish().await;
             return Err(error);
         }
     };
     let launch = Launch {
         work: Work::Command(argv(command)),
-        environment: environment(&executor.pool, &profile, &search, &worker, &[], way.as_ref()),
+        environment: environment(&executor.pool, &profile, &search, &forker, &[], way.as_ref()),
         directory: directory.as_path().as_os_str().to_owned(),
         limits,
         input: child.input,
         streams: [child.stdin, child.stdout, child.stderr],
     };
-    let running = match worker.launch(launch).await {
+    let running = match forker.launch(launch).await {
         Ok(running) => running,
         Err(error) => {
-            worker.finish().await;
+            forker.finish().await;
             return Err(error.into());
         }
     };
@@ -244,7 +244,7 @@ async fn try_to_serve(
         stop: Some(stop),
         task: tokio::spawn(async move {
             let mut passing = std::pin::pin!(said::pass_on(recovery.told(), &stderr, &said));
-            let mut watching = std::pin::pin!(watch_over(worker, running, way, stopped, (tell, record, &said)));
+            let mut watching = std::pin::pin!(watch_over(forker, running, way, stopped, (tell, record, &said)));
             tokio::select! {
                 () = &mut passing => watching.await,
                 // Who does not take what was said last is not waited for.
@@ -264,7 +264,7 @@ async fn try_to_serve(
 /// The way out of such a command. Nobody is asked; what is refused is said as it happens.
 async fn way_of_a_server(
     pool: &Pool,
-    worker: &mut Confinement,
+    forker: &mut Confinement,
     derived: &Derived,
     command: &ShellCommand,
     said: &mpsc::Sender<String>,
@@ -280,12 +280,12 @@ async fn way_of_a_server(
     let said = said.clone();
     // Who does not take the line misses it: the command is not made to wait for that.
     let tell = Arc::new(move |line: String| drop(said.try_send(format!("network: {line}"))));
-    Way::open(worker, &derived.profile, about, None, Some(tell)).await
+    Way::open(forker, &derived.profile, about, None, Some(tell)).await
 }
 
 /// Waits for the end of a command, and ends it when it is told to.
 async fn watch_over(
-    worker: Confinement,
+    forker: Confinement,
     mut running: Running,
     way: Option<Way>,
     mut stopped: oneshot::Receiver<()>,
@@ -300,14 +300,14 @@ async fn watch_over(
             () = at(overdue) => break Err(ConfineError::Unresponsive),
             () = &mut must_end, if !is_ending => {
                 is_ending = true;
-                if let Err(error) = worker.cancel(&running, Signal::SIGKILL).await {
+                if let Err(error) = forker.cancel(&running, Signal::SIGKILL).await {
                     break Err(error);
                 }
             }
             // Dropped or told: nobody wants it any more.
             _told = &mut stopped, if overdue.is_none() => {
                 overdue = Some(Instant::now() + OVERDUE);
-                if let Err(error) = worker.cancel(&running, Signal::SIGTERM).await {
+                if let Err(error) = forker.cancel(&running, Signal::SIGTERM).await {
                     break Err(error);
                 }
             }
@@ -342,9 +342,9 @@ async fn watch_over(
         .await
         .err()
         .map(|error| error.to_string());
-    // Its tree is dead and its names are settled: calls under way need not wait for the worker.
+    // Its tree is dead and its names are settled: calls under way need not wait for the forker.
     tell.send_replace(Some(Arc::new(end)));
-    worker.finish().await;
+    forker.finish().await;
 }
 
 /// Whether a rule forbids it for everybody.

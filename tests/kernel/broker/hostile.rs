@@ -187,12 +187,12 @@ fn what_is_refused_fails_where_nobody_hears_of_it() {
         copies: Copies::None,
         attributes: Attributes::Brokered,
     };
-    // As a command is born in the worker's.
-    let worker = Settings {
-        role: Role::Worker,
+    // As a command is born in the forker's.
+    let forker = Settings {
+        role: Role::Forker,
         ..settings
     };
-    let plans = [worker, settings].map(|settings| lower(settings).unwrap());
+    let plans = [forker, settings].map(|settings| lower(settings).unwrap());
     let results = std::thread::spawn(move || {
         for plan in plans {
             drop(filter::install(&plan).unwrap());

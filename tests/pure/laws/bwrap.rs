@@ -40,7 +40,7 @@ fn options(deny_fallback: DenyFallback, protect: Vec<AbsPath>) -> Options {
         tmp_bytes: 1 << 20,
         protect,
         copies: Vec::new(),
-        stage: Vec::new(),
+        loader: Vec::new(),
         veiled: Vec::new(),
     }
 }
@@ -51,7 +51,7 @@ fn walls<'a>(lowered: &'a Lowered, argv: &'a [OsString]) -> Walls<'a> {
         layer: &lowered.layer,
         own: &lowered.own,
         copies: &[],
-        stage: &[],
+        loader: &[],
         new_names: NewNames::Refused,
     }
 }

@@ -77,21 +77,21 @@ fn every_row_speaks_of_known_numbers() {
 }
 
 #[test]
-fn the_worker_may_do_all_that_a_command_may() {
+fn the_forker_may_do_all_that_a_command_may() {
     for command in all_settings()
         .into_iter()
         .filter(|settings| settings.role == Role::Command)
     {
-        let worker = Settings {
-            role: Role::Worker,
+        let forker = Settings {
+            role: Role::Forker,
             ..command
         };
-        let (command, worker) = (Table::of(command), Table::of(worker));
+        let (command, forker) = (Table::of(command), Table::of(forker));
         for call in plain_calls()
             .chain(combined_calls(&command))
-            .chain(combined_calls(&worker))
+            .chain(combined_calls(&forker))
         {
-            assert!(command.answer(&call).0.at_least(worker.answer(&call).0), "{call}");
+            assert!(command.answer(&call).0.at_least(forker.answer(&call).0), "{call}");
         }
     }
 }
@@ -139,15 +139,15 @@ fn the_stack_stays_small() {
             .chain(&plan.notify)
             .map(|program| program.len() + 4)
             .sum();
-        // Of the worker's calls that are refused there is nobody to tell; they are notified all the same.
+        // Of the forker's calls that are refused there is nobody to tell; they are notified all the same.
         let programs = match (settings.attempts, settings.role) {
             (Attempts::Unseen, _) | (_, Role::Command) => 1,
-            (Attempts::Watched | Attempts::WatchedWithLooks, Role::Worker) => 2,
+            (Attempts::Watched | Attempts::WatchedWithLooks, Role::Forker) => 2,
         };
-        // What each command installs; the worker does it once.
+        // What each command installs; the forker does it once.
         let most = match (settings.attempts, settings.role) {
             (Attempts::Unseen, Role::Command) => 280,
-            (Attempts::Watched | Attempts::WatchedWithLooks, Role::Command) | (_, Role::Worker) => 1200,
+            (Attempts::Watched | Attempts::WatchedWithLooks, Role::Command) | (_, Role::Forker) => 1200,
         };
         assert!(
             plan.programs.len() == programs && total < most,
@@ -254,7 +254,7 @@ fn a_command_takes_no_lease_and_no_notification_by_signal() {
     for settings in all_settings() {
         let asked = |request: u64| answer(settings, libc::SYS_fcntl, &[3, request]);
         let expected = match settings.role {
-            Role::Worker => Verdict::Allow,
+            Role::Forker => Verdict::Allow,
             Role::Command => refused(settings, 1),
         };
         for request in [0x400, 0x402, 0x410, 0x400 | 1 << 32, 0x402 | 1 << 63, 0x410 | 1 << 32] {
@@ -271,7 +271,7 @@ fn a_command_gets_no_listener_and_any_other_filter() {
     for settings in all_settings() {
         let asked = |operation, flags| answer(settings, libc::SYS_seccomp, &[operation, flags]);
         let expected = match settings.role {
-            Role::Worker => Verdict::Allow,
+            Role::Forker => Verdict::Allow,
             Role::Command => Verdict::Errno(16),
         };
         for flags in [8, 8 | 0x20, 8 | 0x11, 0xFFFF_FFFF, 8 | 1 << 32] {
@@ -300,7 +300,7 @@ fn unix_sockets_within_roots_wait_for_a_landlock_that_holds_them() {
 }
 
 #[test]
-fn attribute_calls_go_to_the_broker_and_the_worker_makes_them() {
+fn attribute_calls_go_to_the_broker_and_the_forker_makes_them() {
     for number in [
         libc::SYS_fchmodat,
         libc::SYS_fchownat,
@@ -311,7 +311,7 @@ fn attribute_calls_go_to_the_broker_and_the_worker_makes_them() {
         466,
     ] {
         assert_eq!(answer(strict(Role::Command), number, &[]), Verdict::Notify);
-        assert_eq!(answer(strict(Role::Worker), number, &[]), Verdict::Allow);
+        assert_eq!(answer(strict(Role::Forker), number, &[]), Verdict::Allow);
     }
 }
 

@@ -17,7 +17,7 @@ fn all_settings() -> Vec<Settings> {
     let mut all = Vec::new();
     for ip in [IpSockets::Refused, IpSockets::Allowed] {
         for unix in [UnixDomain::Refused, UnixDomain::Allowed] {
-            for role in [Role::Worker, Role::Command] {
+            for role in [Role::Forker, Role::Command] {
                 for attempts in [Attempts::Unseen, Attempts::Watched, Attempts::WatchedWithLooks] {
                     for copies in [Copies::None, Copies::Shown] {
                         for attributes in [Attributes::Brokered, Attributes::Mounted] {
@@ -83,20 +83,20 @@ pub(super) struct Lowered {
 
 impl Lowered {
     pub(super) fn under(settings: Settings) -> Self {
-        let worker = Settings {
-            role: Role::Worker,
+        let forker = Settings {
+            role: Role::Forker,
             ..settings
         };
         Self {
-            behind: (settings.role == Role::Command).then(|| lower(worker).unwrap()),
+            behind: (settings.role == Role::Command).then(|| lower(forker).unwrap()),
             own: lower(settings).unwrap(),
         }
     }
 
     pub(super) fn stack(&self) -> Stack<'_> {
         match &self.behind {
-            None => Stack::of_worker(&self.own),
-            Some(worker) => Stack::of_command(worker, &self.own),
+            None => Stack::of_forker(&self.own),
+            Some(forker) => Stack::of_command(forker, &self.own),
         }
     }
 

@@ -34,8 +34,8 @@ fn a_return_that_allows_instead_of_refusing_is_caught_wherever_it_stands() {
     for settings in [
         strict(Role::Command),
         open(Role::Command),
-        strict(Role::Worker),
-        open(Role::Worker),
+        strict(Role::Forker),
+        open(Role::Forker),
     ] {
         let whole = Lowered::under(settings);
         for (index, program) in whole.own.programs.iter().enumerate() {
@@ -55,8 +55,8 @@ fn a_changed_constant_is_caught_wherever_it_stands() {
     for settings in [
         strict(Role::Command),
         open(Role::Command),
-        strict(Role::Worker),
-        open(Role::Worker),
+        strict(Role::Forker),
+        open(Role::Forker),
     ] {
         let whole = Lowered::under(settings);
         for (index, program) in whole.own.programs.iter().chain(&whole.own.notify).enumerate() {
@@ -105,7 +105,7 @@ fn a_dropped_instruction_is_caught_or_changes_nothing() {
 
 #[test]
 fn a_way_past_the_refusals_that_is_wider_than_it_may_be_is_caught() {
-    for settings in [strict(Role::Worker), open(Role::Worker)] {
+    for settings in [strict(Role::Forker), open(Role::Forker)] {
         let whole = Lowered::under(settings);
         let past = whole.own.programs[0][BEHIND_THE_FRAME..].iter();
         let (at, look) = past.enumerate().find(|(_, step)| step.code == JUMP_ANY_BIT).unwrap();
@@ -126,7 +126,7 @@ fn a_way_past_the_refusals_that_is_wider_than_it_may_be_is_caught() {
 
 #[test]
 fn a_comparison_of_all_64_bits_is_caught() {
-    let settings = strict(Role::Worker);
+    let settings = strict(Role::Forker);
     let mut plan = Lowered::under(settings);
     let condition = seccompiler::SeccompCondition::new(
         1,
@@ -169,7 +169,7 @@ fn a_notification_turned_into_permission_is_caught() {
 }
 
 #[test]
-fn a_command_s_filters_are_worth_nothing_without_the_worker_s() {
+fn a_command_s_filters_are_worth_nothing_without_the_forker_s() {
     for settings in all_settings()
         .into_iter()
         .filter(|settings| settings.role == Role::Command)
@@ -182,9 +182,9 @@ fn a_command_s_filters_are_worth_nothing_without_the_worker_s() {
             }
         }
         assert!(weak.validate(settings).is_err(), "{settings:?}");
-        let alone = Stack::of_worker(&whole.own);
+        let alone = Stack::of_forker(&whole.own);
         assert_eq!(validate(alone, settings), Err(SeccompWitness::Listener(Role::Command)));
-        // A listener of the worker's would hear before the broker's.
+        // A listener of the forker's would hear before the broker's.
         let mut deaf = whole;
         deaf.behind.as_mut().unwrap().notify = deaf.own.notify.clone();
         assert_eq!(deaf.validate(settings), Err(SeccompWitness::Listener(Role::Command)));
@@ -192,7 +192,7 @@ fn a_command_s_filters_are_worth_nothing_without_the_worker_s() {
 }
 
 #[test]
-fn a_refusal_of_the_worker_s_that_allows_instead_is_caught_behind_a_command_s_as_well() {
+fn a_refusal_of_the_forker_s_that_allows_instead_is_caught_behind_a_command_s_as_well() {
     for settings in [strict(Role::Command), open(Role::Command)] {
         let whole = Lowered::under(settings);
         for (at, step) in whole.behind.as_ref().unwrap().programs[0].iter().enumerate() {

@@ -56,7 +56,7 @@ fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
             match stacked(&with, &call) {
                 Verdict::Allow => {}
                 Verdict::Notify => {
-                    assert_eq!(watched.role, Role::Command, "nobody hears the worker: {call}");
+                    assert_eq!(watched.role, Role::Command, "nobody hears the forker: {call}");
                     assert_eq!(
                         Sort::of(&call, unseen.stack()).0,
                         Some(Sort::Attempt),
@@ -148,7 +148,7 @@ fn filters_that_cannot_be_read_let_nothing_go_on() {
         notify: None,
     };
     for call in plain_calls() {
-        assert_eq!(Sort::of(&call, Stack::of_worker(&broken)), (None, Whatever::Arguments));
+        assert_eq!(Sort::of(&call, Stack::of_forker(&broken)), (None, Whatever::Arguments));
     }
 }
 
@@ -187,9 +187,9 @@ fn without_somebody_who_looks_on_the_filters_are_what_they_were() {
         u64::from_be_bytes(*digest.first_chunk().unwrap())
     };
     let settings = [
-        strict(Role::Worker),
+        strict(Role::Forker),
         strict(Role::Command),
-        open(Role::Worker),
+        open(Role::Forker),
         open(Role::Command),
     ];
     assert_eq!(
