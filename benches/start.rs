@@ -73,7 +73,7 @@ fn steps() {
     report("lower to seccomp", lower);
     let filters = lower();
     report("validate that", || {
-        seccomp::validate(filters.of(Role::Forker), worker).unwrap();
+        seccomp::validate(filters.of(Role::Forker), forker).unwrap();
         seccomp::validate(filters.of(Role::Command), settings).unwrap();
     });
 }
