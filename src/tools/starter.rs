@@ -103,7 +103,7 @@ impl Starter {
         };
         let setup = Setup {
             plan: planned.as_ref().map(|(lowered, _)| lowered.plan.clone()),
-            forker_for: forker_for,
+            forker_for,
             session,
         };
         let mut forker = Confinement::start(supervisor, setup).await?;

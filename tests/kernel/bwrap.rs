@@ -76,7 +76,7 @@ mod tests {
                     tmp_bytes: 1 << 20,
                     protect: Vec::new(),
                     copies: Vec::new(),
-                    stage: Vec::new(),
+                    loader: Vec::new(),
                     veiled: Vec::new(),
                 },
             };
@@ -125,7 +125,7 @@ mod tests {
                 layer: &lowered.layer,
                 own: &lowered.own,
                 copies: &[],
-                stage: &[],
+                loader: &[],
                 new_names: NewNames::Refused,
             };
             validate(&walls, &AttributePlan::default(), &self.profile, &survey).unwrap();

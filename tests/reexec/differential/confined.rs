@@ -161,7 +161,7 @@ async fn session(
     // The worker applies the first; the command itself enters the others, its filters joined to the first one's.
     let mut plan = lowered.remove(0);
     for inner in &lowered {
-        let programs = [&inner.filters.worker, &inner.filters.command].map(|plan| plan.programs.iter().cloned());
+        let programs = [&inner.filters.forker, &inner.filters.command].map(|plan| plan.programs.iter().cloned());
         plan.filters.command.programs.extend(programs.into_iter().flatten());
     }
     let setup = Setup {
