@@ -63,7 +63,7 @@ pub(super) fn scripts_of(
 }
 
 /// Where the hooks lie that those of husky in this directory, `_`, run.
-pub(super) fn beside(hooks: &Path) -> Option<&Path> {
+fn beside(hooks: &Path) -> Option<&Path> {
     let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
     // Before husky has run, nothing but the name tells.
     let is_of_husky = [".husky", "husky"]
@@ -74,17 +74,21 @@ pub(super) fn beside(hooks: &Path) -> Option<&Path> {
     (is_of_husky || has("h") || has("husky.sh")).then_some(above)
 }
 
+/// What is protected of a directory of hooks: all of it, and what lies beside that of husky. What holds the repository itself cannot
+/// be kept as it is, but the hooks in it can.
+pub(super) fn of_directory(directory: &Path, holds_repository: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    if holds_repository(directory) {
+        return HOOKS.iter().map(|hook| directory.join(hook)).collect();
+    }
+    let beside = beside(directory).filter(|beside| !holds_repository(beside));
+    beside.into_iter().chain([directory]).map(Path::to_owned).collect()
+}
+
 /// What a relative `core.hooksPath` leads to in a work tree.
 pub(super) fn in_work_tree(place: &Path, value: &Path) -> BTreeSet<PathBuf> {
     let written = place.join(value);
-    let mut found = BTreeSet::new();
-    for target in [plain(&written)].into_iter().chain(leads_to(&written)) {
-        if place.starts_with(&target) {
-            found.extend(HOOKS.iter().map(|hook| target.join(hook)));
-        } else {
-            found.extend(beside(&target).map(Path::to_owned));
-            found.insert(target);
-        }
-    }
-    found
+    let targets = [plain(&written)].into_iter().chain(leads_to(&written));
+    targets
+        .flat_map(|target| of_directory(&target, |path| place.starts_with(path)))
+        .collect()
 }

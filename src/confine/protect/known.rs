@@ -21,7 +21,7 @@ use super::sight::Sight;
 use super::store::folder;
 
 /// Changes with the format of the file.
-const FORMAT: &str = "stockade known directories 5";
+const FORMAT: &str = "stockade known directories 6";
 
 /// How many sets of roots are remembered.
 const MOST: usize = 64;

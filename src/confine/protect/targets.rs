@@ -17,7 +17,7 @@ use nix::errno::Errno;
 
 use super::at::{insisting, join, split};
 use super::error::ProtectError;
-use super::hooks::{HOOKS, beside, scripts_of};
+use super::hooks::{of_directory, scripts_of};
 use super::leads::{leads_to, plain, trail};
 use super::named;
 use super::names::is_dot_git;
@@ -98,18 +98,11 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             for value in values {
                 all.append(&mut ways_of_git(roots, place, value, &mut on_the_way)?);
             }
-            for target in all {
-                if place.starts_with(&target) || directories.iter().any(|git| git.starts_with(&target)) {
-                    // What holds the repository itself cannot be kept as it is, but the hooks in it can.
-                    files.extend(HOOKS.iter().map(|hook| target.join(hook)));
-                } else {
-                    let holds =
-                        |path: &&Path| place.starts_with(path) || directories.iter().any(|git| git.starts_with(path));
-                    if let Some(beside) = beside(&target).filter(|path| !holds(path)) {
-                        hooks.append(&mut ways_of_git(roots, Path::new("/"), beside, &mut on_the_way)?);
-                    }
-                    hooks.insert(target);
-                }
+            let holds = |path: &Path| place.starts_with(path) || directories.iter().any(|git| git.starts_with(path));
+            let (around, apart): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(|target| holds(target));
+            files.extend(around.iter().flat_map(|target| of_directory(target, holds)));
+            for path in apart.iter().flat_map(|target| of_directory(target, holds)) {
+                hooks.append(&mut ways_of_git(roots, Path::new("/"), &path, &mut on_the_way)?);
             }
         }
         in_work_trees.extend(relative(&leads.hooks));
