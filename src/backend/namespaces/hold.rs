@@ -60,6 +60,8 @@ pub(super) struct Held {
     pub(super) open: Vec<Deny>,
     /// What is covered for these alone.
     pub(super) open_covers: BTreeSet<AbsPath>,
+    /// That of it which no other clause speaks of: it may be moved with a directory above it.
+    pub(super) loose: BTreeSet<AbsPath>,
 }
 
 impl Held {
@@ -70,6 +72,7 @@ impl Held {
             left: Vec::new(),
             open: Vec::new(),
             open_covers: BTreeSet::new(),
+            loose: BTreeSet::new(),
         };
         for path in protect {
             if present(survey, path).is_some() {
@@ -108,6 +111,10 @@ impl Held {
             }
             if !held.covers.contains_key(&path) {
                 held.open_covers.insert(path.clone());
+                let mut others = profile.denies.iter().filter(|deny| !held.open.contains(deny));
+                if !others.any(|deny| deny.covers(&path)) {
+                    held.loose.insert(path.clone());
+                }
             }
             held.cover(path, Cover::Mask);
         }

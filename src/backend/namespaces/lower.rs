@@ -203,7 +203,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     let wanted = Wanted {
         profile: &shown,
         covers: &held.covers,
-        loose: &held.open_covers,
+        loose: &held.loose,
         borders: &borders,
         copies: &copies,
         loader: &options.loader,

@@ -10,7 +10,7 @@ use stockade::backend::namespaces::reader::read;
 use stockade::backend::namespaces::{Lowered, NewNames, Options, Walls, lower, validate};
 use stockade::backend::status::{Refusal, Status};
 use stockade::backend::survey::{Kind, Survey};
-use stockade::policy::{AbsPath, Access, DenyFallback, Operation, Residuals, Target};
+use stockade::policy::{AbsPath, Access, Deny, DenyFallback, Grant, Operation, Pattern, Residuals, Rights, Target};
 use stockade::profile::{FileReach, Profile};
 
 use crate::laws::landlock::{cases, disk, node, without_links};
@@ -235,4 +235,58 @@ fn a_kernel_without_truncation_is_refused() {
         validate(&walls(&lowered, &argv), &AttributePlan::default(), &profile, &survey),
         Ok(())
     );
+}
+
+/// The cover could be moved with the directory, to where that clause says nothing.
+#[test]
+fn a_directory_above_a_cover_stays_where_another_clause_speaks_of_it_too() {
+    let (mut survey, _) = machine(&[0; 8], false);
+    let [top, inner, file] = ["/a", "/a/b", "/a/b/or.gz"].map(|path| AbsPath::new(path).unwrap());
+    survey.insert(top.clone(), node(&top, Kind::Directory, 1));
+    survey.insert(inner.clone(), node(&inner, Kind::Directory, 1));
+    survey.insert(file.clone(), node(&file, Kind::File, 1));
+    let entries = [(AbsPath::root(), "a"), (top.clone(), "b"), (inner.clone(), "or.gz")];
+    for (directory, entry) in entries {
+        survey.insert_entries(directory, vec![OsString::from(entry)]);
+    }
+    let deny = |target, rights| Deny {
+        target,
+        ..Deny::tree(AbsPath::root(), rights, make::origin())
+    };
+    let pattern = Target::Pattern {
+        root: top.clone(),
+        pattern: Pattern::Name("or.gz".into()),
+    };
+    let other = deny(Target::Path(top), Rights::EXECUTE);
+    for denies in [
+        vec![deny(pattern.clone(), Rights::READ)],
+        vec![deny(pattern, Rights::READ), other],
+    ] {
+        let profile = Profile {
+            grants: vec![Grant::tree(
+                AbsPath::root(),
+                Rights::READ | Rights::WRITE,
+                make::origin(),
+            )],
+            denies,
+            identities: std::collections::BTreeMap::new(),
+            network: stockade::policy::Network::Off,
+            unix_sockets: stockade::policy::UnixSockets::None,
+            limits: stockade::policy::Limits::default(),
+            environment: stockade::policy::Environment::default(),
+        };
+        let covering = Options {
+            residuals: Residuals::Report,
+            ..options(DenyFallback::CoverExisting, Vec::new())
+        };
+        let lowered = lower(&profile, &survey, &covering).unwrap();
+        let argv = lowered.plan.render();
+        let walls = Walls {
+            new_names: NewNames::Admitted,
+            ..walls(&lowered, &argv)
+        };
+        let held = validate(&walls, &AttributePlan::default(), &profile, &survey);
+        assert_eq!(held, Ok(()), "{argv:?}");
+        assert!(lowered.matched.contains(&file), "{argv:?}");
+    }
 }

@@ -78,7 +78,7 @@ fn size() -> impl Strategy<Value = Option<u64>> {
     weighted(0.25, select(&[10_u64, 20, 30][..]))
 }
 
-fn origin() -> Origin {
+pub(crate) fn origin() -> Origin {
     Origin::Builtin("test")
 }
 
