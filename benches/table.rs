@@ -40,7 +40,6 @@ use std::process::{Command, Stdio};
 
 use programs::Workshop;
 use sheet::{Sheet, Wanted, Way};
-use stockade::confine;
 
 /// The parts, in the order in which they are measured.
 const PARTS: [(&str, Measure); 9] = [
@@ -58,12 +57,10 @@ const PARTS: [(&str, Measure); 9] = [
 type Measure = fn(&mut Sheet, &Workshop, usize);
 
 fn main() {
+    stockade::init();
     let mut arguments = std::env::args_os().skip(1).peekable();
-    // The confined child of the library, and what the table has started of itself.
+    // What the table has started of itself.
     if let Some(first) = arguments.peek() {
-        if confine::is_ours(first) {
-            confine::main();
-        }
         if programs::is_ours(first) {
             programs::main();
         }

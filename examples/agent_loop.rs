@@ -9,14 +9,11 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stockade::confine;
-use stockade::tools::{FunctionTool, Session, TerminalApprover, terminal_size};
+use stockade::{FunctionTool, Session, TerminalApprover, terminal_size};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // The confined child is this same program, started again.
-    if std::env::args_os().nth(1).is_some_and(|first| confine::is_ours(&first)) {
-        confine::main();
-    }
+    stockade::init();
     let place = prepared()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(run(place.path()))

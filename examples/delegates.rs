@@ -10,13 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stockade::confine;
-use stockade::tools::{ApprovalContext, Assessment, Override, Session, TerminalApprover, terminal_size};
+use stockade::{ApprovalContext, Assessment, Override, Session, TerminalApprover, terminal_size};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if std::env::args_os().nth(1).is_some_and(|first| confine::is_ours(&first)) {
-        confine::main();
-    }
+    stockade::init();
     let project = tempfile::tempdir()?;
     std::fs::write(project.path().join("check.sh"), "echo looks fine\n")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -5,21 +5,15 @@
 //! more than the file says, runs each command in a child that the kernel confines, and asks for
 //! approval in the parent. Where the machine cannot confine, it refuses.
 //!
-//! The floors, each importing only from those above it in this list: [`policy`] (the vocabulary) ·
-//! [`config`] and [`profile`] · [`backend`] (profile → plan, pure) · [`confine`], [`approval`], [`audit`] and [`proxy`] ·
-//! [`tools`] · [`inspect`] and [`learn`] · [`cli`] and [`mcp`].
-//!
 //! # Use
 //!
-//! A program that embeds the library calls [`confine::main`] first, when
-//! [`confine::is_ours`] says so of its first argument: the confined child is the same binary, re-executed.
+//! A program that embeds the library calls [`init`] first: the confined child is the same binary, started again.
 //!
 //! ```no_run
 //! use std::path::Path;
 //!
 //! use serde_json::json;
-//! use stockade::confine;
-//! use stockade::tools::{Session, TerminalApprover, terminal_size};
+//! use stockade::{Session, TerminalApprover, terminal_size};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let approver = Box::new(TerminalApprover::new(terminal_size));
@@ -35,15 +29,14 @@
 //! # }
 //!
 //! fn main() {
-//!     if std::env::args_os().nth(1).is_some_and(|first| confine::is_ours(&first)) {
-//!         confine::main();
-//!     }
+//!     stockade::init();
 //!     // …
 //! }
 //! ```
 //!
-//! [`tools::Session`] tells more: who answers, what a function of the program needs to be asked about as well
-//! ([`tools::FunctionTool`]), and how a delegate shares it all. `examples/agent_loop.rs` is a whole program.
+//! What is listed below is the whole public API. A [`Session`] is one config, its tools and whoever answers questions; an
+//! [`Approver`] answers them; a [`FunctionTool`], or any other [`Tool`], is a function of the program that is asked about as
+//! well. `examples/agent_loop.rs` is a whole program, `examples/delegates.rs` one whose agents call agents.
 //!
 //! # What it does not protect
 //!
@@ -57,16 +50,67 @@
 //!
 //! `SECURITY.md` has the threat model in full.
 
+// The modules are for the program, the tests and the benches of this crate. They change without notice.
+#[doc(hidden)]
 pub mod approval;
+#[doc(hidden)]
 pub mod audit;
+#[doc(hidden)]
 pub mod backend;
+#[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
 pub mod config;
+#[doc(hidden)]
 pub mod confine;
+#[doc(hidden)]
 pub mod inspect;
+#[doc(hidden)]
 pub mod learn;
+#[doc(hidden)]
 pub mod mcp;
+#[doc(hidden)]
 pub mod policy;
+#[doc(hidden)]
 pub mod profile;
+#[doc(hidden)]
 pub mod proxy;
+#[doc(hidden)]
 pub mod tools;
+
+#[doc(inline)]
+pub use approval::{
+    AnswerOf, Approval, ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, CommandView, Content,
+    DecidedBy, FileView, Fingerprint, Lazy, Presentation, ProgramApprover, Record, Remember, SocketApprover,
+    TerminalApprover, Verdict,
+};
+#[doc(inline)]
+pub use config::{ConfigError, Context, Diagnostic, Loaded, Severity, load, schema};
+#[doc(inline)]
+pub use policy::{Demand, Mode, ToolRule};
+#[doc(inline)]
+pub use tools::{
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, FunctionTool, Guarded, Hook,
+    Narrowing, Outcome, Output, OutputEnd, Override, Picture, Prepared, Question, Reach, RegimeLine, Session,
+    SessionError, Tool, ToolError, ToolInfo, ToolSet, terminal_size,
+};
+
+/// Becomes the confined child, where this program was started as one; else returns at once.
+///
+/// Call it first in `main`, before threads, a runtime or an argument parser exist: a [`Session`] starts this program again to
+/// confine commands. Where it was not called, no session opens: [`SessionError::NotInitialized`].
+///
+/// ```no_run
+/// fn main() {
+///     stockade::init();
+///     // …
+/// }
+/// ```
+pub fn init() {
+    confine::init();
+}
+
+/// The Rust code in these documents compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/calls.md")]
+struct Documents;

@@ -1,12 +1,8 @@
-//! The `stockade` program. The supervisor is told apart here, before any runtime or argument parser exists.
+//! The `stockade` program. The confined child is told from it before any runtime or argument parser exists.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let first = std::env::args_os().nth(1);
-    match first {
-        Some(first) if stockade::confine::is_ours(&first) => stockade::confine::main(),
-        Some(_) | None => {}
-    }
+    stockade::init();
     stockade::cli::main(stockade::mcp::serve)
 }

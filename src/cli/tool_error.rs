@@ -86,5 +86,6 @@ pub(super) fn session_complaint(error: SessionError) -> Complaint {
         SessionError::Config(error) => policy::complain(error),
         SessionError::Tool(error) => tool_complaint(error),
         SessionError::NoHome => Complaint::failed(error).remedy("run as a user with a passwd entry"),
+        SessionError::NotInitialized => Complaint::failed(error),
     }
 }

@@ -33,5 +33,5 @@ pub use parent::confinement::{Confinement, Launch, Setup, Unlaunched};
 pub use parent::running::Running;
 pub use parent::supervisor::Supervising;
 pub use session::{Named, Session};
-pub use supervisor::start::{is_ours, main};
+pub use supervisor::start::{init, is_initialized, is_ours, main};
 pub use wire::protocol::{CommandLimits, End, ForkerFor, LimitKind, Place, StartFailure, Step};

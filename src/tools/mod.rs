@@ -106,6 +106,7 @@ pub use plan::PlanError;
 pub(crate) use private::leaves_no_place;
 pub use provider::{Progress, ProvidedCall, Provider};
 pub use recorder::log_stays_out_of_reach;
+pub use regime::RegimeLine;
 pub use restored::{Changed, Recovery, Restored, Then};
 pub use served::{Ending, Served, ServedEnd, ServedStreams};
 pub use session::{Session, SessionError};

@@ -27,6 +27,7 @@ use super::shell_tool::ShellTool;
 use super::tool::{ApprovalContext, Output, Reach, Tool};
 use crate::approval::{Approval, Approver, CancelHandle, Record};
 use crate::config::{self, ConfigError, Context, Loaded, Matchers};
+use crate::confine;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{Mode, Network, ToolRule};
 
@@ -51,6 +52,12 @@ pub enum SessionError {
     /// This machine cannot confine what the config permits.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// The program did not call [`init`](crate::init).
+    #[error(
+        "commands cannot be confined: the confined child is this program, started again, and `main` does not say so. Make \
+         `stockade::init();` the first line of `main`"
+    )]
+    NotInitialized,
     /// The user has no home in the passwd database, so there is no place for the journal.
     #[error("this user has no home directory in the passwd database, so there is no place for the journal")]
     NoHome,
@@ -83,6 +90,9 @@ impl Session {
         approver: Box<dyn Approver + Send>,
         context: &Context,
     ) -> Result<Self, SessionError> {
+        if !confine::is_initialized() {
+            return Err(SessionError::NotInitialized);
+        }
         let places = Places::of_user(context).ok_or(SessionError::NoHome)?;
         let Loaded {
             policy,

@@ -13,6 +13,8 @@ mod documents;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod library;
+#[cfg(test)]
 mod seatbelt_text;
 #[cfg(test)]
 #[path = "../../fuzz/src/targets/mod.rs"]

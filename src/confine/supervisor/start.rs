@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -37,6 +38,22 @@ const NOT_A_SUPERVISOR: i32 = 125;
 /// called before anything else.
 pub fn is_ours(first: &OsStr) -> bool {
     first == SUBCOMMAND || first == INSIDE || first == PROBE
+}
+
+/// Whether [`init`] was called in this process.
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
+
+/// Becomes the confined child, where this process was started as one; else returns.
+pub fn init() {
+    if std::env::args_os().nth(1).is_some_and(|first| is_ours(&first)) {
+        main();
+    }
+    INITIALIZED.store(true, Ordering::Relaxed);
+}
+
+/// Whether a process that this program starts of itself would become the confined child: whether [`init`] was called.
+pub fn is_initialized() -> bool {
+    INITIALIZED.load(Ordering::Relaxed)
 }
 
 /// Becomes the supervisor, the forker inside namespaces, or a probe: never returns.
