@@ -109,8 +109,3 @@ pub use tools::{
 pub fn init() {
     confine::init();
 }
-
-/// The Rust code in these documents compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/calls.md")]
-struct Documents;

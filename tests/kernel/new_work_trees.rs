@@ -14,6 +14,9 @@ mod tests {
     in_both_regimes! {
         a_git_directory_that_others_share_is_protected_without_a_head ["git"];
         hooks_in_a_work_tree_that_a_command_makes_are_taken_away ["git"];
+        hooks_of_a_git_directory_that_is_made_again_are_taken_away ["git"];
+        hooks_and_settings_that_a_shared_git_directory_elsewhere_names_are_protected ["git"];
+        a_relative_path_to_a_persons_config_is_refused ["git"];
         hooks_that_a_commit_of_the_host_has_are_checked_out_in_a_new_work_tree ["git"];
         a_persons_config_whose_way_leaves_a_directory_of_the_workspace_is_refused ["git"];
         a_directory_of_links_that_is_made_again_is_ordinary_work ["git"];
@@ -197,6 +200,108 @@ mod tests {
             ),
         );
         assert!(trace(world).exists());
+    }
+
+    /// A `.git` that led nowhere when the command began, or leads to another git directory than it did.
+    fn hooks_of_a_git_directory_that_is_made_again_are_taken_away(world: &Fixture) {
+        let again = |git: &str, common: &str| {
+            format!(
+                "mkdir -p {git}; echo ref: refs/heads/wt > {git}/HEAD; echo {common} > {git}/commondir; echo $PWD/wt/.git > {git}/gitdir; \
+                 cp .git/index {git}/index; {}",
+                script(world, "wt/tools/h/pre-commit")
+            )
+        };
+        let uses = "cd wt && git commit -q --allow-empty -m x";
+        let relative = "git config core.hooksPath tools/h";
+        let work_tree = format!("{relative}; git worktree add -q wt");
+        let removed = "rm -rf .git/worktrees/wt".to_owned();
+        let made = again(".git/worktrees/wt", "../..");
+        holds(
+            world,
+            relative,
+            &["git worktree add -q wt".to_owned(), removed.clone(), made.clone()],
+            uses,
+        );
+        holds(world, &work_tree, &[format!("{removed}; {made}")], uses);
+        holds(world, &format!("{work_tree}; {removed}"), &[made.clone()], uses);
+        // Where a link leads, or a file to nothing that git has made.
+        for dangling in ["ln -s ../com wt/.git", "echo 'gitdir: ../com' > wt/.git"] {
+            let makes = format!("{relative}; git branch wt; mkdir wt; {dangling}");
+            holds(world, &makes, &[again("com", "../.git")], uses);
+        }
+        // Of a submodule.
+        let submodule = "git clone -q . ../m; git -c protocol.file.allow=always submodule add -q $PWD/../m wt; git commit -q -m m; \
+                         git branch wt";
+        let remade = format!("rm -rf .git/modules/wt; {}", again(".git/modules/wt", "../.."));
+        repository(world, &format!("rm -rf ../m; {relative}; {submodule}"));
+        // Covers keep it from being removed whole, and the new `commondir` ends the command.
+        let _killed = world.shell(&remade).output();
+        let _used = world.bare("/bin/sh").args(["-c", &format!("{uses}; true")]).output();
+        assert!(!trace(world).exists());
+        // The twin.
+        repository(world, &format!("{work_tree}; {removed}"));
+        host(world, &format!("{made}; {uses}"));
+        assert!(trace(world).exists());
+    }
+
+    fn hooks_and_settings_that_a_shared_git_directory_elsewhere_names_are_protected(world: &Fixture) {
+        let store = world.outside().join("store");
+        let makes = |leads: &str| {
+            format!(
+                "rm -rf {store}; git clone -q --bare . {store}; git -C {store} config core.bare false; git -C {store} config user.name n; \
+                 git -C {store} config user.email e; git -C {store} config core.hooksPath $PWD/tools; \
+                 git -C {store} config include.path $PWD/team.cfg; mkdir -p tools wt/.git; cp .git/HEAD wt/.git/HEAD; \
+                 echo {store} > wt/.git/commondir; rm -rf .git; {leads}; git -C wt reset -q --hard",
+                store = store.display()
+            )
+        };
+        let uses = "cd wt && git status -s; git commit -q --allow-empty -m x";
+        let hook = script(world, "tools/pre-commit");
+        let setting = format!(
+            "printf '[core]\n\tfsmonitor = \"echo x >> {}; false\"\n' > team.cfg",
+            trace(world).display()
+        );
+        for leads in [
+            "true",
+            "mv wt/.git gd; echo 'gitdir: ../gd' > wt/.git",
+            "mv wt/.git gd; ln -s ../gd wt/.git",
+        ] {
+            for command in [&hook, &setting] {
+                holds(world, &makes(leads), &[command.clone()], uses);
+            }
+        }
+        for command in [hook, setting] {
+            repository(world, &makes("true"));
+            host(world, &format!("{command}; {uses}"));
+            assert!(trace(world).exists(), "{command}");
+            fs::remove_file(trace(world)).unwrap();
+        }
+    }
+
+    /// Git reads it in any directory, so a command can put one there.
+    fn a_relative_path_to_a_persons_config_is_refused(world: &Fixture) {
+        repository(world, "mkdir cfg; touch cfg/git.cfg");
+        for (variable, value) in [
+            ("GIT_CONFIG_GLOBAL", "cfg/git.cfg"),
+            ("GIT_CONFIG_SYSTEM", "cfg/git.cfg"),
+            ("XDG_CONFIG_HOME", "cfg"),
+            ("HOME", "cfg"),
+        ] {
+            let run = world.shell("echo ran").env(variable, value).output();
+            assert!(
+                run.code() == 125 && run.err().contains("a relative path") && run.err().contains(variable),
+                "{variable}: {}",
+                run.err()
+            );
+        }
+        // What says that there is none.
+        for value in ["", "/dev/null"] {
+            world
+                .shell("echo ran")
+                .env("GIT_CONFIG_GLOBAL", value)
+                .output()
+                .exits(0);
+        }
     }
 
     fn hooks_that_a_commit_of_the_host_has_are_checked_out_in_a_new_work_tree(world: &Fixture) {

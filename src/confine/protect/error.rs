@@ -63,6 +63,13 @@ pub enum ProtectError {
         /// The directory.
         left: PathBuf,
     },
+    /// A variable that names settings of git by a relative path.
+    #[error(
+        "HOME, XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL or GIT_CONFIG_SYSTEM leads git to {}, a relative path, so git obeys what a command puts there \
+         in any directory; set the variable to an absolute path, or unset it",
+        display(.0)
+    )]
+    Relative(PathBuf),
     /// More places than can be protected lead git to hooks or settings.
     #[error(
         "`.git` files and settings lead git to more than 10,000 places in the writable roots ({} is one); remove the `.git` files that \
@@ -113,6 +120,7 @@ impl ProtectError {
             Self::TooLarge { .. }
             | Self::TooDeep(_)
             | Self::Unlisted(_)
+            | Self::Relative(_)
             | Self::Shut(_)
             | Self::Unclear(..)
             | Self::TooMany

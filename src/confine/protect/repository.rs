@@ -36,7 +36,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Who has these homes, and these variables that name absolute paths.
+    /// Who has these homes and these variables. No session protects what a variable names by a relative path: it is refused.
     ///
     /// A shell elsewhere need not have the variables, so what git reads without them counts as well.
     pub fn of<'a>(homes: impl IntoIterator<Item = &'a Path>, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
@@ -206,12 +206,17 @@ pub fn repository(entry: &Path) -> Result<Option<Repository>, ProtectError> {
 
 /// The repository of a git directory that works in `place`.
 fn at(directory: &Path, place: &Path) -> Result<Repository, ProtectError> {
-    let shared = named(&directory.join("commondir"), b"")?;
+    let shared = shared_by(directory)?;
     let own = real(directory)?.unwrap_or_else(|| directory.to_owned());
     Ok(Repository {
         places: vec![place.to_owned()],
         directories: std::iter::once(own).chain(shared).collect(),
     })
+}
+
+/// The git directory whose settings and hooks another shares, if it names one.
+pub(super) fn shared_by(directory: &Path) -> Result<Option<PathBuf>, ProtectError> {
+    named(&directory.join("commondir"), b"")
 }
 
 /// The directory that the text of a file names, if there is one.

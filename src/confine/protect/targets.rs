@@ -22,8 +22,10 @@ use super::leads::{leads_to, plain, trail};
 use super::named;
 use super::names::is_dot_git;
 use super::patterns::Patterns;
-use super::repository::{self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository};
-use super::roots::{Root, inside};
+use super::repository::{
+    self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository, shared_by,
+};
+use super::roots::{Root, inside, shown};
 use super::settings::{Setting, settings};
 use super::sight::Sight;
 use super::state::{Seen, State, glance};
@@ -205,7 +207,8 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
                 places.extend(worktree.parent().map(Path::to_owned));
             }
         }
-        let directories = vec![git_path.clone()];
+        let shared = reaching(root, git, || shared_by(&git_path))?;
+        let directories = std::iter::once(git_path.clone()).chain(shared).collect();
         found.insert(git_path, Repository { places, directories });
     }
     for (number, link) in sight.git_links() {
@@ -213,13 +216,7 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
             continue;
         };
         let entry = root.path.join(OsStr::from_bytes(&link));
-        let linked = insisting(&root.fd, split(&link).0, None, || match repository(&entry) {
-            Err(ProtectError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
-                Err(Errno::EACCES)
-            }
-            found => Ok(found),
-        });
-        let Some(linked) = linked.map_err(|error| ProtectError::io("look at", entry.clone(), error))?? else {
+        let Some(linked) = reaching(root, split(&link).0, || repository(&entry))? else {
             continue;
         };
         let Some(git) = linked.directories.first().cloned() else {
@@ -232,6 +229,19 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
         known.places.extend(linked.places);
     }
     Ok(found.into_values().collect())
+}
+
+/// What `look` finds, also where a directory of the root that leads to `directory` is shut.
+pub(super) fn reaching<T>(
+    root: &Root,
+    directory: &[u8],
+    look: impl Fn() -> Result<T, ProtectError>,
+) -> Result<T, ProtectError> {
+    let found = insisting(&root.fd, directory, None, || match look() {
+        Err(ProtectError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Err(Errno::EACCES),
+        found => Ok(found),
+    });
+    found.map_err(|error| ProtectError::io("look at", shown(root, directory), error))?
 }
 
 /// What configs lead git to; paths as they are written.
@@ -263,6 +273,9 @@ impl Reader<'_> {
     fn everywhere(&self) -> Result<Leads, ProtectError> {
         let mut leads = Leads::default();
         for config in self.person.configs() {
+            if config.is_relative() {
+                return Err(ProtectError::Relative(config.to_owned()));
+            }
             is_firm(self.roots, config, &trail(Path::new("/"), config))?;
             // It may lie in a root itself.
             leads.files.insert(config.to_owned());

@@ -38,7 +38,7 @@ pub fn person(context: &Context) -> Person {
     // As they are written: where `..` leads depends on the links before it.
     let variable = |name: &str| {
         let path = context.variables.get(OsStr::new(name)).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
+        path.filter(|path| !path.as_os_str().is_empty())
     };
     let own = context.home.as_ref().map(|home| home.as_path().to_owned());
     let homes: Vec<PathBuf> = own.into_iter().chain(variable("HOME")).collect();

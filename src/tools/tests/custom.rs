@@ -26,7 +26,7 @@ custom_tools:
 "#;
     fs::write(&config, text).unwrap();
     let (approver, _) = saying(false, Remember::None);
-    crate::init();
+    crate::confine::init();
     let session = Session::with_config(&config, folder.path(), approver).unwrap();
     let mut tools = session.bare_tools();
     let say = tools.iter_mut().find(|tool| tool.name() == "say").unwrap();

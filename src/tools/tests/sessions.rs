@@ -16,7 +16,7 @@ fn session(approver: Box<dyn Approver + Send>) -> (tempfile::TempDir, Session) {
         "extends: [system]\nsandbox: {backend: landlock}\ntools: {shell: {approval: deny}}\n",
     )
     .unwrap();
-    crate::init();
+    crate::confine::init();
     let session = Session::with_config(&config, folder.path(), approver).unwrap();
     (folder, session)
 }

@@ -85,6 +85,14 @@ fn module(source: &Source) -> Module {
 
 fn file(source: &Source) -> File {
     let here = module(source);
+    // The crate's root exports the public API; no file below it imports from there.
+    if here.is_empty() {
+        return File {
+            named: Vec::new(),
+            aliases: BTreeMap::new(),
+            exported: BTreeSet::new(),
+        };
+    }
     let tokens = without_tests(tokens(&source.text));
     let (mut named, mut aliases, mut exported) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     for two in tokens.windows(2) {

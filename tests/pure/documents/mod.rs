@@ -179,6 +179,18 @@ mod tests {
     }
 
     #[test]
+    fn the_rust_program_in_the_documents_is_an_example_that_compiles() {
+        let example = include_str!("../../../examples/embed.rs");
+        let document = document("docs/calls.md");
+        let blocks = blocks(&document);
+        let snippets = in_language(&blocks, "rust");
+        assert_eq!(snippets.len(), 1);
+        for snippet in snippets {
+            assert!(example.ends_with(&snippet.text), "docs/calls.md:{}", snippet.line);
+        }
+    }
+
+    #[test]
     fn a_snippet_that_is_not_well_formed_is_found() {
         assert!(read_by_python("toml", "[mcp_servers.stockade\n").is_err());
         assert!(read_by_python("toml", "[mcp_servers.stockade]\n").is_ok());
