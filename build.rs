@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "src/config/keywords.rs"]
+mod keywords;
 #[path = "src/config/options.rs"]
 mod options;
 #[path = "src/config/raw.rs"]
@@ -15,12 +17,10 @@ mod raw;
 #[path = "src/config/scalar.rs"]
 #[expect(dead_code, reason = "the crate needs more of it than this script")]
 mod scalar;
-#[path = "src/config/words.rs"]
-mod words;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=profiles");
-    for module in ["options", "raw", "scalar", "words"] {
+    for module in ["options", "raw", "scalar", "keywords"] {
         println!("cargo:rerun-if-changed=src/config/{module}.rs");
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo names no OUT_DIR")?);

@@ -19,7 +19,7 @@ use super::asked::Asked;
 use super::cancel::{CancelHandle, Cancelled};
 use super::replied;
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
-use crate::config::{Guards, holds, walk};
+use crate::config::{OwnerCheck, holds, walk};
 use crate::policy::{AbsPath, Identity, path};
 
 /// The most bytes of a decision.
@@ -175,7 +175,7 @@ fn usable(program: &Path, writable: &[AbsPath]) -> Result<(AbsPath, Identity), S
             ));
         }
     }
-    let guards = Guards {
+    let guards = OwnerCheck {
         owners: vec![0, geteuid().as_raw()],
         from: AbsPath::root(),
     };

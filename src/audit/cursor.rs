@@ -12,7 +12,7 @@ use super::head::{Found, Head};
 use super::lines::Lines;
 use super::place::Place;
 use super::step::{self, Certain, First, Step, Stop, Torn};
-use crate::config::kept;
+use crate::config::state_files;
 
 /// The end of a file of the log.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ fn from_head(place: &Place, head: &Head) -> Result<At, AuditError> {
         other => {
             let path = place.rotated(head.file);
             let written = head.link.seq;
-            let file = kept::to_append_to(&path).map_err(|error| match error.kind() {
+            let file = state_files::open_to_append(&path).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => fault(place.log(), Some(written), Wrong::Truncated { written }),
                 _ => AuditError::io(&path, "opening")(error),
             })?;
@@ -137,7 +137,7 @@ enum Begun {
 /// Looks at the first line of the file that is written. `after`: some record before it, if there is one.
 fn begun(place: &Place, after: Option<&Link>) -> Result<Begun, AuditError> {
     let path = place.log();
-    let file = match kept::to_append_to(path) {
+    let file = match state_files::open_to_append(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Begun::No(None)),
         Err(error) => return Err(AuditError::io(path, "opening")(error)),
@@ -230,7 +230,7 @@ impl Cursor {
 
     /// Whether the file is what is there now.
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        kept::is_at(&self.file, path)
+        state_files::is_same_file(&self.file, path)
     }
 
     fn size(&self) -> Result<u64, AuditError> {

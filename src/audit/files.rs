@@ -13,7 +13,7 @@ use super::head::Found;
 use super::lines::{LONGEST, Lines};
 use super::place::Place;
 use super::step::{self, Certain, First};
-use crate::config::kept;
+use crate::config::state_files;
 
 /// The files of a log beside the one that is written.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Files {
 
 /// The number that all earlier files are below: that of the file that is written, by its own word or the head's.
 fn below(place: &Place, head: Found) -> Result<u64, AuditError> {
-    let own = match kept::to_look(place.log()) {
+    let own = match state_files::open_to_read(place.log()) {
         Ok(file) => {
             let reading = AuditError::io(place.log(), "reading");
             let mut lines = Lines::of(&file, 0, LONGEST + 1).map_err(reading)?;

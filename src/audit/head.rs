@@ -13,7 +13,7 @@ use super::fault::{Fault, Wrong};
 use super::lines::LONGEST;
 use super::place::Place;
 use super::step::Stop;
-use crate::config::kept;
+use crate::config::state_files;
 use crate::policy::hex::hex;
 
 const MOST_BYTES: u64 = 4 << 10;
@@ -54,7 +54,7 @@ pub(super) enum Found {
 impl Head {
     /// The head of a log, for somebody who only looks.
     pub(super) fn look(place: &Place) -> io::Result<Found> {
-        let file = match kept::to_look(&place.head()) {
+        let file = match state_files::open_to_read(&place.head()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
             // Whatever stands there in its place, it says nothing.
@@ -68,7 +68,7 @@ impl Head {
 
     /// The same for somebody who writes: what others could have written is an error.
     pub(super) fn read(place: &Place) -> Result<Found, AuditError> {
-        match kept::read(&place.head(), MOST_BYTES) {
+        match state_files::read(&place.head(), MOST_BYTES) {
             Ok(bytes) => Ok(Self::parse(&bytes).map_or(Found::Unreadable, Found::Head)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
             Err(error) => Err(AuditError::io(&place.head(), "reading")(error)),
@@ -131,7 +131,7 @@ impl Head {
         };
         let mut bytes = serde_json::to_vec(&stored)?;
         bytes.push(b'\n');
-        kept::replace_through(&place.head(), &place.new_head(), &bytes)
+        state_files::replace_via(&place.head(), &place.new_head(), &bytes)
             .and_then(|()| directory.sync_all())
             .map_err(AuditError::io(&place.head(), "replacing"))
     }

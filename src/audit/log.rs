@@ -19,7 +19,7 @@ use super::lines::{LONGEST, Lines};
 use super::place::{Place, Reached};
 use super::step::{self, Certain, First, Stop, Torn};
 use super::turn::Turns;
-use crate::config::kept;
+use crate::config::state_files;
 
 /// How a log is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -279,7 +279,7 @@ impl Writer {
             None => None,
         };
         let (bytes, link) = first_line(number, after, removed, session)?;
-        let file = kept::to_append(path).map_err(AuditError::io(path, "beginning"))?;
+        let file = state_files::open_or_create_to_append(path).map_err(AuditError::io(path, "beginning"))?;
         let written = file.set_len(0).and_then(|()| (&file).write_all(&bytes));
         if let Err(error) = written {
             let _left = file.set_len(0);
@@ -306,7 +306,7 @@ impl Writer {
         }
         let next = self.place.rotated(file + 1);
         let reading = |error| AuditError::io(&next, "reading")(error);
-        let opened = match kept::to_look(&next) {
+        let opened = match state_files::open_to_read(&next) {
             Ok(opened) => opened,
             // Somebody took it away: then it is not said that those before it were removed, and they are not.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

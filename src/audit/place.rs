@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::error::AuditError;
-use crate::config::{Guards, kept, walk};
+use crate::config::{OwnerCheck, state_files, walk};
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 
@@ -136,8 +136,8 @@ impl Place {
         let real = self.out_of_reach(reached)?;
         let directory = real.directory();
         let ours = match self.directory {
-            Directory::OfState => kept::directory(directory),
-            Directory::Named => kept::directory_in_another(directory),
+            Directory::OfState => state_files::create_directory(directory),
+            Directory::Named => state_files::create_subdirectory(directory),
         };
         ours.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.refused(format!(
@@ -208,7 +208,7 @@ impl Place {
 
     /// Why somebody but the user and root could put another file in the place of the log, if they could.
     pub(super) fn objection(&self) -> Option<String> {
-        let guards = Guards {
+        let guards = OwnerCheck {
             owners: vec![0, nix::unistd::Uid::effective().as_raw()],
             from: AbsPath::root(),
         };

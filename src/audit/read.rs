@@ -12,7 +12,7 @@ use super::head::Head;
 use super::lines::{Lines, Next};
 use super::place::Place;
 use super::turn;
-use crate::config::kept;
+use crate::config::state_files;
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +73,7 @@ fn files(place: &Place) -> Result<Vec<(PathBuf, File, u64)>, AuditError> {
     paths.push(place.log().to_owned());
     let mut files = Vec::new();
     for path in paths {
-        match kept::to_look(&path).and_then(|file| file.metadata().map(|found| (file, found.len()))) {
+        match state_files::open_to_read(&path).and_then(|file| file.metadata().map(|found| (file, found.len()))) {
             Ok((file, size)) => files.push((path, file, size)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(AuditError::io(&path, "opening")(error)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::AuditError;
-use crate::config::kept;
+use crate::config::state_files;
 
 /// How long another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(super) struct Turn<'a>(&'a File);
 
 impl Turns {
     pub(super) fn at(path: PathBuf) -> Result<Self, AuditError> {
-        let file = kept::to_lock(&path).map_err(AuditError::io(&path, "opening"))?;
+        let file = state_files::open_lock(&path).map_err(AuditError::io(&path, "opening"))?;
         Ok(Self { path, file })
     }
 
@@ -31,11 +31,11 @@ impl Turns {
     pub(super) fn take(&mut self) -> Result<Turn<'_>, AuditError> {
         loop {
             wait(&self.path, || self.file.try_lock())?;
-            if kept::is_at(&self.file, &self.path) {
+            if state_files::is_same_file(&self.file, &self.path) {
                 return Ok(Turn(&self.file));
             }
             // Somebody removed it while it was waited for: whoever comes now locks another.
-            self.file = kept::to_lock(&self.path).map_err(AuditError::io(&self.path, "opening"))?;
+            self.file = state_files::open_lock(&self.path).map_err(AuditError::io(&self.path, "opening"))?;
         }
     }
 }
@@ -69,7 +69,7 @@ impl Drop for Turn<'_> {
 
 /// Reads while nobody writes, where there is a lock file that may be opened; a copy of a log has none.
 pub(super) fn while_nobody_writes<T>(path: &Path, read: impl FnOnce() -> T) -> Result<T, AuditError> {
-    let Ok(file) = kept::to_look(path) else {
+    let Ok(file) = state_files::open_to_read(path) else {
         return Ok(read());
     };
     wait(path, || file.try_lock_shared())?;

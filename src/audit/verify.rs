@@ -14,7 +14,7 @@ use super::place::Place;
 use super::report::{Report, Tail};
 use super::step::{self, Certain, First, Step, Stop};
 use super::turn;
-use crate::config::kept;
+use crate::config::state_files;
 
 /// A log as it stood at one moment.
 struct Snapshot {
@@ -180,7 +180,7 @@ impl Snapshot {
 
 impl Part {
     fn open(number: Option<u64>, path: PathBuf) -> Result<Self, AuditError> {
-        let opened = kept::to_look(&path).and_then(|file| file.metadata().map(|found| (file, found.len())));
+        let opened = state_files::open_to_read(&path).and_then(|file| file.metadata().map(|found| (file, found.len())));
         let (file, size) = opened.map_err(AuditError::io(&path, "opening"))?;
         Ok(Self {
             number,

@@ -75,7 +75,7 @@ impl Answerer {
             let reached = |path: &AbsPath| reached(policy, path);
             let approver = if is_default(named) {
                 let directory = default_places(&places.state).swap_remove(0);
-                config::note(&places.state, &directory).map_err(|error| {
+                config::register_socket_dir(&places.state, &directory).map_err(|error| {
                     let directory = display(&directory);
                     Complaint::failed(format!(
                         "{directory}, a place for sockets, cannot be kept from commands: {error}"

@@ -4,7 +4,7 @@ use super::args::TrustArgs;
 use super::complain::{Complaint, print};
 use super::exit::Exit;
 use super::{check, policy, reach};
-use crate::config::trust::{Standing, Store};
+use crate::config::trust::{Store, TrustState};
 use crate::config::{Context, NamedFile, trust};
 use crate::policy::path::display;
 
@@ -46,9 +46,9 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
 fn list(args: &TrustArgs, context: &Context) -> Result<Exit, Complaint> {
     let store = Store::open(context).map_err(policy::complain)?;
     let state = |state| match state {
-        Standing::Same => "trusted",
-        Standing::Changed => "changed",
-        Standing::Gone => "gone",
+        TrustState::Same => "trusted",
+        TrustState::Changed => "changed",
+        TrustState::Missing => "gone",
     };
     if args.json {
         let one = |of: trust::Trusted| serde_json::json!({"file": display(&of.path), "sha256": of.sha256, "state": state(of.state)});

@@ -5,7 +5,7 @@ use super::error::Diagnostic;
 use super::layers::{Layer, Layers, Role};
 use super::paths::{self, Variables};
 use super::scalar::{At, RawSize};
-use super::source::Place;
+use super::source::Span;
 use super::{units, values};
 use crate::policy::{AbsPath, Audit, AuditLog};
 
@@ -20,7 +20,7 @@ pub(super) fn audit(layers: &Layers, context: &Context) -> Result<Audit, Box<Dia
     let keep = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.keep.as_ref()));
     match layers.role {
         Role::Config => Ok(Audit {
-            log: log.map_or(Ok(AuditLog::Off), |(layer, found)| place(layer, found, context))?,
+            log: log.map_or(Ok(AuditLog::Off), |(layer, found)| log_location(layer, found, context))?,
             max_bytes: max_bytes.map_or(Ok(default.max_bytes), |(layer, found)| bytes(layer, found))?,
             keep: keep.map(|(_, found)| found.value),
         }),
@@ -31,24 +31,24 @@ pub(super) fn audit(layers: &Layers, context: &Context) -> Result<Audit, Box<Dia
             ];
             if let Some((key, (layer, at))) = settings.into_iter().find_map(|(key, found)| Some((key, found?))) {
                 return Err(Diagnostic::error(format!("`{key}` says nothing in a ceiling"))
-                    .at(layer.source.place(at), "would be ignored, so it is refused")
+                    .at(layer.source.span(at), "would be ignored, so it is refused")
                     .hint("a ceiling demands that there is a log: `audit: {log: required}`"));
             }
-            let log = log.map_or(Ok(AuditLog::Off), |(layer, found)| demanded(layer, found))?;
+            let log = log.map_or(Ok(AuditLog::Off), |(layer, found)| required_log(layer, found))?;
             Ok(Audit { log, ..default })
         }
     }
 }
 
 /// Where that is said.
-pub(super) fn said(layers: &Layers) -> Option<Place> {
+pub(super) fn log_span(layers: &Layers) -> Option<Span> {
     let (layer, found) = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.log.as_ref()))?;
-    Some(layer.source.place(found.at))
+    Some(layer.source.span(found.at))
 }
 
-fn place(layer: &Layer, found: &At<String>, context: &Context) -> Result<AuditLog, Box<Diagnostic>> {
+fn log_location(layer: &Layer, found: &At<String>, context: &Context) -> Result<AuditLog, Box<Diagnostic>> {
     let text = found.value.as_str();
-    let wrong = |why: String| Diagnostic::error(why).at(layer.source.place(found.at), "not a place for a log");
+    let wrong = |why: String| Diagnostic::error(why).at(layer.source.span(found.at), "not a place for a log");
     match text {
         "off" => return Ok(AuditLog::Off),
         "default" => return Ok(AuditLog::Default),
@@ -73,19 +73,19 @@ fn bytes(layer: &Layer, found: &At<RawSize>) -> Result<u64, Box<Diagnostic>> {
     let size = values::unit(&layer.source, found.at, units::size(&found.value.0), units::SIZE_HINT)?;
     if size < LEAST_BYTES {
         return Err(Diagnostic::error("`audit.max_bytes` is too small for a log")
-            .at(layer.source.place(found.at), "less than 64KiB")
+            .at(layer.source.span(found.at), "less than 64KiB")
             .hint("leave it out for 64MiB"));
     }
     Ok(size)
 }
 
-fn demanded(layer: &Layer, found: &At<String>) -> Result<AuditLog, Box<Diagnostic>> {
+fn required_log(layer: &Layer, found: &At<String>) -> Result<AuditLog, Box<Diagnostic>> {
     if found.value == "required" {
         return Ok(AuditLog::Default);
     }
     Err(
         Diagnostic::error(format!("`audit.log: {}` says nothing in a ceiling", found.value))
-            .at(layer.source.place(found.at), "would be ignored, so it is refused")
+            .at(layer.source.span(found.at), "would be ignored, so it is refused")
             .hint("`required` demands that there is a log; where it lies is for the config or a flag to say"),
     )
 }

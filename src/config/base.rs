@@ -6,18 +6,18 @@
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
-use super::looks::Looks;
+use super::path_cache::PathCache;
 use super::paths::{self, Variables};
-use super::scalar::{At, Spot};
+use super::scalar::{At, Position};
 use super::toolchains;
 use crate::policy::{AbsPath, BasePath, Grant, Rights, Scope};
 
-/// What every entry is looked at with.
-struct Around<'a> {
+/// What every entry is resolved with.
+struct Resolver<'a> {
     layers: &'a Layers,
     writable: &'a [AbsPath],
     context: &'a Context,
-    looks: &'a Looks,
+    cache: &'a PathCache,
 }
 
 /// The base paths of all layers, sorted by path; none that goes through a link in a `writable` root.
@@ -25,14 +25,14 @@ pub(crate) fn resolve(
     layers: &Layers,
     writable: &[AbsPath],
     context: &Context,
-    looks: &Looks,
+    cache: &PathCache,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<BasePath>, Box<Diagnostic>> {
-    let around = Around {
+    let resolver = Resolver {
         layers,
         writable,
         context,
-        looks,
+        cache,
     };
     let mut found: Vec<BasePath> = Vec::new();
     for layer in &layers.stack {
@@ -47,7 +47,7 @@ pub(crate) fn resolve(
         ];
         for (entries, rights, scope) in lists {
             for entry in entries.iter().flatten() {
-                if let Some(path) = one(layer, entry, rights, scope, &around, warnings)? {
+                if let Some(path) = base_path(layer, entry, rights, scope, &resolver, warnings)? {
                     add(&mut found, path);
                 }
             }
@@ -71,17 +71,17 @@ fn add(found: &mut Vec<BasePath>, new: BasePath) {
     }
 }
 
-fn one(
+fn base_path(
     layer: &Layer,
     entry: &At<String>,
     rights: Rights,
     scope: Scope,
-    around: &Around<'_>,
+    resolver: &Resolver<'_>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Option<BasePath>, Box<Diagnostic>> {
     let text = entry.value.as_str();
     let wrong = |why: String| {
-        Diagnostic::error(format!("base path `{text}`: {why}")).at(layer.source.place(entry.at), "not a base path")
+        Diagnostic::error(format!("base path `{text}`: {why}")).at(layer.source.span(entry.at), "not a base path")
     };
     let variables = if layer.source.is_preset() {
         Variables::Expand
@@ -94,18 +94,24 @@ fn one(
         );
     }
     let expanded =
-        paths::expand(text, &AbsPath::root(), variables, around.context).map_err(|error| wrong(error.to_string()))?;
+        paths::expand(text, &AbsPath::root(), variables, resolver.context).map_err(|error| wrong(error.to_string()))?;
     let Some(path) = expanded else {
         return Ok(None);
     };
     // Whatever cannot be looked at is not granted.
-    let Ok(walked) = around.looks.walk(&path) else {
+    let Ok(walked) = resolver.cache.walk(&path) else {
         return Ok(None);
     };
     let (Some(metadata), Some(identity)) = (&walked.found, walked.identity()) else {
         return Ok(None);
     };
-    let beside = |link: &&AbsPath| around.layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir));
+    let beside = |link: &&AbsPath| {
+        resolver
+            .layers
+            .config_dir
+            .as_ref()
+            .is_some_and(|dir| link.is_below(dir))
+    };
     if let Some(link) = walked.links.iter().find(beside).filter(|_| !layer.source.is_preset()) {
         return Err(wrong(format!("goes through the symlink {link}")).hint(
             "the link lies beside this config, where whoever writes the project could re-point it: write the path it \
@@ -117,20 +123,20 @@ fn one(
         return Err(wrong("only a device can be a writable base path".into())
             .hint("a writable file or directory is a root: name it under `sandbox.paths`"));
     }
-    let held = |link: &&AbsPath| around.writable.iter().any(|root| link.is_within(root));
+    let held = |link: &&AbsPath| resolver.writable.iter().any(|root| link.is_within(root));
     if let Some(link) = walked.links.iter().find(held) {
-        let told = format!("base path `{text}` is left out: the symlink {link} lies inside a writable root");
-        warnings.push(*Diagnostic::warning(told).at(layer.source.place(entry.at), "the agent could re-point it"));
+        let message = format!("base path `{text}` is left out: the symlink {link} lies inside a writable root");
+        warnings.push(*Diagnostic::warning(message).at(layer.source.span(entry.at), "the agent could re-point it"));
         return Ok(None);
     }
     if let Some(why) = text
         .strip_prefix('$')
-        .and_then(|text| refused(text, &walked.path, around))
+        .and_then(|text| variable_objection(text, &walked.path, resolver))
     {
         let name = text.split('/').next().unwrap_or(text);
-        let told = Diagnostic::warning(format!("`{name}` is not followed: {why}"));
-        if !warnings.iter().any(|warning| warning.message == told.message) {
-            warnings.push(*told.at(layer.source.place(entry.at), "grants nothing"));
+        let warning = Diagnostic::warning(format!("`{name}` is not followed: {why}"));
+        if !warnings.iter().any(|earlier| earlier.message == warning.message) {
+            warnings.push(*warning.at(layer.source.span(entry.at), "grants nothing"));
         }
         return Ok(None);
     }
@@ -145,16 +151,16 @@ fn one(
     }))
 }
 
-/// Why an entry `NAME/rest` that leads to `place` grants nothing: whoever sets the environment must
+/// Why an entry `NAME/rest` that leads to `path` grants nothing: whoever sets the environment must
 /// not widen a preset.
-fn refused(text: &str, place: &AbsPath, around: &Around<'_>) -> Option<String> {
-    let Around { context, looks, .. } = *around;
+fn variable_objection(text: &str, path: &AbsPath, resolver: &Resolver<'_>) -> Option<String> {
+    let Resolver { context, cache, .. } = *resolver;
     let (name, _) = text.split_once('/').unwrap_or((text, ""));
     let start = context.path_variable(name)?;
-    toolchains::objection(name, &start, context, looks).or_else(|| toolchains::kept(place, context, looks))
+    toolchains::objection(name, &start, context, cache).or_else(|| toolchains::conflict(path, context, cache))
 }
 
-fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Spot) -> Grant {
+fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Position) -> Grant {
     Grant {
         scope,
         ..Grant::tree(path, rights, layer.source.origin(at))

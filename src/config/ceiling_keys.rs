@@ -3,7 +3,7 @@
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::raw::{RawConfig, RawRoot};
-use super::scalar::{At, Spot};
+use super::scalar::{At, Position};
 
 /// Refuses what a ceiling cannot hold anyone to. Presets that it extends speak by their grants and
 /// bounds: what they say of approval is about a config.
@@ -31,10 +31,7 @@ fn check_root(layer: &Layer, name: &At<String>, root: &RawRoot) -> Result<(), Bo
             "a ceiling has no workspace: {} grants `{text}`",
             layer.source.name
         ))
-        .at(
-            layer.source.place(root.root.at),
-            "the directory a command is started in",
-        )
+        .at(layer.source.span(root.root.at), "the directory a command is started in")
         .hint(
             "extend `system` and the toolchain presets instead, and name under `sandbox.paths` where work may be done",
         ));
@@ -68,7 +65,7 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
     let rules = "commands are judged by the config; a ceiling says what any command reaches at most";
     let first = |list: &Option<Vec<At<String>>>| list.iter().flatten().next().map(|entry| entry.at);
     let approval = raw.approval.as_ref();
-    let found: [(&str, Option<Spot>, &str); 11] = [
+    let found: [(&str, Option<Position>, &str); 11] = [
         (
             "sandbox.backend",
             sandbox.and_then(|s| s.backend.as_ref()).map(|found| found.at),
@@ -150,8 +147,8 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
     Ok(())
 }
 
-fn meaningless(layer: &Layer, at: Spot, what: &str, hint: String) -> Box<Diagnostic> {
+fn meaningless(layer: &Layer, at: Position, what: &str, hint: String) -> Box<Diagnostic> {
     Diagnostic::error(what)
-        .at(layer.source.place(at), "would be ignored, so it is refused")
+        .at(layer.source.span(at), "would be ignored, so it is refused")
         .hint(hint)
 }

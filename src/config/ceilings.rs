@@ -11,22 +11,22 @@ use std::sync::Arc;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::file::{self, ConfigFile, Links};
-use super::finish::ABSENT;
-use super::ground::holds;
-use super::guarded::Guards;
+use super::finish_draft::ABSENT;
 use super::layers::{self, Layer, Layers, Role, sandbox};
 use super::loaded::Loaded;
+use super::owner_check::OwnerCheck;
 use super::paths::{self, Variables};
 use super::resolve;
 use super::scalar::At;
 use super::source::SourceName;
+use super::system_paths::holds;
 use super::yaml;
 use crate::policy::{AbsPath, Access, Ceiling, Cut, Lost, Operation, Protect, Right, Rights, Root};
 
 /// A ceiling that was read, and every path by which it was reached.
-struct Found {
+struct CeilingFile {
     config: ConfigFile,
-    places: Vec<AbsPath>,
+    file_paths: Vec<AbsPath>,
     /// Below it no link is followed: whoever writes the project could re-point it.
     project: Option<AbsPath>,
 }
@@ -50,7 +50,7 @@ pub fn paths(context: &Context) -> Vec<PathBuf> {
 }
 
 /// Puts the policy under every ceiling there is. `layers` are those of a config file.
-pub(crate) fn hold(loaded: &mut Loaded, layers: Option<&Layers>, context: &Context) -> Result<(), ConfigError> {
+pub(crate) fn apply(loaded: &mut Loaded, layers: Option<&Layers>, context: &Context) -> Result<(), ConfigError> {
     let roots = loaded.policy.roots.iter().filter(|root| root.rights.has(Right::Write));
     let writable: Vec<AbsPath> = roots.map(|root| root.path.clone()).collect();
     let mut found = Vec::new();
@@ -63,26 +63,26 @@ pub(crate) fn hold(loaded: &mut Loaded, layers: Option<&Layers>, context: &Conte
         found.push(named(path, &writable)?);
     }
     for path in paths(context) {
-        found.extend(standing(&path, &writable, context)?);
+        found.extend(default_ceiling(&path, &writable, context)?);
     }
     if found.is_empty() {
         return Ok(());
     }
-    let mut places = Vec::new();
+    let mut file_paths = Vec::new();
     for one in found {
-        places.extend(one.places.iter().cloned());
+        file_paths.extend(one.file_paths.iter().cloned());
         let ceiling = resolved(one, &writable, context, &mut loaded.warnings)?;
         if !loaded.policy.ceilings.all.contains(&ceiling) {
             loaded.policy.ceilings.all.push(ceiling);
         }
     }
     loaded.policy.cap();
-    unmade(loaded);
-    protect(loaded, layers, places, &writable)
+    drop_missing_roots(loaded);
+    protect(loaded, layers, file_paths, &writable)
 }
 
 /// What of the ceilings was missing is given now if this load has just made it, and denied otherwise.
-pub(crate) fn settle(loaded: &mut Loaded) {
+pub(crate) fn resolve_missing_roots(loaded: &mut Loaded) {
     let made = !loaded.made.is_empty();
     for ceiling in &mut loaded.policy.ceilings.all {
         for root in ceiling.policy.roots.iter_mut().filter(|root| root.identity == ABSENT) {
@@ -103,9 +103,9 @@ fn of_config(
     text: &At<String>,
     writable: &[AbsPath],
     context: &Context,
-) -> Result<Found, ConfigError> {
+) -> Result<CeilingFile, ConfigError> {
     let wrong = |why: String, label: &str| {
-        Diagnostic::error(format!("os_profile `{}`: {why}", text.value)).at(layer.source.place(text.at), label)
+        Diagnostic::error(format!("os_profile `{}`: {why}", text.value)).at(layer.source.span(text.at), label)
     };
     let project = layers.and_then(|layers| layers.config_dir.clone());
     let base = project.clone().unwrap_or_else(AbsPath::root);
@@ -125,37 +125,37 @@ fn of_config(
     }
     let config = file::read(walked.path.as_path(), Links::Refuse)
         .map_err(|error| wrong(error.to_string(), "a ceiling that cannot be read refuses the start"))?;
-    Ok(Found {
+    Ok(CeilingFile {
         config,
-        places: vec![walked.path],
+        file_paths: vec![walked.path],
         project,
     })
 }
 
 /// A file that a person named.
-fn named(path: &Path, writable: &[AbsPath]) -> Result<Found, ConfigError> {
+fn named(path: &Path, writable: &[AbsPath]) -> Result<CeilingFile, ConfigError> {
     let wrong = |why: String| ConfigError::Ceiling {
         path: path.to_owned(),
         why,
     };
-    let whole = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
-    let walked = paths::walk(&whole).map_err(|error| wrong(error.to_string()))?;
+    let absolute = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
+    let walked = paths::walk(&absolute).map_err(|error| wrong(error.to_string()))?;
     if let Some(link) = walked.links.iter().find(|link| lies_in(link, writable)) {
         return Err(wrong(format!(
             "the symlink {link} lies inside a writable root, where the agent could re-point it"
         )));
     }
     let config = file::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
-    let places = walked.links.into_iter().chain([walked.path]).collect();
-    Ok(Found {
+    let file_paths = walked.links.into_iter().chain([walked.path]).collect();
+    Ok(CeilingFile {
         config,
-        places,
+        file_paths,
         project: None,
     })
 }
 
 /// The machine's or the user's, if it exists and may be believed.
-fn standing(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Option<Found>, ConfigError> {
+fn default_ceiling(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Option<CeilingFile>, ConfigError> {
     let wrong = |why: String| ConfigError::Ceiling {
         path: path.to_owned(),
         why,
@@ -171,13 +171,13 @@ fn standing(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Opti
     let walked = paths::walk(path).map_err(|error| wrong(error.to_string()))?;
     let owner = context.system_ceiling.owner;
     let guards = if path == context.system_ceiling.path {
-        Guards {
+        OwnerCheck {
             owners: vec![0, owner],
             from: AbsPath::root(),
         }
     } else {
         let home = context.home.clone().filter(|home| at.is_within(home));
-        Guards {
+        OwnerCheck {
             owners: vec![0, nix::unistd::Uid::effective().as_raw()],
             from: home.unwrap_or_else(AbsPath::root),
         }
@@ -194,10 +194,10 @@ fn standing(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Opti
     if walked.identity() != Some(config.identity) {
         return Err(wrong("it was replaced while it was looked at".to_owned()));
     }
-    let places = walked.links.into_iter().chain([at, walked.path]).collect();
-    Ok(Some(Found {
+    let file_paths = walked.links.into_iter().chain([at, walked.path]).collect();
+    Ok(Some(CeilingFile {
         config,
-        places,
+        file_paths,
         project: None,
     }))
 }
@@ -208,7 +208,7 @@ fn lies_in(path: &AbsPath, writable: &[AbsPath]) -> bool {
 
 /// A ceiling as a policy of its own.
 fn resolved(
-    found: Found,
+    found: CeilingFile,
     writable: &[AbsPath],
     context: &Context,
     warnings: &mut Vec<Diagnostic>,
@@ -225,12 +225,7 @@ fn resolved(
     };
     let resolved = resolve::resolve(&layers, context)?;
     // What a preset warns of has been told of the config, or is about a config.
-    let own = |warning: &Diagnostic| {
-        warning
-            .place
-            .as_ref()
-            .is_some_and(|mark| !mark.place.source.is_preset())
-    };
+    let own = |warning: &Diagnostic| warning.mark.as_ref().is_some_and(|mark| !mark.span.source.is_preset());
     warnings.extend(resolved.warnings.into_iter().filter(own));
     Ok(Ceiling {
         file,
@@ -239,16 +234,16 @@ fn resolved(
 }
 
 /// A directory that a ceiling does not give is not made: making it would be writing beyond the ceiling.
-fn unmade(loaded: &mut Loaded) {
+fn drop_missing_roots(loaded: &mut Loaded) {
     let mut cuts = Vec::new();
-    let wanted = std::mem::take(&mut loaded.missing);
-    for missing in wanted {
+    let missing_roots = std::mem::take(&mut loaded.missing);
+    for missing in missing_roots {
         let policy = &loaded.policy;
         let root = policy.roots.iter().find(|root| root.name == missing.name);
         let closed = root.and_then(|root| {
             let mut ceilings = policy.ceilings.all.iter();
             ceilings
-                .find(|ceiling| !gives(ceiling, root))
+                .find(|ceiling| !grants(ceiling, root))
                 .map(|ceiling| (root, ceiling))
         });
         let Some((root, ceiling)) = closed else {
@@ -270,9 +265,9 @@ fn unmade(loaded: &mut Loaded) {
     loaded.policy.ceilings.cuts.extend(cuts);
 }
 
-fn gives(ceiling: &Ceiling, root: &Root) -> bool {
-    let asked = root.rights.and(Rights::READ | Rights::WRITE);
-    let speaks = |over: &Root| over.rights.contains(asked);
+fn grants(ceiling: &Ceiling, root: &Root) -> bool {
+    let requested = root.rights.and(Rights::READ | Rights::WRITE);
+    let speaks = |over: &Root| over.rights.contains(requested);
     ceiling.policy.speaker(&root.path).is_some_and(speaks)
         && ceiling.policy.access(Operation::List, &root.path) != Access::Denied
 }
@@ -281,22 +276,22 @@ fn gives(ceiling: &Ceiling, root: &Root) -> bool {
 fn protect(
     loaded: &mut Loaded,
     layers: Option<&Layers>,
-    mut places: Vec<AbsPath>,
+    mut file_paths: Vec<AbsPath>,
     writable: &[AbsPath],
 ) -> Result<(), ConfigError> {
-    places.retain(|place| lies_in(place, writable));
+    file_paths.retain(|path| lies_in(path, writable));
     match &mut loaded.policy.protect {
         Protect::Default(files) | Protect::Prevent(files) => {
-            files.extend(places);
+            files.extend(file_paths);
             files.extend(layers.iter().flat_map(|layers| layers.config_files.iter().cloned()));
             files.sort();
             files.dedup();
             Ok(())
         }
-        Protect::None => match places.pop() {
+        Protect::None => match file_paths.pop() {
             None => Ok(()),
-            Some(place) => Err(ConfigError::Ceiling {
-                path: place.as_path().to_owned(),
+            Some(path) => Err(ConfigError::Ceiling {
+                path: path.as_path().to_owned(),
                 why: "it lies inside a writable root, and `protect: none` would leave it to the agent".to_owned(),
             }),
         },

@@ -6,26 +6,26 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::context::Context;
 use super::denies::DenyDraft;
 use super::error::Diagnostic;
-use super::ground::{holds, pseudo};
-use super::kept::state_dir;
 use super::layers::{Layers, Role};
-use super::mounts::Mounted;
+use super::mounts::MountTable;
 use super::paths;
 use super::roots::Draft;
+use super::state_files::state_dir;
+use super::system_paths::{holds, pseudo_file_system};
 use crate::policy::{AbsPath, Rights, Target};
 
 /// Refuses a grant under a deny of the same right, and links the agent could re-point.
 pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
     let denies = denies_of(drafts);
     for draft in drafts {
-        grants_under_denies(&denies, draft)?;
-        links(layers, drafts, draft)?;
+        refuse_grants_under_denies(&denies, draft)?;
+        refuse_symlinks(layers, drafts, draft)?;
     }
     Ok(())
 }
 
 /// Refuses a writable root around Stockade's own state: the agent could write its own trust.
-pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn refuse_writable_state(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
     let Some(state) = state_dir(context) else {
         return Ok(());
     };
@@ -40,7 +40,7 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
             draft.name.value
         ))
         .at(
-            draft.layer.source.place(draft.raw.root.at),
+            draft.layer.source.span(draft.raw.root.at),
             "the agent could write its own trust",
         )
         .hint("use `mode: ro`, or name narrower roots")),
@@ -48,27 +48,27 @@ pub(crate) fn state_stays_outside(drafts: &[Draft<'_>], context: &Context) -> Re
 }
 
 /// Refuses a writable root whose files are the kernel's switches: writing one acts on the host.
-pub(crate) fn writes_are_data(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn refuse_kernel_file_systems(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
     let state = state_dir(context).map(|state| paths::real(&state));
-    let mounted = Mounted::read();
+    let mounted = MountTable::read();
     for draft in drafts.iter().filter(|d| d.rights.contains(Rights::WRITE)) {
         if let Some(why) = mounted.objection(&draft.path, state.as_ref()) {
             return Err(
                 Diagnostic::error(format!("root `{}` cannot be writable: {why}", draft.name.value))
-                    .at(draft.layer.source.place(draft.raw.root.at), "reaches through the mount")
+                    .at(draft.layer.source.span(draft.raw.root.at), "reaches through the mount")
                     .hint(match &mounted {
-                        Mounted(Ok(_)) => "unmount it, or name narrower roots",
-                        Mounted(Err(_)) => "in a sandbox of Stockade no other can be made: start it outside; elsewhere /proc must be readable",
+                        MountTable(Ok(_)) => "unmount it, or name narrower roots",
+                        MountTable(Err(_)) => "in a sandbox of Stockade no other can be made: start it outside; elsewhere /proc must be readable",
                     }),
             );
         }
-        if let Some(kind) = pseudo(&draft.path) {
+        if let Some(kind) = pseudo_file_system(&draft.path) {
             return Err(Diagnostic::error(format!(
                 "root `{}` cannot be writable: {} is on a file system of the kernel's ({kind})",
                 draft.name.value, draft.path
             ))
             .at(
-                draft.layer.source.place(draft.raw.root.at),
+                draft.layer.source.span(draft.raw.root.at),
                 "a write here changes the host",
             )
             .hint("use `mode: ro`"));
@@ -92,7 +92,7 @@ fn denies_of<'a, 'b>(drafts: &'b [Draft<'a>]) -> Denies<'a, 'b> {
     denies
 }
 
-fn grants_under_denies(denies: &Denies<'_, '_>, granted: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
+fn refuse_grants_under_denies(denies: &Denies<'_, '_>, granted: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
     let above = granted
         .path
         .as_path()
@@ -111,17 +111,17 @@ fn grants_under_denies(denies: &Denies<'_, '_>, granted: &Draft<'_>) -> Result<(
         granted.name.value
     ))
     .at(
-        granted.layer.source.place(granted.raw.root.at),
+        granted.layer.source.span(granted.raw.root.at),
         format!("grants {both} on {}", granted.path),
     )
     .and(
-        denying.layer.source.place(deny.entry.at),
+        denying.layer.source.span(deny.entry.at),
         format!("denies {}", deny.deny.target),
     )
     .hint("drop the root, or narrow the deny"))
 }
 
-fn links(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
+fn refuse_symlinks(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
     let source = &draft.layer.source;
     let of_root = draft
         .links
@@ -132,7 +132,7 @@ fn links(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(),
         .iter()
         .flat_map(|d| d.links.iter().map(|link| (link, d.entry.at, d.entry.value.as_str())));
     for (link, at, text) in of_root.chain(of_denies) {
-        let held = if layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir)) {
+        let location = if layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir)) {
             "beside this config, where whoever writes the project could re-point it".to_owned()
         } else if let Some(root) = layers.writable.iter().find(|root| link.is_within(root)) {
             format!("inside the writable root {root}, where the agent could re-point it")
@@ -147,8 +147,8 @@ fn links(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(),
             continue;
         };
         return Err(Diagnostic::error(format!("`{text}` goes through the symlink {link}"))
-            .at(source.place(at), "leads where the link says today")
-            .hint(format!("the link lies {held}: write the path it leads to")));
+            .at(source.span(at), "leads where the link says today")
+            .hint(format!("the link lies {location}: write the path it leads to")));
     }
     Ok(())
 }

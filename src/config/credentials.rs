@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use super::context::Context;
 use super::denies;
 use super::error::Diagnostic;
-use super::looks::Looks;
-use super::source::Place;
+use super::path_cache::PathCache;
+use super::source::Span;
 use crate::policy::path::display;
 use crate::policy::private_names::IN_HOME;
 use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope};
@@ -27,35 +27,34 @@ pub(crate) fn deny(
     roots: &mut [Root],
     base: &[BasePath],
     context: &Context,
-    looks: &Looks,
-    place_of: impl Fn(&Origin) -> Option<Place>,
+    cache: &PathCache,
+    span_of: impl Fn(&Origin) -> Option<Span>,
 ) -> Vec<Diagnostic> {
     let wide: Vec<AbsPath> = roots
         .iter()
         .filter(|root| root.scope != Scope::File && !root.rights.is_empty())
         .map(|root| root.path.clone())
         .collect();
-    let given = |home: &AbsPath| wide.iter().any(|root| looks.holds(root, home));
-    let mut found = Found::default();
-    for home in context.own_homes().iter().filter(|home| given(home)) {
-        found.look_through(home, OsString::new(), roots, base, looks);
+    let is_granted = |home: &AbsPath| wide.iter().any(|root| cache.holds(root, home));
+    let mut found = Findings::default();
+    for home in context.own_homes().iter().filter(|home| is_granted(home)) {
+        found.scan_home(home, OsString::new(), roots, base, cache);
     }
-    for home in others(context).iter().filter(|home| given(home)) {
-        found.look_through(home, home.clone().into_os_string(), roots, base, looks);
+    for home in others(context).iter().filter(|home| is_granted(home)) {
+        found.scan_home(home, home.clone().into_os_string(), roots, base, cache);
     }
     let mut warnings = found.warnings;
     for (at, names) in found.denied {
         let Some(root) = roots.get_mut(at) else { continue };
         let shown: Vec<String> = names.values().map(display).collect();
-        let whose = if context.own_homes().iter().any(|home| looks.holds(&root.path, home)) {
+        let whose = if context.own_homes().iter().any(|home| cache.holds(&root.path, home)) {
             "gives a home directory; what is private in it is denied there"
         } else {
             "holds what is private in a home directory; that is denied there"
         };
-        let told = format!("root `{}` {whose}: {}", root.name, shown.join(", "));
-        let warning = Diagnostic::warning(told);
-        let warning = match place_of(&root.origin) {
-            Some(place) => warning.at(place, "a home directory, or around one"),
+        let warning = Diagnostic::warning(format!("root `{}` {whose}: {}", root.name, shown.join(", ")));
+        let warning = match span_of(&root.origin) {
+            Some(span) => warning.at(span, "a home directory, or around one"),
             None => warning,
         };
         warnings.push(*warning.hint("a root of its own gives one of them, such as `keys: {root: ~/.ssh}`"));
@@ -71,17 +70,17 @@ pub(crate) fn deny(
 
 /// What is to be denied, by the root that gives it.
 #[derive(Default)]
-struct Found {
-    /// The names to tell, in the order in which they were found.
+struct Findings {
+    /// The names for the warning, in the order in which they were found.
     denied: BTreeMap<usize, BTreeMap<usize, PathBuf>>,
     paths: Vec<(usize, AbsPath)>,
     warnings: Vec<Diagnostic>,
 }
 
-impl Found {
-    /// Looks for each name in a home; `told` stands before it where it is told.
-    fn look_through(&mut self, home: &AbsPath, told: OsString, roots: &[Root], base: &[BasePath], looks: &Looks) {
-        let told = PathBuf::from(told);
+impl Findings {
+    /// Looks for each name in a home; `prefix` stands before it in messages.
+    fn scan_home(&mut self, home: &AbsPath, prefix: OsString, roots: &[Root], base: &[BasePath], cache: &PathCache) {
+        let prefix = PathBuf::from(prefix);
         for name in IN_HOME {
             let there = home.as_path().join(name);
             if std::fs::symlink_metadata(&there).is_err() {
@@ -89,22 +88,22 @@ impl Found {
             }
             // Where it leads, it is to be denied as well.
             // One whose way cannot be followed is denied under its own name.
-            let led = denies::resolve(&there, looks).map(|(path, _)| path);
-            let Ok(path) = led.or_else(|_| AbsPath::new(&there)) else {
+            let resolved = denies::resolve(&there, cache).map(|(path, _)| path);
+            let Ok(path) = resolved.or_else(|_| AbsPath::new(&there)) else {
                 continue;
             };
-            self.take(told.join(name), path.clone(), roots, base);
-            for (link, target) in links_in(&path, looks) {
+            self.add(prefix.join(name), path.clone(), roots, base);
+            for (link, target) in links_in(&path, cache) {
                 // A link out of it denies no more than what it leads to, and never the home.
                 let named = !matches!(named_by(roots, base, &target), Named::Not);
                 if !target.is_within(&path) && !home.is_within(&target) && !named {
-                    self.take(told.join(name).join(link), target, roots, base);
+                    self.add(prefix.join(name).join(link), target, roots, base);
                 }
             }
         }
     }
 
-    fn take(&mut self, told: PathBuf, path: AbsPath, roots: &[Root], base: &[BasePath]) {
+    fn add(&mut self, shown: PathBuf, path: AbsPath, roots: &[Root], base: &[BasePath]) {
         let speaker = roots
             .iter()
             .enumerate()
@@ -114,25 +113,25 @@ impl Found {
         match named_by(roots, base, &path) {
             Named::Itself => {}
             Named::Not => {
-                self.denied.entry(at).or_default().insert(self.paths.len(), told);
+                self.denied.entry(at).or_default().insert(self.paths.len(), shown);
                 self.paths.push((at, path));
             }
-            Named::Inside(place) => {
-                let told = format!(
-                    "root `{}` gives all of {path}, because {place} is granted in it",
+            Named::Inside(inner) => {
+                let message = format!(
+                    "root `{}` gives all of {path}, because {inner} is granted in it",
                     root.name
                 );
                 let hint = format!(
-                    "for {place} alone, leave it out of roots and `base` and copy it elsewhere; or deny the rest"
+                    "for {inner} alone, leave it out of roots and `base` and copy it elsewhere; or deny the rest"
                 );
-                self.warnings.push(*Diagnostic::warning(told).hint(hint));
+                self.warnings.push(*Diagnostic::warning(message).hint(hint));
             }
         }
     }
 }
 
 /// Where the links lead that lie directly in a directory.
-fn links_in(directory: &AbsPath, looks: &Looks) -> Vec<(OsString, AbsPath)> {
+fn links_in(directory: &AbsPath, cache: &PathCache) -> Vec<(OsString, AbsPath)> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Vec::new();
     };
@@ -140,8 +139,8 @@ fn links_in(directory: &AbsPath, looks: &Looks) -> Vec<(OsString, AbsPath)> {
         .take(MOST_ENTRIES)
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let led = links.filter_map(|link| Some((link.file_name(), denies::resolve(&link.path(), looks).ok()?.0)));
-    led.collect()
+    let resolved = links.filter_map(|link| Some((link.file_name(), denies::resolve(&link.path(), cache).ok()?.0)));
+    resolved.collect()
 }
 
 /// The homes of people in the passwd database, as far as they exist, but for the user's own.
@@ -168,15 +167,15 @@ fn homes_in(passwd: &str) -> Vec<AbsPath> {
 
 /// Whether a root or a base grant is this place, or lies in it: below a deny nothing is granted.
 fn named_by(roots: &[Root], base: &[BasePath], path: &AbsPath) -> Named {
-    let mut places = roots
+    let mut grants = roots
         .iter()
         .map(|root| &root.path)
         .chain(base.iter().map(|base| &base.grant.path));
-    let mut inside = places.clone().filter(|place| place.is_below(path));
-    if places.any(|place| place == path) {
+    let mut inside = grants.clone().filter(|inner| inner.is_below(path));
+    if grants.any(|inner| inner == path) {
         Named::Itself
     } else {
-        inside.next().map_or(Named::Not, |place| Named::Inside(place.clone()))
+        inside.next().map_or(Named::Not, |inner| Named::Inside(inner.clone()))
     }
 }
 

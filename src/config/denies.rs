@@ -7,7 +7,7 @@ use std::path::Path;
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::Layer;
-use super::looks::Looks;
+use super::path_cache::PathCache;
 use super::paths::{self, Variables};
 use super::scalar::At;
 use crate::policy::{AbsPath, Deny, Pattern, Rights, Target};
@@ -28,18 +28,18 @@ pub(crate) fn draft(
     root: &AbsPath,
     entry: &At<String>,
     context: &Context,
-    looks: &Looks,
+    cache: &PathCache,
 ) -> Result<DenyDraft, Box<Diagnostic>> {
     let text = entry.value.as_str();
-    let wrong = |message: String, label: &str| Diagnostic::error(message).at(layer.source.place(entry.at), label);
+    let wrong = |message: String, label: &str| Diagnostic::error(message).at(layer.source.span(entry.at), label);
     let (target, links) = if text.contains('/') {
         if text.contains(['*', '?', '[']) {
             return Err(wrong(format!("`{text}` is not a deny"), "a path with a wildcard").hint(SYNTAX));
         }
-        let path = place(layer, root, text, context, looks).map_err(|why| wrong(why, "cannot be denied"))?;
+        let path = resolve_entry(layer, root, text, context, cache).map_err(|why| wrong(why, "cannot be denied"))?;
         if !path.0.is_within(root) {
-            let told = format!("`{text}` leads to {}, outside the root {root}", path.0);
-            return Err(wrong(told, "denies nothing here")
+            let message = format!("`{text}` leads to {}, outside the root {root}", path.0);
+            return Err(wrong(message, "denies nothing here")
                 .hint("a deny takes from its own root; move it to the root it is about"));
         }
         (Target::Path(path.0), path.1)
@@ -64,28 +64,28 @@ pub(crate) fn draft(
 }
 
 /// Where a path entry leads; missing is fine, since it may be made later.
-fn place(
+fn resolve_entry(
     layer: &Layer,
     root: &AbsPath,
     text: &str,
     context: &Context,
-    looks: &Looks,
+    cache: &PathCache,
 ) -> Result<(AbsPath, Vec<AbsPath>), String> {
     let variables = if layer.source.is_preset() {
         Variables::Expand
     } else {
         Variables::Refuse
     };
-    let told = |error: paths::PathError| format!("`{text}`: {error}");
+    let describe = |error: paths::PathError| format!("`{text}`: {error}");
     let path = paths::expand(text, root, variables, context)
-        .map_err(told)?
+        .map_err(describe)?
         .ok_or_else(|| format!("`{text}` names what this user does not have"))?;
-    resolve(&path, looks).map_err(told)
+    resolve(&path, cache).map_err(describe)
 }
 
-/// [`place`] for a path that is already absolute.
-pub(crate) fn resolve(path: &Path, looks: &Looks) -> Result<(AbsPath, Vec<AbsPath>), paths::PathError> {
-    looks.walk(path).map(|walked| (walked.path, walked.links))
+/// [`resolve_entry`] for a path that is already absolute.
+pub(crate) fn resolve(path: &Path, cache: &PathCache) -> Result<(AbsPath, Vec<AbsPath>), paths::PathError> {
+    cache.walk(path).map(|walked| (walked.path, walked.links))
 }
 
 /// `name` or `*suffix`.

@@ -8,7 +8,7 @@ use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::paths::{self, Variables};
 use super::raw::RawLimits;
-use super::scalar::{At, RawSize, Spot};
+use super::scalar::{At, Position, RawSize};
 use super::units;
 use super::values;
 use crate::policy::{AbsPath, EnvRule, Environment, Limits, VarName};
@@ -42,7 +42,7 @@ pub(crate) fn environment(
 }
 
 fn variable(layer: &Layer, name: &At<String>) -> Result<VarName, Box<Diagnostic>> {
-    let wrong = |why: String| Diagnostic::error(why).at(layer.source.place(name.at), "not passed on");
+    let wrong = |why: String| Diagnostic::error(why).at(layer.source.span(name.at), "not passed on");
     if name.value.contains('*') {
         return Err(wrong(format!("`{}` is a pattern, not a variable", name.value)).hint("name each variable"));
     }
@@ -62,14 +62,12 @@ fn set_value(
 ) -> Result<Option<OsString>, Box<Diagnostic>> {
     let text = value.value.as_str();
     if text.contains('\0') {
-        return Err(
-            Diagnostic::error("a value may not hold a NUL byte").at(layer.source.place(value.at), "not a value")
-        );
+        return Err(Diagnostic::error("a value may not hold a NUL byte").at(layer.source.span(value.at), "not a value"));
     }
     if !layer.source.is_preset() {
         if text.starts_with(['$', '~']) {
-            let told = Diagnostic::warning(format!("`{text}` is passed as it stands: values are not expanded"));
-            warnings.push(*told.at(layer.source.place(value.at), "taken literally"));
+            let warning = Diagnostic::warning(format!("`{text}` is passed as it stands: values are not expanded"));
+            warnings.push(*warning.at(layer.source.span(value.at), "taken literally"));
         }
         return Ok(Some(text.into()));
     }
@@ -125,7 +123,12 @@ pub(crate) fn limits(layers: &Layers) -> Result<Limits, Box<Diagnostic>> {
 }
 
 /// A bound of zero would leave nothing to run: more likely a slip than a wish.
-fn positive(layer: &Layer, at: Spot, value: Result<u64, units::UnitError>, hint: &str) -> Result<u64, Box<Diagnostic>> {
+fn positive(
+    layer: &Layer,
+    at: Position,
+    value: Result<u64, units::UnitError>,
+    hint: &str,
+) -> Result<u64, Box<Diagnostic>> {
     let value = value.and_then(|v| {
         if v == 0 {
             Err(units::UnitError::Zero("0".into()))

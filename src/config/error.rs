@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
 
-use super::source::Place;
+use super::source::Span;
 use crate::policy::path::{display, escape};
 
 /// Why there is no policy.
@@ -100,32 +100,33 @@ pub enum Severity {
     Warning,
 }
 
-/// A place and what is written under it.
+/// A labelled span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mark {
-    /// The place.
+    /// The span.
     #[serde(flatten)]
-    pub place: Place,
-    /// What to write there; safe to print.
+    pub span: Span,
+    /// The label; safe to print.
     pub label: String,
 }
 
 impl Mark {
-    fn new(place: Place, label: &str) -> Self {
-        let label = told(label);
-        Self { place, label }
+    fn new(span: Span, label: &str) -> Self {
+        let label = printable(label);
+        Self { span, label }
     }
 }
 
-/// One finding in a config, with the place it stands and what to do about it.
+/// One finding in a config: where it stands, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// One line; safe to print.
     pub message: String,
-    /// Where.
-    pub place: Option<Mark>,
+    /// Where it stands.
+    #[serde(rename = "place")]
+    pub mark: Option<Mark>,
     /// Other lines that matter.
     pub related: Vec<Mark>,
     /// What would help.
@@ -133,34 +134,34 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// An error without a place.
+    /// An error without a mark.
     pub fn error(message: impl AsRef<str>) -> Box<Self> {
         Box::new(Self {
             severity: Severity::Error,
-            message: told(message.as_ref()),
-            place: None,
+            message: printable(message.as_ref()),
+            mark: None,
             related: Vec::new(),
             hints: Vec::new(),
         })
     }
 
-    /// A warning without a place.
+    /// A warning without a mark.
     pub fn warning(message: impl AsRef<str>) -> Box<Self> {
         let mut diagnostic = Self::error(message);
         diagnostic.severity = Severity::Warning;
         diagnostic
     }
 
-    /// With the place it stands and a label for it.
+    /// With a labelled span.
     #[must_use]
-    pub fn at(mut self: Box<Self>, place: Place, label: impl AsRef<str>) -> Box<Self> {
-        self.place = Some(Mark::new(place, label.as_ref()));
+    pub fn at(mut self: Box<Self>, place: Span, label: impl AsRef<str>) -> Box<Self> {
+        self.mark = Some(Mark::new(place, label.as_ref()));
         self
     }
 
     /// With another line that matters.
     #[must_use]
-    pub fn and(mut self: Box<Self>, place: Place, label: impl AsRef<str>) -> Box<Self> {
+    pub fn and(mut self: Box<Self>, place: Span, label: impl AsRef<str>) -> Box<Self> {
         self.related.push(Mark::new(place, label.as_ref()));
         self
     }
@@ -168,7 +169,7 @@ impl Diagnostic {
     /// With what would help.
     #[must_use]
     pub fn hint(mut self: Box<Self>, hint: impl AsRef<str>) -> Box<Self> {
-        self.hints.push(told(hint.as_ref()));
+        self.hints.push(printable(hint.as_ref()));
         self
     }
 
@@ -185,7 +186,7 @@ impl Diagnostic {
 }
 
 /// A text that quotes the file: safe to print, and not as long as the file may be.
-fn told(text: &str) -> String {
+fn printable(text: &str) -> String {
     const LONGEST: usize = 1000;
     let shown = escape(text.as_bytes());
     match shown.char_indices().nth(LONGEST) {
@@ -218,19 +219,19 @@ impl fmt::Display for Diagnostic {
         let mut group = level
             .primary_title(self.message.as_str())
             .elements(Vec::<Snippet<'_, annotate_snippets::Annotation<'_>>>::new());
-        let mut drawn: Vec<&Place> = Vec::new();
-        let marks = self.place.iter().map(|m| (AnnotationKind::Primary, m));
+        let mut drawn: Vec<&Span> = Vec::new();
+        let marks = self.mark.iter().map(|m| (AnnotationKind::Primary, m));
         let marks: Vec<_> = marks
             .chain(self.related.iter().map(|m| (AnnotationKind::Context, m)))
             .collect();
-        for place in marks.iter().map(|(_, mark)| &mark.place) {
-            if drawn.iter().any(|d| d.source == place.source) {
+        for span in marks.iter().map(|(_, mark)| &mark.span) {
+            if drawn.iter().any(|d| d.source == span.source) {
                 continue;
             }
-            drawn.push(place);
-            let mut snippet = Snippet::source(place.source.shown()).path(place.source.name.to_string());
-            for (kind, mark) in marks.iter().filter(|(_, mark)| mark.place.source == place.source) {
-                snippet = snippet.annotation(kind.span(mark.place.range()).label(mark.label.as_str()));
+            drawn.push(span);
+            let mut snippet = Snippet::source(span.source.shown()).path(span.source.name.to_string());
+            for (kind, mark) in marks.iter().filter(|(_, mark)| mark.span.source == span.source) {
+                snippet = snippet.annotation(kind.span(mark.span.range()).label(mark.label.as_str()));
             }
             group = group.element(snippet);
         }

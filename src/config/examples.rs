@@ -23,10 +23,10 @@ pub(crate) fn check(
             return Err(
                 Diagnostic::error(format!("the rule `{pattern}` does not match its own example"))
                     .at(
-                        source.place(line.at),
+                        source.span(line.at),
                         "in `match`, but no command of this line begins so",
                     )
-                    .and(source.place(raw.pattern.at), "the rule"),
+                    .and(source.span(raw.pattern.at), "the rule"),
             );
         }
     }
@@ -39,8 +39,8 @@ pub(crate) fn check(
             };
             return Err(
                 Diagnostic::error(format!("the rule `{pattern}` matches its own counter-example"))
-                    .at(source.place(line.at), format!("in `not_match`, but the rule {label}"))
-                    .and(source.place(raw.pattern.at), "the rule"),
+                    .at(source.span(line.at), format!("in `not_match`, but the rule {label}"))
+                    .and(source.span(raw.pattern.at), "the rule"),
             );
         }
     }

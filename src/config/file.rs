@@ -42,11 +42,11 @@ pub(crate) fn read(path: &Path, links: Links) -> Result<ConfigFile, ConfigError>
         (Links::Refuse, Some(libc::ELOOP)) => ConfigError::Link(path.to_owned()),
         (Links::Refuse | Links::Follow, _) => failed(source),
     })?;
-    let found = file.metadata().map_err(failed)?;
-    if !found.is_file() {
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
         return Err(ConfigError::NotAFile(path.to_owned()));
     }
-    let identity = paths::identity(&found);
+    let identity = paths::identity(&metadata);
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     let sha256 = hash(path, &bytes)?;

@@ -8,14 +8,14 @@ use super::context::Context;
 use super::credentials;
 use super::error::{ConfigError, Diagnostic};
 use super::file::canonical;
-use super::ground::{holds, pseudo};
-use super::kept::state_dir;
 use super::load;
 use super::loaded::Loaded;
-use super::looks::Looks;
-use super::mounts::Mounted;
-use super::own_places;
+use super::mounts::MountTable;
+use super::own_paths;
+use super::path_cache::PathCache;
 use super::paths;
+use super::state_files::state_dir;
+use super::system_paths::{holds, pseudo_file_system};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Demand, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule};
 
@@ -44,16 +44,19 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     ];
     for (flag, paths, rights) in named {
         for (index, path) in paths.iter().enumerate() {
-            let told = format!("{flag} {}", display(path));
+            let argument = format!("{flag} {}", display(path));
             let name = format!("{}{}", flag.trim_start_matches('-'), index + 1);
-            let (root, met) = root(name, path, rights, &told, &cwd)?;
+            let (root, followed) = root(name, path, rights, &argument, &cwd)?;
             if let Some(first) = roots
                 .iter()
                 .find(|r| r.path == root.path || r.identity == root.identity)
             {
-                return Err(refused(&told, format!("the same place is given by {}", first.origin)));
+                return Err(refused(
+                    &argument,
+                    format!("the same place is given by {}", first.origin),
+                ));
             }
-            links.extend(met.into_iter().map(|link| (link, told.clone())));
+            links.extend(followed.into_iter().map(|link| (link, argument.clone())));
             roots.push(root);
         }
     }
@@ -66,12 +69,12 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         .filter(|r| r.rights.has(crate::policy::Right::Write))
         .map(|r| r.path.clone())
         .collect();
-    if let Some((link, told)) = links
+    if let Some((link, argument)) = links
         .iter()
         .find(|(link, _)| writable.iter().any(|root| link.is_within(root)))
     {
         return Err(refused(
-            told,
+            argument,
             format!("the symlink {link} lies inside a writable root, where the agent could re-point it"),
         ));
     }
@@ -80,12 +83,12 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         return Err(refused("--rw /", "the whole file system cannot be writable"));
     }
     let state = state_dir(context).map(|state| paths::real(&state));
-    let mounted = Mounted::read();
+    let mounted = MountTable::read();
     for root in &writable {
         if let Some(why) = mounted.objection(root, state.as_ref()) {
             return Err(refused(&format!("--rw {root}"), why));
         }
-        if let Some(kind) = pseudo(root) {
+        if let Some(kind) = pseudo_file_system(root) {
             let why = format!("on a file system of the kernel's ({kind}), where a write changes the host");
             return Err(refused(&format!("--rw {root}"), why));
         }
@@ -99,9 +102,9 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     }
     let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
     let base = &loaded.policy.base;
-    let looks = Looks::default();
-    own_places::keep(&mut roots, base, context, &looks, |_| None)?;
-    let private = credentials::deny(&mut roots, base, context, &looks, |_| None);
+    let cache = PathCache::default();
+    own_paths::deny_all(&mut roots, base, context, &cache, |_| None)?;
+    let private = credentials::deny(&mut roots, base, context, &cache, |_| None);
     loaded.warnings.extend(private);
     loaded.policy.roots = roots;
     loaded.policy.ways = links.into_iter().map(|(link, _)| link).collect();
@@ -117,8 +120,8 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
         .ceilings
         .lines
         .set("shell.network", Origin::Flag("--net".into()));
-    ceilings::hold(&mut loaded, None, context)?;
-    load::make(&mut loaded)?;
+    ceilings::apply(&mut loaded, None, context)?;
+    load::create_missing(&mut loaded)?;
     Ok(loaded)
 }
 
@@ -130,19 +133,19 @@ fn root(
     name: String,
     path: &Path,
     rights: Rights,
-    told: &str,
+    argument: &str,
     cwd: &AbsPath,
 ) -> Result<(Root, Vec<AbsPath>), ConfigError> {
-    let walked = walk(path, told, cwd)?;
+    let walked = walk(path, argument, cwd)?;
     let (Some(found), Some(identity)) = (&walked.found, walked.identity()) else {
-        return Err(Diagnostic::error(format!("{told}: does not exist"))
+        return Err(Diagnostic::error(format!("{argument}: does not exist"))
             .hint("make it first: a flag grants what is there")
             .into());
     };
     let scope = match (found.is_dir(), found.is_file()) {
         (true, _) => Scope::Tree,
         (_, true) => Scope::File,
-        (false, false) => return Err(refused(told, "neither a file nor a directory")),
+        (false, false) => return Err(refused(argument, "neither a file nor a directory")),
     };
     let root = Root {
         name,
@@ -155,38 +158,41 @@ fn root(
         read_approval: Demand::None,
         write_approval: Demand::None,
         denies: Vec::new(),
-        origin: Origin::Flag(told.into()),
+        origin: Origin::Flag(argument.into()),
     };
     Ok((root, walked.links))
 }
 
-fn walk(path: &Path, told: &str, cwd: &AbsPath) -> Result<paths::Walked, ConfigError> {
+fn walk(path: &Path, argument: &str, cwd: &AbsPath) -> Result<paths::Walked, ConfigError> {
     if path.as_os_str().is_empty() || path.as_os_str().as_bytes().contains(&0) {
-        return Err(refused(told, "not a path"));
+        return Err(refused(argument, "not a path"));
     }
-    paths::walk(&cwd.as_path().join(path)).map_err(|error| refused(told, error.to_string()))
+    paths::walk(&cwd.as_path().join(path)).map_err(|error| refused(argument, error.to_string()))
 }
 
 /// Adds a deny to the innermost root around it.
 fn deny(path: &Path, cwd: &AbsPath, roots: &mut [Root]) -> Result<Vec<(AbsPath, String)>, ConfigError> {
-    let told = format!("--deny {}", display(path));
-    let walked = walk(path, &told, cwd)?;
+    let argument = format!("--deny {}", display(path));
+    let walked = walk(path, &argument, cwd)?;
     // A slip would deny nothing, and nobody would see it.
     if walked.found.is_none() {
-        return Err(Diagnostic::error(format!("{told}: does not exist"))
+        return Err(Diagnostic::error(format!("{argument}: does not exist"))
             .hint("a flag forbids what is there; in a config, `deny` also holds for what is not")
             .into());
     }
     let around = roots.iter_mut().filter(|root| walked.path.is_within(&root.path));
     let Some(root) = around.max_by_key(|root| root.path.as_path().components().count()) else {
-        let error = Diagnostic::error(format!("{told}: lies in no --rw or --ro, so nothing grants it"));
+        let error = Diagnostic::error(format!("{argument}: lies in no --rw or --ro, so nothing grants it"));
         return Err(error
             .hint("without --config or --preset, flags stand on the system alone; beside `--preset workspace-write` or a config they narrow it")
             .into());
     };
-    root.denies
-        .push(Deny::tree(walked.path, Rights::ALL, Origin::Flag(told.as_str().into())));
-    Ok(walked.links.into_iter().map(|link| (link, told.clone())).collect())
+    root.denies.push(Deny::tree(
+        walked.path,
+        Rights::ALL,
+        Origin::Flag(argument.as_str().into()),
+    ));
+    Ok(walked.links.into_iter().map(|link| (link, argument.clone())).collect())
 }
 
 fn under_denies(roots: &[Root]) -> Result<(), ConfigError> {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::custom_tool::CustomTool;
 use super::error::Diagnostic;
+use super::keywords::RawBackend;
 use super::layers::{Layer, Layers, sandbox};
-use super::scalar::{At, RawHosts, RawNetwork, Spot};
+use super::scalar::{At, Position, RawHosts, RawNetwork};
 use super::values;
 use super::warnings::SHELL;
-use super::words::RawBackend;
 use crate::policy::hosts::{AddressKind, kinds};
 use crate::policy::{Demand, HostList, HostPattern, HostRule, Network, OwnNetwork, PatternError, Place, Policy, Ports};
 
@@ -18,8 +18,8 @@ pub(crate) fn network(layer: &Layer, raw: &At<RawNetwork>) -> Result<Network, Bo
         RawNetwork::Off => Ok(Network::Off),
         RawNetwork::Full => Ok(Network::Full),
         RawNetwork::Hosts(hosts) => list(layer, raw.at, hosts).map(Network::hosts),
-        RawNetwork::Other(word) => {
-            let unknown = values::unknown_word(&layer.source, raw.at, word);
+        RawNetwork::Other(keyword) => {
+            let unknown = values::unknown_keyword(&layer.source, raw.at, keyword);
             Err(unknown.hint("network is `true`, `false` or `{allow: [HOST:PORTS]}`"))
         }
     }
@@ -33,10 +33,10 @@ pub(crate) fn own(layer: &Layer, raw: &At<RawNetwork>) -> Result<OwnNetwork, Box
     })
 }
 
-fn list(layer: &Layer, at: Spot, raw: &RawHosts) -> Result<HostList, Box<Diagnostic>> {
+fn list(layer: &Layer, at: Position, raw: &RawHosts) -> Result<HostList, Box<Diagnostic>> {
     if let (None, None) = (&raw.allow, &raw.ask) {
         return Err(Diagnostic::error("`network` says nothing")
-            .at(layer.source.place(at), "neither `allow` nor `ask`")
+            .at(layer.source.span(at), "neither `allow` nor `ask`")
             .hint("write `network: false`, or `network: {allow: [HOST:PORTS]}`"));
     }
     let mut rules = Vec::new();
@@ -51,7 +51,7 @@ fn list(layer: &Layer, at: Spot, raw: &RawHosts) -> Result<HostList, Box<Diagnos
 
 fn place(layer: &Layer, entry: &At<String>) -> Result<Place, Box<Diagnostic>> {
     Place::parse(&entry.value).map_err(|error| {
-        let wrong = Diagnostic::error(error.to_string()).at(layer.source.place(entry.at), "not HOST:PORTS");
+        let wrong = Diagnostic::error(error.to_string()).at(layer.source.span(entry.at), "not HOST:PORTS");
         match hint(&entry.value, &error) {
             Some(hint) => wrong.hint(hint),
             None => wrong,
@@ -97,9 +97,9 @@ fn in_url(text: &str) -> Option<Place> {
         _ => "",
     };
     // A port of its own, or the scheme's.
-    let written = Place::parse(host).ok()?;
+    let parsed = Place::parse(host).ok()?;
     let with_port = Place::parse(&format!("{host}{port}")).ok();
-    Some(with_port.unwrap_or(written))
+    Some(with_port.unwrap_or(parsed))
 }
 
 /// Every `network:` of every layer.
@@ -119,7 +119,7 @@ fn all(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawNetwork>)> {
 }
 
 /// Every list of hosts, with where it stands.
-fn lists(layers: &Layers) -> impl Iterator<Item = (&Layer, Spot, &RawHosts)> {
+fn lists(layers: &Layers) -> impl Iterator<Item = (&Layer, Position, &RawHosts)> {
     all(layers).filter_map(|(layer, network)| match &network.value {
         RawNetwork::Hosts(hosts) => Some((layer, network.at, hosts)),
         RawNetwork::Off | RawNetwork::Full | RawNetwork::Other(_) => None,
@@ -133,15 +133,15 @@ fn entries(hosts: &RawHosts) -> impl Iterator<Item = (&At<String>, Place)> {
 }
 
 /// A warning for each entry that its list holds twice.
-pub(crate) fn twice(layers: &Layers) -> Vec<Diagnostic> {
+pub(crate) fn duplicates(layers: &Layers) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (layer, _, hosts) in lists(layers) {
-        let mut before: HashMap<Place, Spot> = HashMap::new();
+        let mut before: HashMap<Place, Position> = HashMap::new();
         for (entry, place) in entries(hosts) {
             if let Some(first) = before.get(&place) {
                 let warning = Diagnostic::warning(format!("`{place}` is listed twice"))
-                    .at(layer.source.place(entry.at), "says nothing new")
-                    .and(layer.source.place(*first), "listed here");
+                    .at(layer.source.span(entry.at), "says nothing new")
+                    .and(layer.source.span(*first), "listed here");
                 found.push(*warning);
             }
             before.entry(place).or_insert(entry.at);
@@ -155,28 +155,28 @@ pub(crate) fn notes(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> V
     let mut found = Vec::new();
     for (layer, at, hosts) in lists(layers) {
         for (entry, place) in entries(hosts) {
-            let told = told(&place.hosts).map(|(what, label)| {
-                Diagnostic::warning(format!("`{place}` {what}")).at(layer.source.place(entry.at), label)
+            let remark = remark(&place.hosts).map(|(what, label)| {
+                Diagnostic::warning(format!("`{place}` {what}")).at(layer.source.span(entry.at), label)
             });
-            found.extend(told.map(|note| *note));
+            found.extend(remark.map(|note| *note));
         }
         if let Some((by, backend)) = sandbox(layers, |s| &s.backend)
             && backend.value == RawBackend::Landlock
         {
             let note =
                 Diagnostic::warning("the `landlock` backend cannot hold a list of hosts: such calls are refused")
-                    .at(layer.source.place(at), "needs a network namespace")
-                    .and(by.source.place(backend.at), "has none")
+                    .at(layer.source.span(at), "needs a network namespace")
+                    .and(by.source.span(backend.at), "has none")
                     .hint("write `backend: auto` or `backend: namespaces`; or give no network, or all of it");
             found.push(*note);
         }
     }
-    found.extend(unasked(layers, policy, tools));
+    found.extend(never_asked(layers, policy, tools));
     found
 }
 
 /// What an entry names that its writer may not have thought of.
-fn told(hosts: &HostPattern) -> Option<(String, &'static str)> {
+fn remark(hosts: &HostPattern) -> Option<(String, &'static str)> {
     let wide = "wider than it looks";
     match hosts {
         HostPattern::Every => Some((
@@ -204,8 +204,8 @@ fn told(hosts: &HostPattern) -> Option<(String, &'static str)> {
             });
             let special: Vec<&str> = special.collect();
             (!special.is_empty()).then(|| {
-                let told = format!("names addresses that are not of the internet: {}", special.join("; "));
-                (told, "reached because it is named")
+                let remark = format!("names addresses that are not of the internet: {}", special.join("; "));
+                (remark, "reached because it is named")
             })
         }
         HostPattern::Below(_) | HostPattern::Name(_) | HostPattern::PublicNet(_) => None,
@@ -213,7 +213,7 @@ fn told(hosts: &HostPattern) -> Option<(String, &'static str)> {
 }
 
 /// A note for each network that asks and that reaches commands which nobody is asked about.
-fn unasked(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> Vec<Diagnostic> {
+fn never_asked(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> Vec<Diagnostic> {
     let asks = |network: &Network| match network {
         Network::Hosts(list) => list.asks(),
         Network::Off | Network::Full => false,
@@ -241,20 +241,20 @@ fn unasked(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> Vec<Diagno
     }
     let mut found: Vec<Diagnostic> = Vec::new();
     for (network, by) in lines {
-        let Some(network) = network.and_then(|origin| layers.place_of(origin)) else {
+        let Some(network) = network.and_then(|origin| layers.span_of(origin)) else {
             continue;
         };
         // One note for a network, however many commands have it.
         if found
             .iter()
-            .any(|note| note.place.as_ref().is_some_and(|mark| mark.place == network))
+            .any(|note| note.mark.as_ref().is_some_and(|mark| mark.span == network))
         {
             continue;
         }
         let note = Diagnostic::warning("`ask: true` asks for approved commands only: others get what is listed")
             .at(network, "asks about every other host");
-        let note = match layers.place_of(by) {
-            Some(place) => note.and(place, "nobody is asked about this one"),
+        let note = match layers.span_of(by) {
+            Some(span) => note.and(span, "nobody is asked about this one"),
             None => note,
         };
         found.push(*note);

@@ -7,7 +7,7 @@ use super::error::Diagnostic;
 use super::presets;
 use super::raw::{RawConfig, RawSandbox, RawShell};
 use super::scalar::At;
-use super::source::{Place, Source, SourceName};
+use super::source::{Source, SourceName, Span};
 use super::yaml;
 use crate::policy::{AbsPath, Origin};
 
@@ -63,7 +63,7 @@ impl Layers {
     }
 
     /// The line an origin names, if it lies in one of the layers.
-    pub(crate) fn place_of(&self, origin: &Origin) -> Option<Place> {
+    pub(crate) fn span_of(&self, origin: &Origin) -> Option<Span> {
         let (name, line) = match origin {
             Origin::File { file, line } => (SourceName::File(Arc::clone(file)), *line),
             Origin::Preset { name, line } => (SourceName::Preset(Arc::clone(name)), *line),
@@ -109,16 +109,16 @@ fn push(
     open: &mut Vec<Arc<str>>,
     layers: &mut Vec<Layer>,
 ) -> Result<(), Box<Diagnostic>> {
-    let wanted = raw.extends.clone().unwrap_or_default();
+    let extends = raw.extends.clone().unwrap_or_default();
     let outer = Arc::clone(&source);
     layers.push(Layer { source, raw });
-    for name in wanted {
+    for name in extends {
         let key: Arc<str> = name.value.as_str().into();
         if open.contains(&key) {
             let chain: Vec<&str> = open.iter().map(AsRef::as_ref).chain([&*key]).collect();
             return Err(
                 Diagnostic::error(format!("presets extend each other in a circle: {}", chain.join(" → ")))
-                    .at(outer.place(name.at), "closes the circle"),
+                    .at(outer.span(name.at), "closes the circle"),
             );
         }
         if layers
@@ -127,7 +127,7 @@ fn push(
         {
             continue;
         }
-        let (inner, raw) = preset(&key, context, |found| found.at(outer.place(name.at), "no such preset"))?;
+        let (inner, raw) = preset(&key, context, |found| found.at(outer.span(name.at), "no such preset"))?;
         open.push(key);
         push(inner, raw, context, open, layers)?;
         open.pop();
@@ -139,10 +139,10 @@ fn push(
 pub(crate) fn preset(
     name: &Arc<str>,
     context: &Context,
-    placed: impl Fn(Box<Diagnostic>) -> Box<Diagnostic>,
+    with_span: impl Fn(Box<Diagnostic>) -> Box<Diagnostic>,
 ) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
     let Some(preset) = (context.presets)(name) else {
-        let unknown = placed(Diagnostic::error(format!("unknown preset `{name}`")));
+        let unknown = with_span(Diagnostic::error(format!("unknown preset `{name}`")));
         return Err(unknown.did_you_mean(name, presets::names()));
     };
     let source = SourceName::Preset(Arc::clone(name));

@@ -13,7 +13,7 @@ use super::error::{ConfigError, Diagnostic};
 use super::file::{self, ConfigFile, Links, canonical};
 use super::layers::{self, Layer, Layers, Role};
 use super::loaded::{Loaded, NamedFile};
-use super::own_places;
+use super::own_paths;
 use super::paths;
 use super::raw::RawConfig;
 use super::resolve::{self, Resolved};
@@ -25,23 +25,23 @@ use crate::policy::{AbsPath, Identity};
 const LONG: usize = 32 << 10;
 
 /// Makes what is missing. Whatever has appeared there meanwhile is not what the config was checked with.
-pub(crate) fn make(loaded: &mut Loaded) -> Result<(), ConfigError> {
+pub(crate) fn create_missing(loaded: &mut Loaded) -> Result<(), ConfigError> {
     for missing in std::mem::take(&mut loaded.missing) {
         let Some(root) = loaded.policy.roots.iter_mut().find(|root| root.name == missing.name) else {
             continue;
         };
-        root.identity = make_root(&root.path).map_err(|error| {
+        root.identity = create_root(&root.path).map_err(|error| {
             Diagnostic::error(format!("failed to make root `{}`: {}: {error}", root.name, root.path))
                 .at(missing.place, "`create: true`")
         })?;
         loaded.made.push(missing.name);
     }
-    own_places::make(&loaded.policy.roots);
-    ceilings::settle(loaded);
+    own_paths::create_missing(&loaded.policy.roots);
+    ceilings::resolve_missing_roots(loaded);
     Ok(())
 }
 
-fn make_root(path: &AbsPath) -> io::Result<Identity> {
+fn create_root(path: &AbsPath) -> io::Result<Identity> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
@@ -56,7 +56,7 @@ fn make_root(path: &AbsPath) -> io::Result<Identity> {
 /// The config a person named. Naming it is trusting it.
 pub fn load(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     let mut loaded = examine(path, context)?;
-    make(&mut loaded)?;
+    create_missing(&mut loaded)?;
     Ok(loaded)
 }
 
@@ -68,26 +68,26 @@ pub fn examine(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
 /// A built-in preset on its own; where it says `.` it means `workspace`.
 pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     let loaded = preset_below(name, &canonical(workspace)?, &[], context)?;
-    alone(loaded, context)
+    under_ceilings(loaded, context)
 }
 
 /// The same with the git directory of the workspace as one more root, which lies elsewhere.
 pub fn preset_with_git(name: &str, workspace: &Path, git: &AbsPath, context: &Context) -> Result<Loaded, ConfigError> {
-    let unfit = || Diagnostic::error(format!("{git} cannot be written in a config"));
-    let root = git.as_path().to_str().ok_or_else(unfit)?;
-    let root = serde_json::to_string(root).map_err(|_| unfit())?;
+    let not_text = || Diagnostic::error(format!("{git} cannot be written in a config"));
+    let root = git.as_path().to_str().ok_or_else(not_text)?;
+    let root = serde_json::to_string(root).map_err(|_| not_text())?;
     let text = format!(
         "sandbox: {{paths: {{git: {{root: {root}, mode: rw, execute: true, approval: {{read: none, write: none}}}}}}}}\n"
     );
     let (source, raw) = yaml::mirror(SourceName::Preset("git-directory".into()), text.as_bytes())?;
-    let more = Layer { source, raw };
-    let loaded = preset_stacked(name, &canonical(workspace)?, (&[], Some(more)), context)?;
-    alone(loaded, context)
+    let extra = Layer { source, raw };
+    let loaded = preset_stacked(name, &canonical(workspace)?, (&[], Some(extra)), context)?;
+    under_ceilings(loaded, context)
 }
 
-fn alone(mut loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
-    ceilings::hold(&mut loaded, None, context)?;
-    make(&mut loaded)?;
+fn under_ceilings(mut loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
+    ceilings::apply(&mut loaded, None, context)?;
+    create_missing(&mut loaded)?;
     Ok(loaded)
 }
 
@@ -104,12 +104,12 @@ pub(crate) fn preset_below(
 fn preset_stacked(
     name: &str,
     base: &AbsPath,
-    (writable, more): (&[AbsPath], Option<Layer>),
+    (writable, extra): (&[AbsPath], Option<Layer>),
     context: &Context,
 ) -> Result<Loaded, ConfigError> {
     let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
     let mut stack = layers::stack(source, raw, context)?;
-    stack.extend(more);
+    stack.extend(extra);
     let layers = Layers {
         role: Role::Config,
         stack,
@@ -149,13 +149,13 @@ pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, Con
 fn build_named(file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loaded, ConfigError> {
     let (source, raw) = yaml::mirror(SourceName::File(Arc::new(file.path.clone())), bytes)?;
     if bytes.len() < LONG {
-        yaml::filled(&source, bytes)?;
+        yaml::refuse_empty_values(&source, bytes)?;
         return build_read(file, source, raw, context);
     }
     thread::scope(|scope| {
         let filled = scope.spawn({
             let source = Arc::clone(&source);
-            move || yaml::filled(&source, bytes)
+            move || yaml::refuse_empty_values(&source, bytes)
         });
         let loaded = build_read(file, source, raw, context);
         filled.join().unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -182,7 +182,7 @@ fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Co
         writable: Vec::new(),
     };
     let mut loaded = loaded(resolve::resolve(&layers, context)?, vec![file]);
-    ceilings::hold(&mut loaded, Some(&layers), context)?;
+    ceilings::apply(&mut loaded, Some(&layers), context)?;
     Ok(loaded)
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::custom_tool::CustomTool;
 use super::error::Diagnostic;
-use super::source::Place;
+use super::source::Span;
 use crate::policy::Policy;
 
 /// A file that a config's meaning depends on.
@@ -42,7 +42,7 @@ pub struct Loaded {
     /// Roots whose directory was made by this load, by name.
     pub made: Vec<String>,
     /// Where it says that a log is kept, if it does.
-    pub log: Option<Place>,
+    pub log: Option<Span>,
 }
 
 /// A root whose directory is to be made.
@@ -51,5 +51,5 @@ pub struct Missing {
     /// The root's name.
     pub name: String,
     /// The line that asks for it.
-    pub place: Place,
+    pub place: Span,
 }

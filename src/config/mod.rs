@@ -4,7 +4,7 @@
 //! (as strictly as `options` says) into the raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a
 //! value) or into one error that says where; `layers` stacks the `presets` it extends below it, which the build
 //! script has parsed; `resolve` brings the stack to a policy, with a file for each part: `roots`, `denies` and
-//! `finish` (through `paths`, which finds every symlink, `looks`, which remembers for one load, and `ground`,
+//! `finish` (through `paths`, which finds every symlink, `path_cache`, which remembers for one load, and `ground`,
 //! which knows the machine's own places), `base` and the `toolchains` that variables name, `environment`,
 //! `audit`, `rules` (their `pattern`s, `examples` and `short` forms), `hosts`, `tools`; `contradictions` holds the
 //! parts against each other, and `warnings` tells what stands but may surprise. Beside that: [`amend`], which
@@ -23,29 +23,25 @@ mod contradictions;
 mod credentials;
 mod custom_tool;
 mod denies;
+mod empty_values;
 mod environment;
 mod error;
 mod examples;
 mod file;
-mod finish;
+mod finish_draft;
 mod flags;
-mod ground;
-mod guarded;
 mod hosts;
-pub(crate) mod kept;
+mod keywords;
 mod layers;
-mod lines;
 mod load;
 mod loaded;
-mod looks;
 mod mounts;
-mod noted;
-mod nothing;
 mod options;
-mod own_places;
+mod own_paths;
+mod owner_check;
+mod path_cache;
 mod paths;
 mod pattern;
-mod place;
 mod presets;
 mod protect;
 mod raw;
@@ -54,17 +50,20 @@ mod roots;
 mod rules;
 mod scalar;
 mod schema;
-mod short;
+mod setting_lines;
+mod short_forms;
+mod socket_dirs;
 mod source;
-mod stored;
+pub(crate) mod state_files;
+mod system_paths;
 mod toolchains;
 mod tools;
 pub mod trust;
+mod trust_records;
 mod units;
 mod unquoted;
 mod values;
 mod warnings;
-mod words;
 mod yaml;
 
 #[cfg(test)]
@@ -73,21 +72,21 @@ mod tests;
 pub use context::{Context, Matchers, SystemCeiling};
 pub use custom_tool::{ArgKind, CustomArg, CustomTool};
 pub use error::{ConfigError, Diagnostic, Mark, Severity};
-pub(crate) use finish::ABSENT;
+pub(crate) use finish_draft::ABSENT;
 pub use flags::{FlagPolicy, from_flags};
-pub(crate) use ground::holds;
-pub(crate) use guarded::Guards;
 pub use load::{discover, examine, load, preset, preset_with_git};
 pub use loaded::{Loaded, Missing, NamedFile};
-pub use noted::note;
+pub(crate) use owner_check::OwnerCheck;
+pub use paths::resolve_path;
 pub(crate) use paths::{Walked, walk};
 pub(crate) use pattern::pattern_words;
-pub use place::leads_to;
 pub use presets::{names as preset_names, text as preset_text};
 pub use schema::{TEMPLATE, schema};
-pub use source::{Place, Source, SourceName};
-pub(crate) use stored::StoredPath;
-pub use stored::own_base;
+pub use socket_dirs::register_socket_dir;
+pub use source::{Source, SourceName, Span};
+pub(crate) use system_paths::holds;
 pub use tools::TOOL_NAMES;
+pub(crate) use trust_records::StoredPath;
+pub use trust_records::own_base;
 
 pub use units::{UnitError, time as duration};

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
-use super::ground::{PSEUDO, holds};
+use super::system_paths::{PSEUDO, holds};
 use crate::policy::AbsPath;
 
 /// Where something is mounted, and of which kind it is; or why that cannot be told.
-pub(crate) struct Mounted(pub(super) Result<Vec<(AbsPath, Vec<u8>)>, String>);
+pub(crate) struct MountTable(pub(super) Result<Vec<(AbsPath, Vec<u8>)>, String>);
 
-impl Mounted {
+impl MountTable {
     /// What is mounted now.
     pub(crate) fn read() -> Self {
         let table = std::fs::read("/proc/thread-self/mountinfo");
@@ -39,12 +39,12 @@ fn within(points: &[(AbsPath, Vec<u8>)], root: &AbsPath, state: Option<&AbsPath>
         if !point.is_below(root) {
             return None;
         }
-        let pseudo = |name: &str| name.as_bytes() == kind;
+        let is_kind = |name: &str| name.as_bytes() == kind;
         if let Some(name) = PSEUDO
             .iter()
             .map(|(_, name)| *name)
             .chain(["devtmpfs"])
-            .find(|name| pseudo(name))
+            .find(|name| is_kind(name))
         {
             return Some(format!("{point} in it is on a file system of the kernel's ({name})"));
         }
@@ -90,8 +90,11 @@ mod tests {
     #[test]
     fn switches_mounted_below_a_root_are_found_and_data_is_not() {
         let at = |path: &str| AbsPath::new(path).unwrap();
-        let told = within(&points(TABLE), &at("/srv/a b"), None).unwrap();
-        assert!(told.contains("/srv/a b/proc") && told.contains("(proc)"), "{told}");
+        let message = within(&points(TABLE), &at("/srv/a b"), None).unwrap();
+        assert!(
+            message.contains("/srv/a b/proc") && message.contains("(proc)"),
+            "{message}"
+        );
         assert!(within(&points(TABLE), &at("/srv"), None).is_some());
         assert_eq!(within(&points(TABLE), &at("/srv/data"), None), None);
         assert_eq!(within(&points(TABLE), &at("/home"), None), None);

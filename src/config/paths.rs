@@ -161,7 +161,7 @@ pub(crate) fn walk_on(start: Walked, path: &Path) -> Result<Walked, PathError> {
             continue;
         }
         match look(next.as_path()) {
-            Ok(metadata) if metadata.is_symlink() => {
+            Ok(there) if there.is_symlink() => {
                 if links.len() == MAX_LINKS {
                     return Err(PathError::Loop);
                 }
@@ -175,9 +175,9 @@ pub(crate) fn walk_on(start: Walked, path: &Path) -> Result<Walked, PathError> {
                 push_front(&mut todo, &target);
                 links.push(next);
             }
-            Ok(metadata) => {
+            Ok(there) => {
                 at = next;
-                found = Some(metadata);
+                found = Some(there);
             }
             Err(PathError::Look { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 at = next;
@@ -192,6 +192,20 @@ pub(crate) fn walk_on(start: Walked, path: &Path) -> Result<Walked, PathError> {
 /// The path with its links resolved; as it stands where that cannot be told.
 pub(crate) fn real(path: &AbsPath) -> AbsPath {
     walk(path.as_path()).map_or_else(|_| path.clone(), |walked| walked.path)
+}
+
+/// Resolves every link of a path; its last components may be missing.
+///
+/// Below a directory that this user cannot search, the path is taken as it stands: no command of
+/// this user gets there either.
+pub fn resolve_path(path: &Path) -> io::Result<AbsPath> {
+    match walk(path) {
+        Ok(walked) => Ok(walked.path),
+        Err(PathError::Look { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            AbsPath::new(path).map_err(io::Error::other)
+        }
+        Err(error) => Err(io::Error::other(error)),
+    }
 }
 
 fn look(path: &Path) -> Result<Metadata, PathError> {

@@ -5,10 +5,10 @@ use super::layers::Layer;
 use super::scalar::At;
 
 /// The words of a pattern.
-pub(crate) fn words(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, Box<Diagnostic>> {
+pub(crate) fn parse(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, Box<Diagnostic>> {
     pattern_words(&pattern.value).map_err(|(why, hint)| {
         Diagnostic::error(format!("`{}` is not a rule pattern", pattern.value))
-            .at(layer.source.place(pattern.at), why)
+            .at(layer.source.span(pattern.at), why)
             .hint(hint)
     })
 }
@@ -35,12 +35,12 @@ pub(crate) fn pattern_words(pattern: &str) -> Result<Vec<String>, (&'static str,
             "a pattern is the first words of one simple command; lines are taken apart before rules are asked",
         ));
     }
-    let words: Vec<String> = pattern.split_whitespace().map(ToOwned::to_owned).collect();
-    if words.is_empty() {
+    let parse: Vec<String> = pattern.split_whitespace().map(ToOwned::to_owned).collect();
+    if parse.is_empty() {
         return Err((
             "is empty",
             "what holds for every other command stands in `shell.default`",
         ));
     }
-    Ok(words)
+    Ok(parse)
 }

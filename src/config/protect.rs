@@ -1,9 +1,9 @@
 //! `sandbox.protect`: the word, and what is added to the list and taken off it.
 
 use super::error::Diagnostic;
+use super::keywords::RawProtectWord;
 use super::layers::{Layer, Layers, Role};
 use super::scalar::{At, RawProtect, RawProtectNames};
-use super::words::RawProtectWord;
 use crate::policy::protected::{TOOLS, is_taken_off, why_not_taken_off};
 use crate::policy::{NameChanges, NamePattern, Protect};
 
@@ -11,10 +11,10 @@ use crate::policy::{NameChanges, NamePattern, Protect};
 const MOST: usize = 1_000;
 
 /// Everything that layers say of `protect`, first the file itself.
-fn said(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawProtect>)> {
+fn entries(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawProtect>)> {
     layers.stack.iter().filter_map(|layer| {
-        let said = layer.raw.sandbox.as_ref()?.protect.as_ref()?;
-        Some((layer, said))
+        let entry = layer.raw.sandbox.as_ref()?.protect.as_ref()?;
+        Some((layer, entry))
     })
 }
 
@@ -22,19 +22,19 @@ fn said(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawProtect>)> {
 pub(crate) fn protect(layers: &Layers) -> Result<Protect, Box<Diagnostic>> {
     let files = || layers.config_files.clone();
     let mut has_names = false;
-    for (layer, said) in said(layers) {
-        return Ok(match &said.value {
-            RawProtect::Word(RawProtectWord::Prevent) => Protect::Prevent(files()),
-            RawProtect::Word(RawProtectWord::None) if !has_names => Protect::None,
-            RawProtect::Word(RawProtectWord::Default | RawProtectWord::None) => Protect::Default(files()),
+    for (layer, entry) in entries(layers) {
+        return Ok(match &entry.value {
+            RawProtect::Keyword(RawProtectWord::Prevent) => Protect::Prevent(files()),
+            RawProtect::Keyword(RawProtectWord::None) if !has_names => Protect::None,
+            RawProtect::Keyword(RawProtectWord::Default | RawProtectWord::None) => Protect::Default(files()),
             RawProtect::Names(_) => {
                 has_names = true;
                 continue;
             }
-            RawProtect::Other(word) => {
-                return Err(Diagnostic::error(format!("`protect: {word}` means nothing"))
-                    .at(layer.source.place(said.at), "not known")
-                    .did_you_mean(word, ["default", "prevent", "none"]));
+            RawProtect::Other(keyword) => {
+                return Err(Diagnostic::error(format!("`protect: {keyword}` means nothing"))
+                    .at(layer.source.span(entry.at), "not known")
+                    .did_you_mean(keyword, ["default", "prevent", "none"]));
             }
         });
     }
@@ -47,8 +47,8 @@ pub(crate) fn protect(layers: &Layers) -> Result<Protect, Box<Diagnostic>> {
 /// What is added to the list, of all layers, and taken off it.
 pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
     let mut changes = NameChanges::default();
-    for (layer, said) in said(layers) {
-        let RawProtect::Names(RawProtectNames { add, except }) = &said.value else {
+    for (layer, entry) in entries(layers) {
+        let RawProtect::Names(RawProtectNames { add, except }) = &entry.value else {
             continue;
         };
         for name in add.iter().flatten() {
@@ -56,20 +56,20 @@ pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
             if changes.add.len() > MOST {
                 return Err(
                     Diagnostic::error(format!("more than {MOST} names under `protect: {{add: …}}`"))
-                        .at(layer.source.place(name.at), "one too many"),
+                        .at(layer.source.span(name.at), "one too many"),
                 );
             }
         }
         for name in except.iter().flatten() {
             if layers.role == Role::Ceiling {
                 return Err(Diagnostic::error("a ceiling takes no name off the list")
-                    .at(layer.source.place(name.at), "would permit more")
+                    .at(layer.source.span(name.at), "would permit more")
                     .hint("a ceiling may `add` names; `except` belongs to a config"));
             }
             let taken_off = pattern(layer, name)?;
             if let Some(why) = why_not_taken_off(taken_off.as_str()) {
                 return Err(Diagnostic::error(format!("`except: {taken_off}`: {why}"))
-                    .at(layer.source.place(name.at), "cannot be taken off")
+                    .at(layer.source.span(name.at), "cannot be taken off")
                     .hint(instead(taken_off.as_str())));
             }
             changes.except.insert(taken_off);
@@ -81,9 +81,9 @@ pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
 /// A name that is to be added and to be taken off: it would stay on the list, whatever its `except` says.
 fn contradiction(layers: &Layers) -> Option<Box<Diagnostic>> {
     let lists = || {
-        said(layers).filter_map(|(layer, said)| match &said.value {
+        entries(layers).filter_map(|(layer, entry)| match &entry.value {
             RawProtect::Names(names) => Some((layer, names)),
-            RawProtect::Word(_) | RawProtect::Other(_) => None,
+            RawProtect::Keyword(_) | RawProtect::Other(_) => None,
         })
     };
     let excepted = lists().flat_map(|(layer, names)| names.except.iter().flatten().map(move |name| (layer, name)));
@@ -94,8 +94,8 @@ fn contradiction(layers: &Layers) -> Option<Box<Diagnostic>> {
             "`{}` is to be added to the protected names, and to be taken off them",
             except.value.escape_debug()
         ))
-        .at(layer.source.place(except.at), "taken off here")
-        .and(other.source.place(add.at), "added here");
+        .at(layer.source.span(except.at), "taken off here")
+        .and(other.source.span(add.at), "added here");
         Some(error.hint("leave it under `add` to have it protected, or under `except` to have it left alone"))
     })
 }
@@ -121,7 +121,7 @@ fn pattern(layer: &Layer, name: &At<String>) -> Result<NamePattern, Box<Diagnost
             "`{}` is no pattern of names: {error}",
             name.value.escape_debug()
         ))
-        .at(layer.source.place(name.at), "not understood")
+        .at(layer.source.span(name.at), "not understood")
         .hint("write a name (`deploy.sh`), a path (`ops/run.sh`), `*.ps1`, or a directory with all in it (`.mine/**`)")
     })
 }

@@ -5,11 +5,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::scalar::{At, Entries, RawDemand, RawNetwork, RawProtect, RawSize, RawTime};
-use super::words::{
+use super::keywords::{
     RawApprovalMode, RawArgKind, RawBackend, RawChannel, RawDenyFallback, RawExplain, RawFallback, RawHome, RawMode,
     RawProtectFallback, RawResiduals, RawUnixSockets,
 };
+use super::scalar::{At, Entries, RawDemand, RawNetwork, RawProtect, RawSize, RawTime};
 
 /// What an agent's file tools and shell tool may do, and what needs a person's yes.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]

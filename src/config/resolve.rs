@@ -11,22 +11,22 @@ use super::custom_tool::CustomTool;
 use super::environment;
 use super::error::Diagnostic;
 use super::hosts;
-use super::layers::{Layers, Role, sandbox, shell};
-use super::lines;
-use super::loaded::Missing;
-use super::looks::Looks;
-use super::own_places;
-use super::protect;
-use super::roots;
-use super::rules;
-use super::short;
-use super::source::Place;
-use super::tools;
-use super::warnings;
-use super::words::{
+use super::keywords::{
     RawApprovalMode, RawBackend, RawDenyFallback, RawExplain, RawFallback, RawHome, RawProtectFallback, RawResiduals,
     RawUnixSockets,
 };
+use super::layers::{Layers, Role, sandbox, shell};
+use super::loaded::Missing;
+use super::own_paths;
+use super::path_cache::PathCache;
+use super::protect;
+use super::roots;
+use super::rules;
+use super::setting_lines;
+use super::short_forms;
+use super::source::Span;
+use super::tools;
+use super::warnings;
 use crate::policy::{
     AbsPath, BackendChoice, Ceilings, Demand, DenyFallback, Explain, HomeChoice, Mode, Network, OsSandbox, Policy,
     ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
@@ -43,7 +43,7 @@ pub(crate) struct Resolved {
     /// Roots whose directory is missing and asked for.
     pub(crate) missing: Vec<Missing>,
     /// Where it is said that a log is kept, and where.
-    pub(crate) log: Option<Place>,
+    pub(crate) log: Option<Span>,
 }
 
 /// The policy the layers come to. Nothing is made.
@@ -51,14 +51,14 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     if layers.role == Role::Ceiling {
         ceiling_keys::check(layers)?;
     }
-    let (mut found, mut notes) = (Vec::new(), Vec::new());
-    let looks = Looks::default();
-    let mut drafts = roots::drafts(layers, context, &looks, &mut notes)?;
+    let (mut warnings, mut notes) = (Vec::new(), Vec::new());
+    let cache = PathCache::default();
+    let mut drafts = roots::drafts(layers, context, &cache, &mut notes)?;
     contradictions::check(layers, &drafts)?;
     // A ceiling gives nothing by itself; the config under it is held to both.
     if layers.role == Role::Config {
-        contradictions::state_stays_outside(&drafts, context)?;
-        contradictions::writes_are_data(&drafts, context)?;
+        contradictions::refuse_writable_state(&drafts, context)?;
+        contradictions::refuse_kernel_file_systems(&drafts, context)?;
     }
     let ways = drafts.iter().flat_map(|draft| draft.links.iter().cloned()).collect();
     let of_roots = drafts
@@ -66,19 +66,19 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         .filter(|d| layers.role == Role::Config && d.rights.contains(Rights::WRITE))
         .map(|d| &d.path);
     let writable: Vec<AbsPath> = of_roots.chain(&layers.writable).cloned().collect();
-    let base = base::resolve(layers, &writable, context, &looks, &mut found)?;
+    let base = base::resolve(layers, &writable, context, &cache, &mut warnings)?;
     roots::inherit_execute(&mut drafts, &base);
     let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let custom_tools = tools::custom(layers, &names)?;
     let tools = tools::overrides(layers, &custom_tools)?;
     let rules = rules::rules(layers, &names, context)?;
     let default_rule = rules::default_rule(layers)?;
-    let environment = environment::environment(layers, context, &mut found)?;
+    let environment = environment::environment(layers, context, &mut warnings)?;
     let limits = environment::limits(layers)?;
     let network = network(layers)?;
     let mut missing = Vec::new();
     let mut finished = Vec::new();
-    let safe = short::safe_paths(layers, &drafts)?;
+    let safe = short_forms::safe_paths(layers, &drafts)?;
     for draft in drafts {
         let writing = match layers.role {
             Role::Config if safe.contains(draft.name.value.as_str()) => Demand::None,
@@ -86,23 +86,23 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
             // A ceiling that says nothing demands nothing.
             Role::Ceiling => Demand::None,
         };
-        let (root, wanted) = draft.finish(writing)?;
-        missing.extend(wanted.map(|place| Missing {
+        let (root, missing_at) = draft.finish(writing)?;
+        missing.extend(missing_at.map(|place| Missing {
             name: root.name.clone(),
             place,
         }));
         finished.push(root);
     }
     if layers.role == Role::Config {
-        own_places::keep(&mut finished, &base, context, &looks, |origin| layers.place_of(origin))?;
-        found.extend(credentials::deny(&mut finished, &base, context, &looks, |origin| {
-            layers.place_of(origin)
+        own_paths::deny_all(&mut finished, &base, context, &cache, |origin| layers.span_of(origin))?;
+        warnings.extend(credentials::deny(&mut finished, &base, context, &cache, |origin| {
+            layers.span_of(origin)
         }));
     }
     let asking: Vec<&ShellRule> = rules.iter().chain([&default_rule]).collect();
-    found.extend(warnings::switched_off(layers, &tools, &finished, &asking));
-    found.extend(warnings::unprotected_config(layers, &writable));
-    found.extend(hosts::twice(layers));
+    warnings.extend(warnings::switched_off(layers, &tools, &finished, &asking));
+    warnings.extend(warnings::unprotected_config(layers, &writable));
+    warnings.extend(hosts::duplicates(layers));
     let policy = Policy {
         roots: finished,
         ways,
@@ -125,14 +125,14 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         default_rule,
         tools,
         mode: mode(layers),
-        channels: short::channels(layers)?,
+        channels: short_forms::channels(layers)?,
         audit: audit::audit(layers, context)?,
         ceilings: Ceilings {
-            lines: lines::of(layers),
+            lines: setting_lines::of(layers),
             ..Ceilings::default()
         },
     };
-    found.extend(warnings::never_asking(layers, &policy, &custom_tools));
+    warnings.extend(warnings::never_asking(layers, &policy, &custom_tools));
     Ok(Resolved {
         notes: {
             notes.extend(hosts::notes(layers, &policy, &custom_tools));
@@ -140,21 +140,21 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         },
         policy,
         custom_tools,
-        warnings: found,
+        warnings: warnings,
         missing,
-        log: audit::said(layers),
+        log: audit::log_span(layers),
     })
 }
 
 fn network(layers: &Layers) -> Result<Network, Box<Diagnostic>> {
-    shell(layers, |s| &s.network).map_or(Ok(Network::Off), |(layer, found)| hosts::network(layer, found))
+    shell(layers, |s| &s.network).map_or(Ok(Network::Off), |(layer, warnings)| hosts::network(layer, warnings))
 }
 
 fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
-    let Some((layer, found)) = sandbox(layers, |s| &s.backend) else {
+    let Some((layer, warnings)) = sandbox(layers, |s| &s.backend) else {
         return Ok(BackendChoice::Auto);
     };
-    let name = match found.value {
+    let name = match warnings.value {
         RawBackend::Auto => return Ok(BackendChoice::Auto),
         RawBackend::Landlock => return Ok(BackendChoice::Landlock),
         RawBackend::Namespaces => return Ok(BackendChoice::Namespaces),
@@ -163,13 +163,13 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
     };
     Err(
         Diagnostic::error(format!("the backend `{name}` is not supported by this version"))
-            .at(layer.source.place(found.at), "cannot confine")
+            .at(layer.source.span(warnings.at), "cannot confine")
             .hint("write `backend: auto`, `backend: namespaces`, `backend: bwrap` or `backend: landlock`"),
     )
 }
 
 fn protect_fallback(layers: &Layers) -> ProtectFallback {
-    match sandbox(layers, |s| &s.protect_fallback).map(|(_, found)| found.value) {
+    match sandbox(layers, |s| &s.protect_fallback).map(|(_, warnings)| warnings.value) {
         None if layers.role == Role::Ceiling => ProtectFallback::Undo,
         None | Some(RawProtectFallback::Refuse) => ProtectFallback::Refuse,
         Some(RawProtectFallback::Undo) => ProtectFallback::Undo,
@@ -177,7 +177,7 @@ fn protect_fallback(layers: &Layers) -> ProtectFallback {
 }
 
 fn deny_fallback(layers: &Layers) -> DenyFallback {
-    match sandbox(layers, |s| &s.deny_fallback).map(|(_, found)| found.value) {
+    match sandbox(layers, |s| &s.deny_fallback).map(|(_, warnings)| warnings.value) {
         None | Some(RawDenyFallback::CoverExisting) => DenyFallback::CoverExisting,
         Some(RawDenyFallback::Refuse) => DenyFallback::Refuse,
         Some(RawDenyFallback::Decompose) => DenyFallback::Decompose,
@@ -185,7 +185,7 @@ fn deny_fallback(layers: &Layers) -> DenyFallback {
 }
 
 fn residuals(layers: &Layers) -> Residuals {
-    match sandbox(layers, |s| &s.residuals).map(|(_, found)| found.value) {
+    match sandbox(layers, |s| &s.residuals).map(|(_, warnings)| warnings.value) {
         None | Some(RawResiduals::Report) => Residuals::Report,
         Some(RawResiduals::Refuse) => Residuals::Refuse,
     }
@@ -193,8 +193,8 @@ fn residuals(layers: &Layers) -> Residuals {
 
 /// `require_os_sandbox: false` still confines wherever confining works.
 fn os_sandbox(layers: &Layers) -> OsSandbox {
-    let required = sandbox(layers, |s| &s.require_os_sandbox).is_none_or(|(_, found)| found.value);
-    let fallback = sandbox(layers, |s| &s.os_sandbox_fallback).map(|(_, found)| found.value);
+    let required = sandbox(layers, |s| &s.require_os_sandbox).is_none_or(|(_, warnings)| warnings.value);
+    let fallback = sandbox(layers, |s| &s.os_sandbox_fallback).map(|(_, warnings)| warnings.value);
     match (required, fallback) {
         (false, _) => OsSandbox::NotRequired,
         // Either way nothing runs unconfined; a ceiling that names neither minds neither.
@@ -205,7 +205,7 @@ fn os_sandbox(layers: &Layers) -> OsSandbox {
 }
 
 fn unix_sockets(layers: &Layers) -> UnixSockets {
-    match shell(layers, |s| &s.unix_sockets).map(|(_, found)| found.value) {
+    match shell(layers, |s| &s.unix_sockets).map(|(_, warnings)| warnings.value) {
         None | Some(RawUnixSockets::None) => UnixSockets::None,
         Some(RawUnixSockets::WithinRoots) => UnixSockets::WithinRoots,
         Some(RawUnixSockets::All) => UnixSockets::All,
@@ -213,7 +213,7 @@ fn unix_sockets(layers: &Layers) -> UnixSockets {
 }
 
 fn explain(layers: &Layers) -> Explain {
-    match shell(layers, |s| &s.explain).map(|(_, found)| found.value) {
+    match shell(layers, |s| &s.explain).map(|(_, warnings)| warnings.value) {
         None | Some(RawExplain::Off) => Explain::Off,
         Some(RawExplain::OnFailure) => Explain::OnFailure,
         Some(RawExplain::Always) => Explain::Always,
@@ -221,15 +221,15 @@ fn explain(layers: &Layers) -> Explain {
 }
 
 fn home(layers: &Layers) -> HomeChoice {
-    match shell(layers, |s| &s.home).map(|(_, found)| found.value) {
+    match shell(layers, |s| &s.home).map(|(_, warnings)| warnings.value) {
         None | Some(RawHome::Private) => HomeChoice::Private,
         Some(RawHome::Real) => HomeChoice::Real,
     }
 }
 
 fn mode(layers: &Layers) -> Mode {
-    let found = layers.first(|raw| raw.approval.as_ref().and_then(|a| a.mode.as_ref()));
-    match found.map(|(_, found)| found.value) {
+    let warnings = layers.first(|raw| raw.approval.as_ref().and_then(|a| a.mode.as_ref()));
+    match warnings.map(|(_, warnings)| warnings.value) {
         None if layers.role == Role::Ceiling => Mode::ApproveAll,
         None | Some(RawApprovalMode::Interactive) => Mode::Interactive,
         Some(RawApprovalMode::ApproveAll) => Mode::ApproveAll,

@@ -12,13 +12,13 @@ use foldhash::quality::RandomState;
 use super::context::Context;
 use super::denies::{self, DenyDraft};
 use super::error::Diagnostic;
-use super::ground::system_part;
+use super::keywords::RawMode;
 use super::layers::{Layer, Layers, Role};
-use super::looks::Looks;
+use super::path_cache::PathCache;
 use super::paths::{self, Variables, Walked};
 use super::raw::RawRoot;
 use super::scalar::At;
-use super::words::RawMode;
+use super::system_paths::system_part;
 use crate::policy::private_names::{IN_HOME, OF_STOCKADE};
 use crate::policy::{AbsPath, BasePath, Identity, Rights, Scope};
 
@@ -41,7 +41,7 @@ pub(crate) struct Draft<'a> {
 pub(crate) fn drafts<'a>(
     layers: &'a Layers,
     context: &Context,
-    looks: &Looks,
+    cache: &PathCache,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Draft<'a>>, Box<Diagnostic>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn drafts<'a>(
             if names.contains(name.value.as_str()) {
                 continue;
             }
-            let Some(draft) = draft(layers, layer, name, raw, context, looks)? else {
+            let Some(draft) = draft(layers, layer, name, raw, context, cache)? else {
                 continue;
             };
             let same = draft.identity.and_then(|identity| found.get(&identity));
@@ -63,7 +63,7 @@ pub(crate) fn drafts<'a>(
             match first.and_then(|first| drafts.get(*first)) {
                 None => {
                     if layer.source.is_preset() {
-                        refuse_workspace(&draft, context, looks)?;
+                        refuse_workspace(&draft, context, cache)?;
                     }
                     names.insert(&name.value);
                     at.insert(draft.path.clone(), drafts.len());
@@ -71,7 +71,7 @@ pub(crate) fn drafts<'a>(
                     drafts.push(draft);
                 }
                 Some(first) if !std::ptr::eq(first.layer, layer) => warnings.push(replaced(first, &draft)),
-                Some(first) => return Err(same_place(first, &draft)),
+                Some(first) => return Err(duplicate_root(first, &draft)),
             }
         }
     }
@@ -109,20 +109,20 @@ fn replaced(first: &Draft<'_>, second: &Draft<'_>) -> Diagnostic {
         first.name.value, second.name.value, second.layer.source.name
     ))
     .at(
-        first.layer.source.place(first.raw.root.at),
+        first.layer.source.span(first.raw.root.at),
         "speaks for this place alone",
     )
-    .and(second.layer.source.place(second.raw.root.at), "is not used")
+    .and(second.layer.source.span(second.raw.root.at), "is not used")
 }
 
-fn same_place(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
+fn duplicate_root(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
     Diagnostic::error(format!("two roots lead to {}", second.path))
         .at(
-            second.layer.source.place(second.raw.root.at),
+            second.layer.source.span(second.raw.root.at),
             format!("`{}` is the same place", second.name.value),
         )
         .and(
-            first.layer.source.place(first.raw.root.at),
+            first.layer.source.span(first.raw.root.at),
             format!("`{}` leads there", first.name.value),
         )
         .hint("one place has one root: merge them")
@@ -130,50 +130,50 @@ fn same_place(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
 
 /// `/`, a home directory, what lies above one or is private in one, where programs lie that you start by name, and the machine's
 /// own places are nobody's workspace.
-fn refuse_workspace(draft: &Draft<'_>, context: &Context, looks: &Looks) -> Result<(), Box<Diagnostic>> {
+fn refuse_workspace(draft: &Draft<'_>, context: &Context, cache: &PathCache) -> Result<(), Box<Diagnostic>> {
     let homes = [context.home.clone(), context.path_variable("HOME")];
-    let mut homes = homes.iter().flatten().flat_map(|home| [home.clone(), looks.real(home)]);
+    let mut homes = homes.iter().flatten().flat_map(|home| [home.clone(), cache.real(home)]);
     let what = if draft.path == AbsPath::root() {
         "it holds the whole file system".to_owned()
-    } else if let Some(home) = homes.find(|home| looks.holds(&draft.path, home)) {
+    } else if let Some(home) = homes.find(|home| cache.holds(&draft.path, home)) {
         format!("it holds the home directory {home}")
-    } else if let Some(part) = system_part(&draft.path, looks) {
+    } else if let Some(part) = system_part(&draft.path, cache) {
         format!("{part} is the machine's")
-    } else if let Some(why) = started_or_obeyed(&draft.path, context, looks) {
+    } else if let Some(why) = search_path_or_private(&draft.path, context, cache) {
         why
     } else {
         return Ok(());
     };
     Err(
         Diagnostic::error(format!("{} cannot be the workspace: {what}", draft.path))
-            .at(draft.layer.source.place(draft.raw.root.at), "would be writable")
+            .at(draft.layer.source.span(draft.raw.root.at), "would be writable")
             .hint("start in a project directory, or write a config that names what may be written"),
     )
 }
 
 /// Why what is made there would be run or obeyed outside: PATH leads there, or it holds keys or settings of a person.
-fn started_or_obeyed(place: &AbsPath, context: &Context, looks: &Looks) -> Option<String> {
+fn search_path_or_private(directory: &AbsPath, context: &Context, cache: &PathCache) -> Option<String> {
     let homes = context.own_homes();
     let path = context.variables.get(OsStr::new("PATH"));
     let programs = path.into_iter().flat_map(std::env::split_paths);
     let programs = programs.filter_map(|programs| AbsPath::new(programs).ok());
     // One that holds a home is no directory of programs, and says nothing of what lies in it.
     let mut programs = programs
-        .map(|programs| looks.real(&programs))
-        .filter(|programs| !homes.iter().any(|home| looks.holds(programs, home)));
-    if let Some(programs) = programs.find(|programs| looks.holds(programs, place)) {
+        .map(|programs| cache.real(&programs))
+        .filter(|programs| !homes.iter().any(|home| cache.holds(programs, home)));
+    if let Some(programs) = programs.find(|programs| cache.holds(programs, directory)) {
         return Some(format!(
             "{programs} is in your PATH, so what is made there runs by its name"
         ));
     }
     let names = IN_HOME.iter().chain(&OF_STOCKADE).chain(&[".config"]);
-    let mut kept = homes.iter().flat_map(|home| {
+    let mut private = homes.iter().flat_map(|home| {
         let below = |name: &&str| AbsPath::new(home.as_path().join(name)).ok();
-        let there = |kept: &AbsPath| kept.as_path().symlink_metadata().is_ok();
+        let there = |private: &AbsPath| private.as_path().symlink_metadata().is_ok();
         names.clone().filter_map(below).filter(there)
     });
-    let kept = kept.find(|kept| looks.holds(&looks.real(kept), place))?;
-    Some(format!("{kept} holds keys, tokens or settings of yours"))
+    let private = private.find(|private| cache.holds(&cache.real(private), directory))?;
+    Some(format!("{private} holds keys, tokens or settings of yours"))
 }
 
 fn draft<'a>(
@@ -182,12 +182,12 @@ fn draft<'a>(
     name: &'a At<String>,
     raw: &'a RawRoot,
     context: &Context,
-    looks: &Looks,
+    cache: &PathCache,
 ) -> Result<Option<Draft<'a>>, Box<Diagnostic>> {
-    let place = |at| layer.source.place(at);
-    check_name(name).map_err(|why| Diagnostic::error(why).at(place(name.at), "not a root name"))?;
+    let span = |at| layer.source.span(at);
+    check_name(name).map_err(|why| Diagnostic::error(why).at(span(name.at), "not a root name"))?;
     let text = raw.root.value.as_str();
-    let lost = |error: paths::PathError| {
+    let unresolved = |error: paths::PathError| {
         let hint = match &error {
             paths::PathError::Variable => {
                 Some("write the path out, or begin it with `~/`; `./$x` means a file of that name")
@@ -196,7 +196,7 @@ fn draft<'a>(
             _ => None,
         };
         let error = Diagnostic::error(format!("root `{}`: `{text}`: {error}", name.value))
-            .at(place(raw.root.at), "leads nowhere");
+            .at(span(raw.root.at), "leads nowhere");
         hint.into_iter().fold(error, Diagnostic::hint)
     };
     let variables = if layer.source.is_preset() {
@@ -204,13 +204,13 @@ fn draft<'a>(
     } else {
         Variables::Refuse
     };
-    let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(lost)? else {
+    let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(unresolved)? else {
         return Ok(None);
     };
-    let walked = match (layers.role, looks.walk(&path)) {
+    let walked = match (layers.role, cache.walk(&path)) {
         // What cannot be looked at is held as what is missing: nothing is given there.
-        (Role::Ceiling, Err(paths::PathError::Look { .. })) => paths::Walked::missing(&path).map_err(lost)?,
-        (_, walked) => walked.map_err(lost)?,
+        (Role::Ceiling, Err(paths::PathError::Look { .. })) => paths::Walked::missing(&path).map_err(unresolved)?,
+        (_, walked) => walked.map_err(unresolved)?,
     };
     let on = |flag: &Option<At<bool>>| flag.as_ref().is_some_and(|f| f.value);
     let scope = match &walked.found {
@@ -219,14 +219,14 @@ fn draft<'a>(
                 "root `{}`: {} is neither a file nor a directory",
                 name.value, walked.path
             ))
-            .at(place(raw.root.at), "cannot be a root")
+            .at(span(raw.root.at), "cannot be a root")
         })?,
         None if on(&raw.create) || layers.role == Role::Ceiling => Scope::Tree,
         None if on(&raw.optional) => return Ok(None),
         None => {
             return Err(
                 Diagnostic::error(format!("root `{}` does not exist: {}", name.value, walked.path))
-                    .at(place(raw.root.at), "nothing there")
+                    .at(span(raw.root.at), "nothing there")
                     .hint("make it, or add `create: true` (make it at start) or `optional: true` (do without it)"),
             );
         }
@@ -242,7 +242,7 @@ fn draft<'a>(
     };
     let entries = raw.deny.iter().flatten();
     let denies = entries
-        .map(|entry| denies::draft(layer, &walked.path, entry, context, looks))
+        .map(|entry| denies::draft(layer, &walked.path, entry, context, cache))
         .collect::<Result<_, _>>()?;
     let identity = walked.identity();
     let Walked { path, links, .. } = walked;

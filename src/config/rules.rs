@@ -8,7 +8,7 @@ use super::layers::{Layer, Layers};
 use super::pattern;
 use super::raw::RawRule;
 use super::scalar::At;
-use super::short;
+use super::short_forms;
 use super::values;
 use crate::policy::{Demand, Origin, ShellRule};
 
@@ -23,7 +23,7 @@ pub(crate) fn rules(layers: &Layers, roots: &[&str], context: &Context) -> Resul
             examples::check(&layer.source, &raw.value, &rule, &context.matchers)?;
             own.push((rule, raw.value.pattern.at));
         }
-        own.extend(short::rules(layer, &own)?);
+        own.extend(short_forms::rules(layer, &own)?);
         rules.extend(own.into_iter().map(|(rule, _)| rule));
     }
     Ok(rules)
@@ -35,14 +35,14 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
     let approval = match (&raw.approval, allowed) {
         (Some(demand), false) => {
             return Err(Diagnostic::error("a rule that blocks has nothing to approve")
-                .at(source.place(demand.at), "no answer changes `allowed: false`")
+                .at(source.span(demand.at), "no answer changes `allowed: false`")
                 .hint("drop one of the two"));
         }
         (Some(demand), true) => match values::demand(source, demand)? {
             Demand::Deny => {
                 return Err(
                     Diagnostic::error("a rule blocks with `allowed: false`, not by approval")
-                        .at(source.place(demand.at), "not for rules"),
+                        .at(source.span(demand.at), "not for rules"),
                 );
             }
             other => other,
@@ -52,19 +52,19 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
     };
     if let (Some(network), false) = (&raw.network, allowed) {
         return Err(Diagnostic::error("a rule that blocks gives no network")
-            .at(source.place(network.at), "nothing runs that could reach it")
+            .at(source.span(network.at), "nothing runs that could reach it")
             .hint("drop one of the two"));
     }
     for root in raw.sandbox_paths.iter().flatten() {
         if !roots.contains(&root.value.as_str()) {
-            let unknown = Diagnostic::error(format!("no root is called `{}`", root.value))
-                .at(source.place(root.at), "not a root");
+            let unknown =
+                Diagnostic::error(format!("no root is called `{}`", root.value)).at(source.span(root.at), "not a root");
             return Err(unknown.did_you_mean(&root.value, roots.iter().copied()));
         }
     }
     let texts = |list: &Option<Vec<At<String>>>| list.iter().flatten().map(|t| t.value.clone()).collect();
     Ok(ShellRule {
-        pattern: pattern::words(layer, &raw.pattern)?,
+        pattern: pattern::parse(layer, &raw.pattern)?,
         allowed,
         approval,
         sandbox_paths: raw
@@ -87,8 +87,8 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
 /// What holds where no rule matches.
 pub(crate) fn default_rule(layers: &Layers) -> Result<ShellRule, Box<Diagnostic>> {
     let found = layers.first(|raw| raw.shell.as_ref()?.default.as_ref());
-    let unsaid = Origin::Builtin("commands need approval unless a rule says otherwise");
-    let mut rule = ShellRule::plain(Vec::new(), Demand::Required, unsaid);
+    let default_origin = Origin::Builtin("commands need approval unless a rule says otherwise");
+    let mut rule = ShellRule::plain(Vec::new(), Demand::Required, default_origin);
     let Some((layer, raw)) = found else {
         return Ok(rule);
     };
@@ -100,7 +100,7 @@ pub(crate) fn default_rule(layers: &Layers) -> Result<ShellRule, Box<Diagnostic>
             Demand::Deny => {
                 return Err(
                     Diagnostic::error("the default blocks with `allowed: false`, not by approval")
-                        .at(layer.source.place(demand.at), "not for rules"),
+                        .at(layer.source.span(demand.at), "not for rules"),
                 );
             }
             other => rule.approval = other,

@@ -11,17 +11,25 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::Map
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_yaml::{Location, Spanned};
 
-use super::words::RawProtectWord;
+use super::keywords::RawProtectWord;
 
 /// Where something stands in a text, in characters from 1; 0 where that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Spot {
+pub(crate) struct Position {
     pub(crate) line: u64,
     pub(crate) column: u64,
     pub(crate) length: u64,
 }
 
-impl From<Location> for Spot {
+impl Position {
+    pub(crate) const START: Self = Self {
+        line: 1,
+        column: 1,
+        length: 0,
+    };
+}
+
+impl From<Location> for Position {
     fn from(at: Location) -> Self {
         Self {
             line: at.line(),
@@ -35,7 +43,7 @@ impl From<Location> for Spot {
 #[derive(Debug, Clone)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
-    pub(crate) at: Spot,
+    pub(crate) at: Position,
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
@@ -84,8 +92,8 @@ impl<V> Default for Entries<V> {
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs<V>(std::marker::PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Pairs<V> {
+        struct EntriesVisitor<V>(std::marker::PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
             type Value = Entries<V>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a mapping from names")
@@ -101,7 +109,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
                 Ok(Entries(Vec::new()))
             }
         }
-        deserializer.deserialize_map(Pairs(std::marker::PhantomData))
+        deserializer.deserialize_map(EntriesVisitor(std::marker::PhantomData))
     }
 }
 
@@ -138,8 +146,8 @@ pub(crate) const DEMANDS: &[&str] = &["required", "none", "once_per_session", "d
 
 impl<'de> Deserialize<'de> for RawDemand {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Word;
-        impl Visitor<'_> for Word {
+        struct Keyword;
+        impl Visitor<'_> for Keyword {
             type Value = RawDemand;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("one of required, none, once_per_session, deny, true, false")
@@ -147,8 +155,8 @@ impl<'de> Deserialize<'de> for RawDemand {
             fn visit_bool<E: Error>(self, required: bool) -> Result<RawDemand, E> {
                 Ok(if required { RawDemand::Required } else { RawDemand::None })
             }
-            fn visit_str<E: Error>(self, word: &str) -> Result<RawDemand, E> {
-                Ok(match word {
+            fn visit_str<E: Error>(self, keyword: &str) -> Result<RawDemand, E> {
+                Ok(match keyword {
                     "required" => RawDemand::Required,
                     "none" => RawDemand::None,
                     "once_per_session" => RawDemand::OncePerSession,
@@ -158,9 +166,9 @@ impl<'de> Deserialize<'de> for RawDemand {
             }
         }
         if deserializer.is_human_readable() {
-            deserializer.deserialize_any(Word)
+            deserializer.deserialize_any(Keyword)
         } else {
-            deserializer.deserialize_str(Word)
+            deserializer.deserialize_str(Keyword)
         }
     }
 }
@@ -172,7 +180,7 @@ impl Serialize for RawDemand {
             Self::Required => "required",
             Self::OncePerSession => "once_per_session",
             Self::Deny => "deny",
-            Self::Other(word) => word,
+            Self::Other(keyword) => keyword,
         })
     }
 }
@@ -212,8 +220,8 @@ pub(crate) struct RawHosts {
 
 impl<'de> Deserialize<'de> for RawNetwork {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reach;
-        impl<'de> Visitor<'de> for Reach {
+        struct NetworkVisitor;
+        impl<'de> Visitor<'de> for NetworkVisitor {
             type Value = RawNetwork;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("`true`, `false` or `{allow: [HOST:PORTS]}`")
@@ -221,17 +229,17 @@ impl<'de> Deserialize<'de> for RawNetwork {
             fn visit_bool<E: Error>(self, full: bool) -> Result<RawNetwork, E> {
                 Ok(if full { RawNetwork::Full } else { RawNetwork::Off })
             }
-            fn visit_str<E: Error>(self, word: &str) -> Result<RawNetwork, E> {
-                Ok(RawNetwork::Other(word.to_owned()))
+            fn visit_str<E: Error>(self, keyword: &str) -> Result<RawNetwork, E> {
+                Ok(RawNetwork::Other(keyword.to_owned()))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawNetwork, A::Error> {
                 RawHosts::deserialize(MapAccessDeserializer::new(map)).map(RawNetwork::Hosts)
             }
         }
         if deserializer.is_human_readable() {
-            deserializer.deserialize_any(Reach)
+            deserializer.deserialize_any(NetworkVisitor)
         } else {
-            deserializer.deserialize_bool(Reach)
+            deserializer.deserialize_bool(NetworkVisitor)
         }
     }
 }
@@ -258,7 +266,7 @@ impl JsonSchema for RawNetwork {
 /// `protect:`.
 #[derive(Debug, Clone)]
 pub(crate) enum RawProtect {
-    Word(RawProtectWord),
+    Keyword(RawProtectWord),
     /// The names of the list but for these, and these besides.
     Names(RawProtectNames),
     /// Some other word: refused where its place is known.
@@ -277,17 +285,17 @@ pub(crate) struct RawProtectNames {
 
 impl<'de> Deserialize<'de> for RawProtect {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Kind;
-        impl<'de> Visitor<'de> for Kind {
+        struct ProtectVisitor;
+        impl<'de> Visitor<'de> for ProtectVisitor {
             type Value = RawProtect;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("`default`, `prevent`, `none` or `{add: [NAME], except: [NAME]}`")
             }
-            fn visit_str<E: Error>(self, word: &str) -> Result<RawProtect, E> {
-                Ok(match word {
-                    "default" => RawProtect::Word(RawProtectWord::Default),
-                    "prevent" => RawProtect::Word(RawProtectWord::Prevent),
-                    "none" => RawProtect::Word(RawProtectWord::None),
+            fn visit_str<E: Error>(self, keyword: &str) -> Result<RawProtect, E> {
+                Ok(match keyword {
+                    "default" => RawProtect::Keyword(RawProtectWord::Default),
+                    "prevent" => RawProtect::Keyword(RawProtectWord::Prevent),
+                    "none" => RawProtect::Keyword(RawProtectWord::None),
                     other => RawProtect::Other(other.to_owned()),
                 })
             }
@@ -296,9 +304,9 @@ impl<'de> Deserialize<'de> for RawProtect {
             }
         }
         if deserializer.is_human_readable() {
-            deserializer.deserialize_any(Kind)
+            deserializer.deserialize_any(ProtectVisitor)
         } else {
-            deserializer.deserialize_str(Kind)
+            deserializer.deserialize_str(ProtectVisitor)
         }
     }
 }
@@ -306,7 +314,7 @@ impl<'de> Deserialize<'de> for RawProtect {
 impl Serialize for RawProtect {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Word(word) => serializer.serialize_str(match word {
+            Self::Keyword(keyword) => serializer.serialize_str(match keyword {
                 RawProtectWord::Default => "default",
                 RawProtectWord::Prevent => "prevent",
                 RawProtectWord::None => "none",
@@ -321,11 +329,11 @@ impl JsonSchema for RawProtect {
         "Protect".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (word, names) = (
+        let (keyword, names) = (
             generator.subschema_for::<RawProtectWord>(),
             generator.subschema_for::<RawProtectNames>(),
         );
-        json_schema!({"anyOf": [word, names]})
+        json_schema!({"anyOf": [keyword, names]})
     }
 }
 

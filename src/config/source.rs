@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-use super::scalar::Spot;
+use super::scalar::Position;
 use crate::policy::Origin;
 use crate::policy::path::{display, escape};
 
@@ -68,8 +68,8 @@ impl Source {
     }
 
     /// The place the parser reported.
-    pub(crate) fn place(self: &Arc<Self>, at: Spot) -> Place {
-        Place {
+    pub(crate) fn span(self: &Arc<Self>, at: Position) -> Span {
+        Span {
             source: Arc::clone(self),
             line: at.line.max(1),
             column: at.column.max(1),
@@ -78,11 +78,11 @@ impl Source {
     }
 
     /// The whole of a line, its indentation aside.
-    pub fn line(self: &Arc<Self>, line: u64) -> Place {
+    pub fn line(self: &Arc<Self>, line: u64) -> Span {
         let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
         let text = self.shown.lines().nth(index).unwrap_or_default();
         let count = |text: &str| u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-        Place {
+        Span {
             source: Arc::clone(self),
             line,
             column: count(text).saturating_sub(count(text.trim_start())) + 1,
@@ -91,7 +91,7 @@ impl Source {
     }
 
     /// The clause origin for the place the parser reported.
-    pub(crate) fn origin(&self, at: Spot) -> Origin {
+    pub(crate) fn origin(&self, at: Position) -> Origin {
         let line = at.line.max(1);
         match &self.name {
             SourceName::File(file) => Origin::File {
@@ -130,7 +130,7 @@ fn harmless(c: char) -> char {
 
 /// A stretch of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Span {
     /// The text.
     pub source: Arc<Source>,
     /// The line, from 1.
@@ -141,7 +141,7 @@ pub struct Place {
     pub length: u64,
 }
 
-impl Place {
+impl Span {
     /// The byte range in [`Source::shown`], at least one character long and within one line.
     pub fn range(&self) -> Range<usize> {
         let text = self.source.shown();
@@ -160,9 +160,9 @@ impl Place {
     }
 }
 
-impl Serialize for Place {
+impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Place", 4)?;
+        let mut fields = serializer.serialize_struct("Span", 4)?;
         fields.serialize_field("source", &self.source.name.to_string())?;
         fields.serialize_field("line", &self.line)?;
         fields.serialize_field("column", &self.column)?;
@@ -171,7 +171,7 @@ impl Serialize for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.source.name, self.line, self.column)
     }
@@ -181,8 +181,8 @@ impl fmt::Display for Place {
 mod tests {
     use super::*;
 
-    fn place(text: &str, line: u64, column: u64, length: u64) -> Place {
-        Place {
+    fn span(text: &str, line: u64, column: u64, length: u64) -> Span {
+        Span {
             source: Source::new(SourceName::Preset("t".into()), text),
             line,
             column,
@@ -192,25 +192,25 @@ mod tests {
 
     #[test]
     fn a_range_counts_characters_not_bytes() {
-        let at = place("é: ü\nx: ö y\n", 2, 4, 1);
+        let at = span("é: ü\nx: ö y\n", 2, 4, 1);
         assert_eq!(&at.source.shown()[at.range()], "ö");
     }
 
     #[test]
     fn a_range_ends_with_its_line() {
-        let at = place("ab\ncd\n", 1, 2, 99);
+        let at = span("ab\ncd\n", 1, 2, 99);
         assert_eq!(&at.source.shown()[at.range()], "b");
     }
 
     #[test]
     fn a_place_past_the_end_is_the_end() {
-        assert!(place("ab", 7, 1, 1).range().is_empty());
-        assert!(place("ab", 1, 70, 1).range().is_empty());
+        assert!(span("ab", 7, 1, 1).range().is_empty());
+        assert!(span("ab", 1, 70, 1).range().is_empty());
     }
 
     #[test]
     fn a_carriage_return_ends_a_line_as_it_does_to_the_parser() {
-        let at = place("a: 1\rb: 2\r\nc: 3\n", 3, 4, 1);
+        let at = span("a: 1\rb: 2\r\nc: 3\n", 3, 4, 1);
         assert_eq!(&at.source.shown()[at.range()], "3");
     }
 

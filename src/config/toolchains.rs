@@ -5,9 +5,9 @@
 //! variable is for, and holds nothing and lies in nothing that a person or the machine keeps.
 
 use super::context::Context;
-use super::ground::pseudo;
-use super::kept::state_dir;
-use super::looks::Looks;
+use super::path_cache::PathCache;
+use super::state_files::state_dir;
+use super::system_paths::pseudo_file_system;
 use crate::policy::AbsPath;
 
 /// Each variable that presets may follow, with what stands below it: any of these is enough.
@@ -38,7 +38,7 @@ const MARKERS: &[(&str, &[&str])] = &[
 const MACHINE: &[&str] = &["/etc", "/boot", "/proc", "/sys", "/dev", "/run", "/var"];
 
 /// The hidden folders of a home that hold toolchains; every other one holds what its owner keeps.
-const KNOWN: &[&str] = &[
+const TOOLCHAIN_DIRS: &[&str] = &[
     ".asdf",
     ".cache/uv",
     ".cargo",
@@ -70,8 +70,8 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Why the place a variable names grants nothing; `None` when it is a toolchain.
-pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context, looks: &Looks) -> Option<String> {
-    let start = looks.real(start);
+pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context, cache: &PathCache) -> Option<String> {
+    let start = cache.real(start);
     let markers = MARKERS
         .iter()
         .find(|(known, _)| *known == name)
@@ -82,45 +82,45 @@ pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context, looks: &
     if !markers.iter().any(|marker| start.as_path().join(marker).exists()) {
         return Some(format!("{start} holds no {}", markers.join(", no ")));
     }
-    kept(&start, context, looks)
+    conflict(&start, context, cache)
 }
 
-/// What a person or the machine keeps at, below or around `place`.
-pub(crate) fn kept(place: &AbsPath, context: &Context, looks: &Looks) -> Option<String> {
-    let around = |kept: &AbsPath| looks.holds(place, kept) || looks.holds(kept, place);
-    if let Some(kind) = pseudo(place) {
-        return Some(format!("{place} is on a file system of the kernel's ({kind})"));
+/// What a person or the machine keeps at, below or around `path`.
+pub(crate) fn conflict(path: &AbsPath, context: &Context, cache: &PathCache) -> Option<String> {
+    let overlaps = |reserved: &AbsPath| cache.holds(path, reserved) || cache.holds(reserved, path);
+    if let Some(kind) = pseudo_file_system(path) {
+        return Some(format!("{path} is on a file system of the kernel's ({kind})"));
     }
     let machine = MACHINE
         .iter()
         .filter_map(|path| AbsPath::new(path).ok())
-        .map(|path| looks.real(&path));
-    if let Some(kept) = machine.into_iter().find(around) {
-        return Some(format!("{place} holds or lies in {kept}"));
+        .map(|path| cache.real(&path));
+    if let Some(reserved) = machine.into_iter().find(overlaps) {
+        return Some(format!("{path} holds or lies in {reserved}"));
     }
     let root = AbsPath::new("/root").ok();
     let homes = [context.home.clone(), context.path_variable("HOME"), root];
-    for home in homes.iter().flatten().map(|home| looks.real(home)) {
-        if looks.holds(place, &home) {
-            return Some(format!("{place} holds the home directory {home}"));
+    for home in homes.iter().flatten().map(|home| cache.real(home)) {
+        if cache.holds(path, &home) {
+            return Some(format!("{path} holds the home directory {home}"));
         }
-        if let Some(folder) = hidden(place, &home, looks) {
-            return Some(format!("{place} lies in {folder}, which holds more than toolchains"));
+        if let Some(folder) = hidden(path, &home, cache) {
+            return Some(format!("{path} lies in {folder}, which holds more than toolchains"));
         }
     }
-    let state = state_dir(context).map(|state| looks.real(&state))?;
-    around(&state).then(|| format!("{place} holds or lies in stockade's own state {state}"))
+    let state = state_dir(context).map(|state| cache.real(&state))?;
+    overlaps(&state).then(|| format!("{path} holds or lies in stockade's own state {state}"))
 }
 
-/// The hidden folder of `home` that `place` lies in, unless it is known to hold toolchains.
-fn hidden(place: &AbsPath, home: &AbsPath, looks: &Looks) -> Option<AbsPath> {
-    let mut known = KNOWN
+/// The hidden folder of `home` that `path` lies in, unless it is known to hold toolchains.
+fn hidden(path: &AbsPath, home: &AbsPath, cache: &PathCache) -> Option<AbsPath> {
+    let mut known = TOOLCHAIN_DIRS
         .iter()
         .filter_map(|known| AbsPath::new(home.as_path().join(known)).ok());
-    if known.any(|known| looks.holds(&looks.real(&known), place)) {
+    if known.any(|known| cache.holds(&cache.real(&known), path)) {
         return None;
     }
-    if let Ok(below) = place.as_path().strip_prefix(home.as_path()) {
+    if let Ok(below) = path.as_path().strip_prefix(home.as_path()) {
         let first = below.components().next()?;
         let folder = home.child(first.as_os_str())?;
         return folder
@@ -134,5 +134,5 @@ fn hidden(place: &AbsPath, home: &AbsPath, looks: &Looks) -> Option<AbsPath> {
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"."))
         .filter_map(|entry| home.child(entry.file_name()))
-        .find(|folder| looks.holds(folder, place))
+        .find(|folder| cache.holds(folder, path))
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::custom_tool::{ArgKind, CustomArg, CustomTool};
 use super::error::Diagnostic;
 use super::hosts;
+use super::keywords::RawArgKind;
 use super::layers::{Layer, Layers};
 use super::raw::{RawArg, RawCustomTool, RawTool};
 use super::scalar::At;
 use super::values;
-use super::words::RawArgKind;
 use crate::policy::{Demand, OwnNetwork, ToolRule};
 
 /// The tools every config can speak of.
@@ -39,7 +39,7 @@ pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeM
         for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
             if !names.contains(name.value.as_str()) {
                 let unknown = Diagnostic::error(format!("unknown tool `{}`", name.value))
-                    .at(layer.source.place(name.at), "no such tool")
+                    .at(layer.source.span(name.at), "no such tool")
                     .hint("a tool of the program that embeds Stockade, or of a third party's MCP server, is named under `host_tools`");
                 return Err(unknown.did_you_mean(&name.value, known()));
             }
@@ -62,7 +62,7 @@ fn host<'a>(layers: &'a Layers, custom: &[CustomTool]) -> Result<Vec<&'a str>, B
             // Servers may have dots in the names of their tools.
             if !is_free(&name.value.replace('.', "_")) || taken.contains(name.value.as_str()) {
                 return Err(Diagnostic::error(format!("`{}` cannot name a host tool", name.value))
-                    .at(layer.source.place(name.at), "taken, or not a name")
+                    .at(layer.source.span(name.at), "taken, or not a name")
                     .hint(HOST_NAMING));
             }
             names.push(name.value.as_str());
@@ -82,19 +82,19 @@ fn is_free(name: &str) -> bool {
 }
 
 fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<Demand, Box<Diagnostic>> {
-    let place = |at| layer.source.place(at);
+    let span = |at| layer.source.span(at);
     match (&raw.approval, &raw.pre_approved) {
         (Some(long), Some(short)) => Err(
             Diagnostic::error(format!("the approval of `{}` is given twice", name.value))
-                .at(place(short.at), "`pre_approved`")
-                .and(place(long.at), "`approval`")
+                .at(span(short.at), "`pre_approved`")
+                .and(span(long.at), "`approval`")
                 .hint("keep one of them"),
         ),
         (Some(long), None) => values::demand(&layer.source, long),
         (None, Some(short)) => Ok(if short.value { Demand::None } else { Demand::Required }),
         (None, None) => Err(
             Diagnostic::error(format!("the entry for `{}` says nothing", name.value))
-                .at(place(name.at), "no `approval`")
+                .at(span(name.at), "no `approval`")
                 .hint("write `approval: required`, `none`, `once_per_session` or `deny`"),
         ),
     }
@@ -117,11 +117,11 @@ pub(crate) fn custom(layers: &Layers, roots: &[&str]) -> Result<Vec<CustomTool>,
 /// The networks of those custom tools that have their own.
 pub(crate) fn networks(layers: &Layers) -> Result<BTreeMap<String, OwnNetwork>, Box<Diagnostic>> {
     let mut networks = BTreeMap::new();
-    let mut told = BTreeSet::new();
+    let mut names = BTreeSet::new();
     for layer in &layers.stack {
         for (name, raw) in layer.raw.custom_tools.iter().flat_map(|tools| &tools.0) {
             // The first layer that names a tool says all of it.
-            if let (true, Some(network)) = (told.insert(&name.value), &raw.network) {
+            if let (true, Some(network)) = (names.insert(&name.value), &raw.network) {
                 networks.insert(name.value.clone(), hosts::own(layer, network)?);
             }
         }
@@ -135,10 +135,10 @@ fn custom_tool(
     raw: &RawCustomTool,
     roots: &[&str],
 ) -> Result<CustomTool, Box<Diagnostic>> {
-    let place = |at| layer.source.place(at);
+    let span = |at| layer.source.span(at);
     if !is_free(&name.value) {
         return Err(Diagnostic::error(format!("`{}` cannot name a custom tool", name.value))
-            .at(place(name.at), "taken, or not a name")
+            .at(span(name.at), "taken, or not a name")
             .hint(NAMING));
     }
     let pairs: Vec<&(At<String>, At<RawArg>)> = raw.args.iter().flat_map(|args| &args.0).collect();
@@ -152,15 +152,15 @@ fn custom_tool(
     });
     let args = args.collect::<Result<Vec<_>, Box<Diagnostic>>>()?;
     let mut used = Vec::new();
-    for (index, word) in raw.command.iter().enumerate() {
-        for placeholder in placeholders(&word.value) {
+    for (index, argument) in raw.command.iter().enumerate() {
+        for placeholder in placeholders(&argument.value) {
             if index == 0 {
                 return Err(Diagnostic::error("the program of a custom tool is fixed")
-                    .at(place(word.at), "an argument would choose what runs"));
+                    .at(span(argument.at), "an argument would choose what runs"));
             }
             if !names.contains(&placeholder) {
                 let unknown = Diagnostic::error(format!("`{{{placeholder}}}` names no argument"))
-                    .at(place(word.at), "no such argument");
+                    .at(span(argument.at), "no such argument");
                 return Err(unknown.did_you_mean(placeholder, names.iter().copied()));
             }
             used.push(placeholder);
@@ -169,18 +169,18 @@ fn custom_tool(
     if raw.command.first().is_none_or(|program| program.value.is_empty()) {
         return Err(
             Diagnostic::error(format!("custom tool `{}` has no command", name.value))
-                .at(place(name.at), "`command` is empty"),
+                .at(span(name.at), "`command` is empty"),
         );
     }
     if let Some((unused, _)) = pairs.iter().find(|(arg, _)| !used.contains(&arg.value.as_str())) {
         return Err(Diagnostic::error(format!("argument `{}` is not used", unused.value))
-            .at(place(unused.at), "not in the command")
+            .at(span(unused.at), "not in the command")
             .hint(format!("write `{{{}}}` where it goes", unused.value)));
     }
     Ok(CustomTool {
         name: name.value.clone(),
         description: raw.description.clone(),
-        command: raw.command.iter().map(|word| word.value.clone()).collect(),
+        command: raw.command.iter().map(|argument| argument.value.clone()).collect(),
         args,
         approval: match &raw.approval {
             Some(demand) => values::demand(&layer.source, demand)?,
@@ -198,7 +198,7 @@ fn sandbox_paths(layer: &Layer, raw: &RawCustomTool, roots: &[&str]) -> Result<O
     for name in names {
         if !roots.contains(&name.value.as_str()) {
             let unknown = Diagnostic::error(format!("no root is called `{}`", name.value))
-                .at(layer.source.place(name.at), "not a root");
+                .at(layer.source.span(name.at), "not a root");
             return Err(unknown.did_you_mean(&name.value, roots.iter().copied()));
         }
     }
@@ -206,23 +206,24 @@ fn sandbox_paths(layer: &Layer, raw: &RawCustomTool, roots: &[&str]) -> Result<O
 }
 
 /// What stands between `{` and `}` in a word of the command.
-fn placeholders(word: &str) -> impl Iterator<Item = &str> {
-    word.split('{')
+fn placeholders(argument: &str) -> impl Iterator<Item = &str> {
+    argument
+        .split('{')
         .skip(1)
         .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
 }
 
 fn arg_kind(layer: &Layer, name: &At<String>, raw: &At<RawArg>, roots: &[&str]) -> Result<ArgKind, Box<Diagnostic>> {
-    let place = |at| layer.source.place(at);
+    let span = |at| layer.source.span(at);
     let only_for = |at, key: &str, kind: &str| {
         Err(Diagnostic::error(format!("`{key}` is for arguments of type {kind}"))
-            .at(place(at), format!("`{}` is of another type", name.value)))
+            .at(span(at), format!("`{}` is of another type", name.value)))
     };
     let arg = &raw.value;
     match (arg.kind.value, &arg.root, &arg.choices) {
         (RawArgKind::Path, Some(root), None) if !roots.contains(&root.value.as_str()) => {
             let unknown =
-                Diagnostic::error(format!("no root is called `{}`", root.value)).at(place(root.at), "not a root");
+                Diagnostic::error(format!("no root is called `{}`", root.value)).at(span(root.at), "not a root");
             Err(unknown.did_you_mean(&root.value, roots.iter().copied()))
         }
         (RawArgKind::Path, root, None) => Ok(ArgKind::Path(root.as_ref().map(|r| r.value.clone()))),
@@ -231,7 +232,7 @@ fn arg_kind(layer: &Layer, name: &At<String>, raw: &At<RawArg>, roots: &[&str]) 
             Ok(ArgKind::Choice(choices.iter().map(|c| c.value.clone()).collect()))
         }
         (RawArgKind::Choice, None, _) => Err(Diagnostic::error("a choice needs `choices`")
-            .at(place(arg.kind.at), format!("nothing to choose for `{}`", name.value))),
+            .at(span(arg.kind.at), format!("nothing to choose for `{}`", name.value))),
         (_, None, Some(_)) => only_for(arg.kind.at, "choices", "choice"),
         (RawArgKind::String, None, None) => Ok(ArgKind::Text),
         (RawArgKind::Integer, None, None) => Ok(ArgKind::Integer),

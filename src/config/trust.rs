@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 use super::context::Context;
 use super::error::ConfigError;
 use super::file::{self, Links};
-use super::kept;
 use super::load;
 use super::loaded::{Loaded, NamedFile};
-use super::stored::{StoredBase, StoredFile, StoredPath, StoredRoot, own_base, stored_base, stored_file, stored_roots};
+use super::state_files;
+use super::trust_records::{
+    StoredBase, StoredFile, StoredPath, StoredRoot, own_base, stored_base, stored_file, stored_roots,
+};
 
-pub use super::kept::state_dir;
+pub use super::state_files::state_dir;
 
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 8 << 20;
@@ -49,18 +51,18 @@ pub struct Trusted {
     /// The hash that was trusted.
     pub sha256: String,
     /// What became of the file.
-    pub state: Standing,
+    pub state: TrustState,
 }
 
 /// Whether a config is still what was trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustState {
     /// Its bytes are the trusted ones.
     Same,
     /// They are others, or cannot be read.
     Changed,
     /// Nothing is there.
-    Gone,
+    Missing,
 }
 
 /// The trust store.
@@ -73,12 +75,12 @@ pub struct Store {
 impl Store {
     /// The store of this user; empty if there is none yet.
     pub fn open(user: &Context) -> Result<Self, ConfigError> {
-        let path = place(user)?;
+        let path = store_path(user)?;
         let failed = |why: String| ConfigError::TrustStore {
             path: path.clone(),
             why,
         };
-        let content = match kept::read(&path, MAX_BYTES) {
+        let content = match state_files::read(&path, MAX_BYTES) {
             Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|error| failed(error.to_string()))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content {
                 version: VERSION,
@@ -102,9 +104,9 @@ impl Store {
             let path = file.path.to_path();
             Trusted {
                 state: match file::read(&path, Links::Refuse) {
-                    Ok(now) if stored_file(&now.file) == *file => Standing::Same,
-                    Ok(_) | Err(_) if path.symlink_metadata().is_ok() => Standing::Changed,
-                    Ok(_) | Err(_) => Standing::Gone,
+                    Ok(now) if stored_file(&now.file) == *file => TrustState::Same,
+                    Ok(_) | Err(_) if path.symlink_metadata().is_ok() => TrustState::Changed,
+                    Ok(_) | Err(_) => TrustState::Missing,
                 },
                 path,
                 sha256: file.sha256.clone(),
@@ -115,12 +117,12 @@ impl Store {
     /// The store with `edit` done to it, on disk and all at once. Others who edit wait for their turn, so
     /// that nobody writes back what somebody else has just changed.
     pub fn change<T>(user: &Context, edit: impl FnOnce(&mut Self) -> T) -> Result<T, ConfigError> {
-        let path = place(user)?;
+        let path = store_path(user)?;
         let failed = |error: io::Error| ConfigError::TrustStore {
             path: path.clone(),
             why: error.to_string(),
         };
-        let _turn = turn(&path).map_err(failed)?;
+        let _lock = lock(&path).map_err(failed)?;
         let mut store = Self::open(user)?;
         let done = edit(&mut store);
         store.write().map_err(failed)?;
@@ -149,7 +151,7 @@ impl Store {
     }
 
     fn write(&self) -> io::Result<()> {
-        kept::replace(&self.path, &serde_json::to_vec_pretty(&self.content)?)
+        state_files::replace(&self.path, &serde_json::to_vec_pretty(&self.content)?)
     }
 
     /// The record for these bytes at this path, or what speaks against them.
@@ -183,7 +185,7 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
     let mut loaded = load::build(config, context)?;
     same_reach(entry, &loaded).map_err(untrusted)?;
     let makes = !loaded.missing.is_empty();
-    load::make(&mut loaded)?;
+    load::create_missing(&mut loaded)?;
     if makes {
         // From now on these directories are the trusted ones.
         Store::change(context, |store| store.trust(&loaded))?;
@@ -205,11 +207,11 @@ pub fn record(loaded: &Loaded, context: &Context) -> Result<(), ConfigError> {
 
 /// Withdraws trust from the config at `path`, which need not exist any more; whether there was any.
 pub fn forget(path: &Path, context: &Context) -> Result<bool, ConfigError> {
-    let whole = std::path::absolute(path).map_err(|source| ConfigError::Read {
+    let absolute = std::path::absolute(path).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,
     })?;
-    Store::change(context, |store| store.forget(&whole))
+    Store::change(context, |store| store.forget(&absolute))
 }
 
 /// Whether a loaded config is trusted as it stands.
@@ -248,7 +250,7 @@ fn same_reach(entry: &Entry, loaded: &Loaded) -> Result<(), String> {
     Ok(())
 }
 
-fn place(user: &Context) -> Result<PathBuf, ConfigError> {
+fn store_path(user: &Context) -> Result<PathBuf, ConfigError> {
     let dir = state_dir(user).ok_or_else(|| ConfigError::TrustStore {
         path: PathBuf::from("trust.json"),
         why: "this user has no passwd entry, so no home to keep it in".to_owned(),
@@ -257,10 +259,10 @@ fn place(user: &Context) -> Result<PathBuf, ConfigError> {
 }
 
 /// The turn to change the store: held as long as the file is open, and given up with the process.
-fn turn(store: &Path) -> io::Result<File> {
+fn lock(store: &Path) -> io::Result<File> {
     let dir = store.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    kept::directory(dir)?;
-    let file = kept::to_lock(&dir.join("trust.lock"))?;
+    state_files::create_directory(dir)?;
+    let file = state_files::open_lock(&dir.join("trust.lock"))?;
     file.lock()?;
     Ok(file)
 }

@@ -1,11 +1,11 @@
 //! Text that YAML takes for something else unless it is quoted: `*.example.org` for a reference, `[::1]:443` for a list.
 
-use super::source::Place;
+use super::source::Span;
 
 /// How to write what stands at this place, where it is such a text.
-pub(crate) fn hint(place: &Place) -> Option<String> {
-    let shown = place.source.shown();
-    let start = place.range().start;
+pub(crate) fn hint(span: &Span) -> Option<String> {
+    let shown = span.source.shown();
+    let start = span.range().start;
     let line_start = shown.get(..start)?.rfind('\n').map_or(0, |end| end + 1);
     let line = shown.get(line_start..)?.lines().next()?;
     let text = text(line, start - line_start)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::Diagnostic;
-use super::scalar::{At, DEMANDS, RawDemand, Spot};
+use super::scalar::{At, DEMANDS, Position, RawDemand};
 use super::source::Source;
 use super::units::UnitError;
 use super::yaml::BOOLEANS;
@@ -16,18 +16,18 @@ pub(crate) fn demand(source: &Arc<Source>, raw: &At<RawDemand>) -> Result<Demand
         RawDemand::Required => Ok(Demand::Required),
         RawDemand::OncePerSession => Ok(Demand::OncePerSession),
         RawDemand::Deny => Ok(Demand::Deny),
-        RawDemand::Other(word) => {
-            let wrong = unknown_word(source, raw.at, word);
-            Err(wrong.did_you_mean(word, DEMANDS.iter().copied()))
+        RawDemand::Other(keyword) => {
+            let wrong = unknown_keyword(source, raw.at, keyword);
+            Err(wrong.did_you_mean(keyword, DEMANDS.iter().copied()))
         }
     }
 }
 
 /// The error for a word that is none of the known ones.
-pub(crate) fn unknown_word(source: &Arc<Source>, at: Spot, word: &str) -> Box<Diagnostic> {
-    let wrong = Diagnostic::error(format!("unknown value `{word}`")).at(source.place(at), "not a value here");
+pub(crate) fn unknown_keyword(source: &Arc<Source>, at: Position, keyword: &str) -> Box<Diagnostic> {
+    let wrong = Diagnostic::error(format!("unknown value `{keyword}`")).at(source.span(at), "not a value here");
     if matches!(
-        word,
+        keyword,
         "yes" | "no" | "on" | "off" | "y" | "n" | "Yes" | "No" | "On" | "Off"
     ) {
         wrong.hint(BOOLEANS)
@@ -39,13 +39,13 @@ pub(crate) fn unknown_word(source: &Arc<Source>, at: Spot, word: &str) -> Box<Di
 /// A size or duration, or the error with the units that would do.
 pub(crate) fn unit<T>(
     source: &Arc<Source>,
-    at: Spot,
+    at: Position,
     value: Result<T, UnitError>,
     hint: &str,
 ) -> Result<T, Box<Diagnostic>> {
     value.map_err(|error| {
         Diagnostic::error(error.to_string())
-            .at(source.place(at), "not understood")
+            .at(source.span(at), "not understood")
             .hint(hint)
     })
 }

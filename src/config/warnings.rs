@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::custom_tool::CustomTool;
 use super::error::Diagnostic;
+use super::keywords::RawProtectWord;
 use super::layers::{Layers, sandbox};
 use super::scalar::RawProtect;
-use super::words::RawProtectWord;
 use crate::policy::{AbsPath, Demand, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule};
 
 /// Tools that write; a root's write demand is theirs.
@@ -87,15 +87,15 @@ fn asking(network: &Network) -> Option<&Origin> {
 }
 
 fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: &Origin) -> Box<Diagnostic> {
-    let told = format!(
+    let message = format!(
         "`tools: {tool}` ({}) switches off what {what} ({origin}) demands",
         rule.origin
     );
-    let mut warning = Diagnostic::warning(told);
+    let mut warning = Diagnostic::warning(message);
     for (origin, label) in [(&rule.origin, "asks nobody"), (origin, "demands approval")] {
-        warning = match (layers.place_of(origin), &warning.place) {
-            (Some(place), None) => warning.at(place, label),
-            (Some(place), Some(_)) => warning.and(place, label),
+        warning = match (layers.span_of(origin), &warning.mark) {
+            (Some(span), None) => warning.at(span, label),
+            (Some(span), Some(_)) => warning.and(span, label),
             (None, _) => warning,
         };
     }
@@ -107,8 +107,8 @@ pub(crate) fn unprotected_config(layers: &Layers, writable: &[AbsPath]) -> Optio
     let (layer, found) = sandbox(layers, |s| &s.protect)?;
     let mut files = layers.config_files.iter();
     let config = files.find(|file| writable.iter().any(|root| file.is_within(root)))?;
-    matches!(found.value, RawProtect::Word(RawProtectWord::None)).then(|| {
+    matches!(found.value, RawProtect::Keyword(RawProtectWord::None)).then(|| {
         *Diagnostic::warning(format!("`protect: none` leaves {config} to the agent"))
-            .at(layer.source.place(found.at), "the next start would obey what it wrote")
+            .at(layer.source.span(found.at), "the next start would obey what it wrote")
     })
 }

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use serde_yaml::budget::BudgetBreach;
 use serde_yaml::{Error, Location, MessageFormatter as _, UserMessageFormatter};
 
+use super::empty_values::{Filled, Node};
 use super::error::Diagnostic;
-use super::nothing::{Filled, Node};
 use super::options::options;
 use super::raw::RawConfig;
-use super::source::{Place, Source, SourceName};
+use super::scalar::Position;
+use super::source::{Source, SourceName, Span};
 use super::unquoted;
 
 /// The raw mirror of `bytes`, with the source that later messages point into.
 pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
     let (source, raw) = mirror(name, bytes)?;
-    filled(&source, bytes)?;
+    refuse_empty_values(&source, bytes)?;
     Ok((source, raw))
 }
 
-/// [`parse`] without the second half: [`filled`] is still to come.
+/// [`parse`] without the second half: [`refuse_empty_values`] is still to come.
 pub(crate) fn mirror(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -30,7 +31,7 @@ pub(crate) fn mirror(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, Raw
         |line: &str| !matches!(line.trim(), "" | "---" | "..." | "{}" | "null" | "~") && !line.trim().starts_with('#');
     if !source.shown().lines().any(meaningful) {
         return Err(Diagnostic::error("the config is empty")
-            .at(start(&source), "nothing is granted here")
+            .at(source.span(Position::START), "nothing is granted here")
             .hint("`stockade init` writes a commented one to start from"));
     }
     match serde_yaml::from_str_with_options(text, options()) {
@@ -40,32 +41,23 @@ pub(crate) fn mirror(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, Raw
 }
 
 /// Refuses a key, or a list entry, without a value.
-pub(crate) fn filled(source: &Arc<Source>, bytes: &[u8]) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn refuse_empty_values(source: &Arc<Source>, bytes: &[u8]) -> Result<(), Box<Diagnostic>> {
     let empty = || {
         let text = String::from_utf8_lossy(bytes);
         if serde_yaml::from_str_with_options::<Filled>(&text, options())? == Filled::Yes {
             return Ok(None);
         }
         let node = serde_yaml::from_str_with_options::<Node>(&text, options())?;
-        Ok(node.nothing().map(|(key, at)| (key.map(str::to_owned), at)))
+        Ok(node.first_empty().map(|(key, at)| (key.map(str::to_owned), at)))
     };
     match empty().map_err(|error: Error| explain(source, &error))? {
         None => Ok(()),
         Some((key, at)) => {
             let what = key.map_or("a list entry".to_owned(), |key| format!("`{key}`"));
             Err(Diagnostic::error(format!("{what} has no value"))
-                .at(source.place(at), "nothing here")
+                .at(source.span(at), "nothing here")
                 .hint("write a value, or remove the key: `[]` is an empty list, `{}` an empty mapping"))
         }
-    }
-}
-
-fn start(source: &Arc<Source>) -> Place {
-    Place {
-        source: Arc::clone(source),
-        line: 1,
-        column: 1,
-        length: 0,
     }
 }
 
@@ -76,28 +68,28 @@ fn not_text(name: SourceName, bytes: &[u8], valid: usize) -> Box<Diagnostic> {
     for c in source.shown().chars().take(before) {
         (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
     }
-    let place = Place {
+    let span = Span {
         source,
         line,
         column,
         length: 1,
     };
-    Diagnostic::error("the config is not UTF-8 text").at(place, "not UTF-8 from here")
+    Diagnostic::error("the config is not UTF-8 text").at(span, "not UTF-8 from here")
 }
 
 /// What a parser error means to the person who wrote the file.
 fn explain(source: &Arc<Source>, error: &Error) -> Box<Diagnostic> {
     if let Error::AliasError { error, locations, .. } = error {
         let inner = explain(source, error);
-        return inner.and(source.place(locations.reference_location.into()), "used here");
+        return inner.and(source.span(locations.reference_location.into()), "used here");
     }
     let at = error.location().unwrap_or(Location::UNKNOWN);
     let (message, label) = headline(error);
-    let place = source.place(at.into());
-    let found = Diagnostic::error(message).at(place.clone(), label);
+    let span = source.span(at.into());
+    let found = Diagnostic::error(message).at(span.clone(), label);
     match error {
         Error::UnknownAnchor { .. } | Error::Unexpected { .. } | Error::ExternalMessage { .. } => {
-            match unquoted::hint(&place) {
+            match unquoted::hint(&span) {
                 Some(hint) => found.hint(hint),
                 None => found,
             }

@@ -84,8 +84,8 @@ impl Consent {
         for include in includes {
             match include {
                 Include::Path(rights, path) => {
-                    let path = config::leads_to(cwd)?.as_path().join(path);
-                    let place = config::leads_to(&path)?;
+                    let path = config::resolve_path(cwd)?.as_path().join(path);
+                    let place = config::resolve_path(&path)?;
                     let as_written = AbsPath::new(&path).is_ok_and(|written| written == place);
                     consent.paths.push(Named {
                         rights: *rights,

@@ -113,7 +113,7 @@ impl Surroundings {
             .and_then(|home| AbsPath::new(home).ok());
         let named = context.home.iter().cloned().chain(variable);
         let homes: Vec<AbsPath> = named
-            .flat_map(|home| [config::leads_to(home.as_path()).ok(), Some(home)])
+            .flat_map(|home| [config::resolve_path(home.as_path()).ok(), Some(home)])
             .flatten()
             .collect();
         let shipped = config::preset_names()
@@ -299,7 +299,7 @@ impl Surroundings {
     /// Whether a directory is the machine's, or one of which something is run or obeyed without anybody asking: settings, startup files
     /// and programs of a user.
     fn is_nobodys_project(&self, path: &AbsPath) -> bool {
-        let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
+        let real = |text: &&str| config::resolve_path(std::path::Path::new(*text)).ok();
         let starts_things = |home: &AbsPath| {
             let below = path.as_path().strip_prefix(home.as_path()).ok();
             let first = below.and_then(|below| below.components().next());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Regime;
 use crate::backend::host::{BwrapFile, Host, Maker, Seen};
-use crate::config::kept;
+use crate::config::state_files;
 
 /// Longer than any such file.
 const MOST_BYTES: u64 = 64 << 10;
@@ -74,15 +74,15 @@ fn place(state: &Path) -> PathBuf {
 }
 
 fn recall(place: &Path, now: &Circumstances) -> Option<Seen> {
-    let memory: Memory = serde_json::from_slice(&kept::read(place, MOST_BYTES).ok()?).ok()?;
+    let memory: Memory = serde_json::from_slice(&state_files::read(place, MOST_BYTES).ok()?).ok()?;
     (memory.circumstances == *now).then_some(memory.seen)
 }
 
 fn keep(place: &Path, memory: &Memory) -> std::io::Result<()> {
     if let Some(state) = place.parent() {
-        kept::directory(state)?;
+        state_files::create_directory(state)?;
     }
-    kept::replace(place, &serde_json::to_vec_pretty(memory)?)
+    state_files::replace(place, &serde_json::to_vec_pretty(memory)?)
 }
 
 impl Circumstances {
@@ -187,7 +187,7 @@ mod tests {
     fn text_that_is_no_memory_is_none() {
         let state = tempfile::tempdir().unwrap();
         let (place, memory) = (place(state.path()), memory());
-        kept::replace(&place, b"{\"works\": true}").unwrap();
+        state_files::replace(&place, b"{\"works\": true}").unwrap();
         assert_eq!(recall(&place, &memory.circumstances), None);
     }
 }

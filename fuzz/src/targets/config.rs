@@ -64,7 +64,7 @@ pub(crate) fn run(text: &[u8]) {
     bounded(text, BOUNDS, || match examine(&world.config, &world.context) {
         Ok(loaded) => accepted(&loaded),
         Err(ConfigError::Invalid(diagnostic)) => {
-            assert!(diagnostic.place.is_some(), "no place: {diagnostic}");
+            assert!(diagnostic.mark.is_some(), "no place: {diagnostic}");
             tells(&diagnostic);
         }
         // What `os_profile` names is no ceiling, or not there.
@@ -113,25 +113,25 @@ fn accepted(loaded: &Loaded) {
 }
 
 fn tells(diagnostic: &Diagnostic) {
-    diagnostic.place.iter().chain(&diagnostic.related).for_each(is_inside);
+    diagnostic.mark.iter().chain(&diagnostic.related).for_each(is_inside);
     let shown = diagnostic.to_string();
     assert!(!shown.chars().any(|c| c != '\n' && c.is_control()), "{shown:?}");
 }
 
 fn is_inside(mark: &Mark) {
-    let place = &mark.place;
-    let text = place.source.shown();
-    let index = usize::try_from(place.line).unwrap() - 1;
+    let span = &mark.span;
+    let text = span.source.shown();
+    let index = usize::try_from(span.line).unwrap() - 1;
     let line = text.split('\n').nth(index);
     let characters = line.map(|line| line.chars().count());
-    let column = usize::try_from(place.column).unwrap() - 1;
+    let column = usize::try_from(span.column).unwrap() - 1;
     assert!(
         characters.is_some_and(|most| column <= most),
-        "{place} is not in {text:?}"
+        "{span} is not in {text:?}"
     );
     assert!(
-        text.get(place.range()).is_some(),
-        "{place}: {:?} of {text:?}",
-        place.range()
+        text.get(span.range()).is_some(),
+        "{span}: {:?} of {text:?}",
+        span.range()
     );
 }

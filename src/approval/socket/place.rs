@@ -18,7 +18,7 @@ use nix::unistd::geteuid;
 
 use crate::approval::random;
 use crate::approval::token::Token;
-use crate::config::{Guards, walk};
+use crate::config::{OwnerCheck, walk};
 use crate::policy::hex::hex;
 use crate::policy::{AbsPath, Identity};
 
@@ -268,7 +268,7 @@ fn remove_token(path: &AbsPath) -> Result<(), String> {
 
 /// Refuses a token that somebody but the user and root could put another in the place of.
 fn believed(token: &AbsPath) -> Result<(), String> {
-    let guards = Guards {
+    let guards = OwnerCheck {
         owners: vec![0, geteuid().as_raw()],
         from: AbsPath::root(),
     };

@@ -8,8 +8,8 @@ use similar::TextDiff;
 use super::LearnArgs;
 use crate::cli::complain::Complaint;
 use crate::cli::policy::{self, Chosen, Purpose};
-use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amended};
-use crate::config::{Context, Loaded, leads_to};
+use crate::config::amend::{Basis, Change, Original, amend, load_amended, new_config};
+use crate::config::{Context, Loaded, resolve_path};
 use crate::learn::{hold, outermost};
 use crate::policy::{AbsPath, Policy};
 use crate::tools::Narrowing;
@@ -37,7 +37,7 @@ impl Draft {
         args: &LearnArgs,
         chosen: Chosen,
         original: Option<&Original>,
-        beginning: &Beginning,
+        beginning: &Basis,
         path: &Path,
         context: &Context,
     ) -> Result<Self, Complaint> {
@@ -54,7 +54,7 @@ impl Draft {
         })?;
         let text = match original {
             Some(original) => original.text().to_owned(),
-            None => fresh(&loaded, beginning, &directory).map_err(Complaint::failed)?,
+            None => new_config(&loaded, beginning, &directory).map_err(Complaint::failed)?,
         };
         let is_same_file = original.is_some_and(|original| original.path() == path);
         let mut draft = Self {
@@ -80,7 +80,7 @@ impl Draft {
         let roots = self.old.roots.iter().map(|root| &root.path);
         let bases = self.old.base.iter().map(|base| &base.grant.path);
         for path in roots.chain(bases) {
-            let elsewhere = match leads_to(path.as_path()) {
+            let elsewhere = match resolve_path(path.as_path()) {
                 Ok(now) if now == *path => continue,
                 Ok(now) => format!("to {now}"),
                 // A config that names what is not there is refused.

@@ -21,7 +21,7 @@ use super::exit::Exit;
 use super::policy::DEFAULT_PRESET;
 use super::start::{self, Start, Told};
 use crate::cli::stops::{Ends, stops};
-use crate::config::amend::{Beginning, Original};
+use crate::config::amend::{Basis, Original};
 use crate::learn::Consent;
 use crate::policy::AbsPath;
 use draft::Draft;
@@ -100,7 +100,7 @@ fn target(args: &LearnArgs, original: Option<&Original>, here: &Path) -> Result<
     }
 }
 
-fn beginning(args: &LearnArgs, here: &Path) -> Result<Beginning, Complaint> {
+fn beginning(args: &LearnArgs, here: &Path) -> Result<Basis, Complaint> {
     let flags = &args.policy;
     let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || !flags.net.is_empty();
     let workspace = std::fs::canonicalize(here)
@@ -109,8 +109,8 @@ fn beginning(args: &LearnArgs, here: &Path) -> Result<Beginning, Complaint> {
     let workspace =
         workspace.map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
     Ok(match &flags.preset {
-        Some(preset) => Beginning::Preset(preset.clone(), workspace),
-        None if named => Beginning::Flags,
-        None => Beginning::Preset(DEFAULT_PRESET.to_owned(), workspace),
+        Some(preset) => Basis::Preset(preset.clone(), workspace),
+        None if named => Basis::Flags,
+        None => Basis::Preset(DEFAULT_PRESET.to_owned(), workspace),
     })
 }

@@ -28,7 +28,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, Complaint> {
         }
         return Ok(if report.permits() { Exit::Success } else { Exit::Found });
     }
-    let path = config::leads_to(&here()?.join(&args.path))
+    let path = config::resolve_path(&here()?.join(&args.path))
         .map_err(|error| Complaint::failed(format!("{}: {error}", display(&args.path))))?;
     let operations = args
         .right

@@ -17,42 +17,42 @@ pub(super) enum Step {
 }
 
 /// The content of a text; none where it has none.
-pub(super) fn of(text: &str) -> Option<Value> {
+pub(super) fn parse(text: &str) -> Option<Value> {
     serde_yaml::from_str_with_options(text, options()).ok()
 }
 
 /// The content behind these keys.
-pub(super) fn at<'a>(content: &'a Value, keys: &[String]) -> Option<&'a Value> {
+pub(super) fn get<'a>(content: &'a Value, keys: &[String]) -> Option<&'a Value> {
     keys.iter().try_fold(content, |value, key| value.get(key))
 }
 
 /// The content with the step done; none where it cannot be.
-pub(super) fn after(mut content: Value, step: &Step) -> Option<Value> {
+pub(super) fn apply(mut content: Value, step: &Step) -> Option<Value> {
     match step {
         Step::Entry(keys, value) => {
             let (key, around) = keys.split_last()?;
-            let map = made(&mut content, around)?.as_object_mut()?;
+            let map = get_or_insert(&mut content, around)?.as_object_mut()?;
             if map.insert(key.clone(), value.content()).is_some() {
                 return None;
             }
         }
         Step::Replace(keys, value) => {
-            let place = found(&mut content, keys)?;
-            if place.is_object() || place.is_array() {
+            let slot = get_mut(&mut content, keys)?;
+            if slot.is_object() || slot.is_array() {
                 return None;
             }
-            *place = value.content();
+            *slot = value.content();
         }
-        Step::Push(keys, value) => found(&mut content, keys)?.as_array_mut()?.push(value.content()),
+        Step::Push(keys, value) => get_mut(&mut content, keys)?.as_array_mut()?.push(value.content()),
     }
     Some(content)
 }
 
-fn found<'a>(content: &'a mut Value, keys: &[String]) -> Option<&'a mut Value> {
+fn get_mut<'a>(content: &'a mut Value, keys: &[String]) -> Option<&'a mut Value> {
     keys.iter().try_fold(content, |value, key| value.get_mut(key))
 }
 
-fn made<'a>(content: &'a mut Value, keys: &[String]) -> Option<&'a mut Value> {
+fn get_or_insert<'a>(content: &'a mut Value, keys: &[String]) -> Option<&'a mut Value> {
     keys.iter().try_fold(content, |value, key| {
         Some(
             value

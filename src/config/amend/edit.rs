@@ -12,11 +12,11 @@ use super::flow::{self, Flow};
 use crate::policy::{AbsPath, Right};
 
 /// The text with the change made.
-pub(super) fn make(text: &str, dir: &AbsPath, change: &Change) -> Result<String, AmendError> {
+pub(super) fn apply(text: &str, dir: &AbsPath, change: &Change) -> Result<String, AmendError> {
     match change {
         Change::Root(root) => {
             let value = new_root(root, dir)?;
-            take(text, &Step::Entry(keys(&["sandbox", "paths", &root.name]), value))
+            apply_step(text, &Step::Entry(keys(&["sandbox", "paths", &root.name]), value))
         }
         Change::Widen(root) => widen(text, root),
         Change::List(path) => push(text, &["sandbox", "base", "list"], flow::path(path, &AbsPath::root())?),
@@ -27,46 +27,46 @@ pub(super) fn make(text: &str, dir: &AbsPath, change: &Change) -> Result<String,
 fn new_root(root: &NewRoot, dir: &AbsPath) -> Result<Flow, AmendError> {
     let mut entries = vec![("root".to_owned(), flow::path(&root.path, dir)?)];
     if root.rights.has(Right::Write) {
-        entries.push(("mode".to_owned(), Flow::Word("rw")));
+        entries.push(("mode".to_owned(), Flow::Keyword("rw")));
         match root.writing {
-            Writing::Free => entries.push(("write_approval".to_owned(), Flow::Word("false"))),
+            Writing::Free => entries.push(("write_approval".to_owned(), Flow::Keyword("false"))),
             Writing::Asked => {}
         }
     }
     if root.rights.has(Right::Execute) {
-        entries.push(("execute".to_owned(), Flow::Word("true")));
+        entries.push(("execute".to_owned(), Flow::Keyword("true")));
     }
     Ok(Flow::Map(entries))
 }
 
 fn widen(text: &str, root: &Widened) -> Result<String, AmendError> {
-    let there = ["sandbox", "paths", &root.name];
-    let at = |key| [&there[..], &[key]].concat();
-    let Some(content) = found(text, &there) else {
+    let path_keys = ["sandbox", "paths", &root.name];
+    let at = |key| [&path_keys[..], &[key]].concat();
+    let Some(content) = value_at(text, &path_keys) else {
         return Err(AmendError::Form {
             why: format!("it has no root `{}`", root.name),
-            what: block(&keys(&there), ""),
+            what: block(&keys(&path_keys), ""),
         });
     };
     let mut text = text.to_owned();
     if root.rights.has(Right::Write) {
-        text = set(&text, &at("mode"), Flow::Word("rw"))?;
-        let says = ["/write_approval", "/approval/write"]
+        text = set(&text, &at("mode"), Flow::Keyword("rw"))?;
+        let is_set = ["/write_approval", "/approval/write"]
             .iter()
             .any(|key| content.pointer(key).is_some());
         match root.writing {
-            Writing::Free if !says => text = set(&text, &at("write_approval"), Flow::Word("false"))?,
+            Writing::Free if !is_set => text = set(&text, &at("write_approval"), Flow::Keyword("false"))?,
             Writing::Free | Writing::Asked => {}
         }
     }
     if root.rights.has(Right::Execute) {
-        text = set(&text, &at("execute"), Flow::Word("true"))?;
+        text = set(&text, &at("execute"), Flow::Keyword("true"))?;
     }
     Ok(text)
 }
 
 fn host(text: &str, entry: Flow) -> Result<String, AmendError> {
-    match found(text, &["shell", "network"]) {
+    match value_at(text, &["shell", "network"]) {
         Some(Value::Object(_)) => push(text, &["shell", "network", "allow"], entry),
         Some(_) | None => set(
             text,
@@ -78,25 +78,25 @@ fn host(text: &str, entry: Flow) -> Result<String, AmendError> {
 
 /// Puts a value where a scalar stands, or nothing.
 fn set(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
-    let step = match found(text, at) {
+    let step = match value_at(text, at) {
         Some(_) => Step::Replace(keys(at), value),
         None => Step::Entry(keys(at), value),
     };
-    take(text, &step)
+    apply_step(text, &step)
 }
 
 /// Adds to a list, which is made where it is missing.
 fn push(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
-    let step = match found(text, at) {
+    let step = match value_at(text, at) {
         Some(_) => Step::Push(keys(at), value),
         None => Step::Entry(keys(at), Flow::List(vec![value])),
     };
-    take(text, &step)
+    apply_step(text, &step)
 }
 
 /// What stands behind these keys.
-fn found(text: &str, at: &[&str]) -> Option<Value> {
-    content::at(&content::of(text)?, &keys(at)).cloned()
+fn value_at(text: &str, at: &[&str]) -> Option<Value> {
+    content::get(&content::parse(text)?, &keys(at)).cloned()
 }
 
 fn keys(keys: &[&str]) -> Vec<String> {
@@ -104,15 +104,15 @@ fn keys(keys: &[&str]) -> Vec<String> {
 }
 
 /// Takes a step, and holds the text against what the step comes to.
-fn take(text: &str, step: &Step) -> Result<String, AmendError> {
+fn apply_step(text: &str, step: &Step) -> Result<String, AmendError> {
     let refused = |why: &str| AmendError::Form {
         why: why.to_owned(),
-        what: shown(step),
+        what: step_yaml(step),
     };
-    let wanted = content::of(text).and_then(|content| content::after(content, step));
-    let wanted = wanted.ok_or_else(|| refused("something else stands where it belongs"))?;
-    let edited = written(text, step).ok_or_else(|| refused("where it belongs cannot be told"))?;
-    if content::of(&edited) == Some(wanted) {
+    let expected = content::parse(text).and_then(|content| content::apply(content, step));
+    let expected = expected.ok_or_else(|| refused("something else stands where it belongs"))?;
+    let edited = edit_text(text, step).ok_or_else(|| refused("where it belongs cannot be told"))?;
+    if content::parse(&edited) == Some(expected) {
         Ok(edited)
     } else {
         Err(refused("the edit would mean something else as well"))
@@ -120,12 +120,12 @@ fn take(text: &str, step: &Step) -> Result<String, AmendError> {
 }
 
 /// The step as a person would write it.
-fn shown(step: &Step) -> String {
+fn step_yaml(step: &Step) -> String {
     match step {
-        Step::Entry(keys, value) | Step::Replace(keys, value) => block(keys, &value.written()),
+        Step::Entry(keys, value) | Step::Replace(keys, value) => block(keys, &value.to_yaml()),
         Step::Push(keys, value) => {
             let indent = " ".repeat(2 * keys.len());
-            format!("{}\n{indent}- {}", block(keys, ""), value.written())
+            format!("{}\n{indent}- {}", block(keys, ""), value.to_yaml())
         }
     }
 }
@@ -139,27 +139,27 @@ fn block(keys: &[String], value: &str) -> String {
     format!("{} {value}", lines.join("\n")).trim_end().to_owned()
 }
 
-/// The text with the step taken, by an editor that [`take`] does not believe; nothing where it finds no way.
-fn written(text: &str, step: &Step) -> Option<String> {
+/// The text with the step taken, by an editor that [`apply_step`] does not believe; nothing where it finds no way.
+fn edit_text(text: &str, step: &Step) -> Option<String> {
     let file = YamlFile::from_str(text).ok()?;
     let mut map = file.document()?.as_mapping()?;
     let (Step::Entry(keys, value) | Step::Replace(keys, value) | Step::Push(keys, value)) = step;
-    let mut left = &keys[..];
-    while let [key, below @ ..] = left {
+    let mut rest = &keys[..];
+    while let [key, below @ ..] = rest {
         match map.get_mapping(key.as_str()) {
-            Some(inner) if !below.is_empty() => (map, left) = (inner, below),
+            Some(inner) if !below.is_empty() => (map, rest) = (inner, below),
             Some(_) | None => break,
         }
     }
-    let key = left.first()?.as_str();
+    let key = rest.first()?.as_str();
     match step {
         // What is missing on the way is written with it.
         Step::Entry(..) | Step::Replace(..) => {
-            let new = Document::from_str(&block(left, &value.written())).ok()?;
+            let new = Document::from_str(&block(rest, &value.to_yaml())).ok()?;
             map.set(key, new.get(key)?);
         }
         Step::Push(..) => {
-            let new = Document::from_str(&value.written()).ok()?;
+            let new = Document::from_str(&value.to_yaml()).ok()?;
             map.get_sequence(key)?.push(new.as_scalar()?);
         }
     }

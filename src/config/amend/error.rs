@@ -25,7 +25,7 @@ pub enum AmendError {
     Changed(PathBuf),
     /// The file cannot be replaced by another.
     #[error("{} was not written: {why}", display(.path))]
-    Kept {
+    NotReplaced {
         /// The file.
         path: PathBuf,
         /// Why.

@@ -61,41 +61,41 @@ impl Original {
             let path = self.target.clone();
             move |source| AmendError::Io { step, path, source }
         };
-        let found = self.still_there()?;
-        let mut file = beside(&self.target)?;
+        let metadata = self.verify_unchanged()?;
+        let mut file = temporary_beside(&self.target)?;
         let write = |file: &mut NamedTempFile| {
             file.write_all(text.as_bytes())?;
             let made = file.as_file().metadata()?;
-            if (made.uid(), made.gid()) != (found.uid(), found.gid()) {
-                fchown(file.as_file(), Some(found.uid()), Some(found.gid()))?;
+            if (made.uid(), made.gid()) != (metadata.uid(), metadata.gid()) {
+                fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
             }
             file.as_file()
-                .set_permissions(Permissions::from_mode(found.mode() & 0o7777))?;
+                .set_permissions(Permissions::from_mode(metadata.mode() & 0o7777))?;
             file.as_file().sync_all()
         };
         write(&mut file).map_err(failed("write"))?;
-        self.still_there()?;
+        self.verify_unchanged()?;
         file.persist(&self.target)
             .map_err(|error| failed("replace")(error.error))?;
-        settle(&self.target)?;
-        says(&self.target, text)
+        sync_directory(&self.target)?;
+        verify_content(&self.target, text)
     }
 
     /// What is there, if it is what was read.
-    fn still_there(&self) -> Result<Metadata, AmendError> {
+    fn verify_unchanged(&self) -> Result<Metadata, AmendError> {
         let (file, target) = read(&self.path)?;
         if target != self.target || file.file.sha256 != self.sha256 {
             return Err(AmendError::Changed(self.path.clone()));
         }
-        let found = std::fs::symlink_metadata(&self.target).map_err(|source| AmendError::Io {
+        let metadata = std::fs::symlink_metadata(&self.target).map_err(|source| AmendError::Io {
             step: "look at",
             path: self.target.clone(),
             source,
         })?;
-        if found.nlink() == 1 {
-            return Ok(found);
+        if metadata.nlink() == 1 {
+            return Ok(metadata);
         }
-        Err(AmendError::Kept {
+        Err(AmendError::NotReplaced {
             path: self.path.clone(),
             why: "it has another name as well (a hard link), which would go on saying what it says now; \
                   `--out FILE` writes a new config"
@@ -108,7 +108,7 @@ impl Original {
 pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
     let failed = |step| {
         move |source: io::Error| match source.kind() {
-            io::ErrorKind::AlreadyExists => AmendError::Kept {
+            io::ErrorKind::AlreadyExists => AmendError::NotReplaced {
                 path: path.to_owned(),
                 why: "something is there already".to_owned(),
             },
@@ -119,7 +119,7 @@ pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
             },
         }
     };
-    let mut file = beside(path)?;
+    let mut file = temporary_beside(path)?;
     let write = |file: &mut NamedTempFile| {
         file.write_all(text.as_bytes())?;
         file.as_file().set_permissions(Permissions::from_mode(MODE))?;
@@ -128,13 +128,13 @@ pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
     write(&mut file).map_err(failed("write"))?;
     file.persist_noclobber(path)
         .map_err(|error| failed("make")(error.error))?;
-    settle(path)?;
-    says(path, text)
+    sync_directory(path)?;
+    verify_content(path, text)
 }
 
 /// Whether this text came to be there: who can write in that directory can swap what was written beside it before it is
 /// put in its place.
-fn says(path: &Path, text: &str) -> Result<(), AmendError> {
+fn verify_content(path: &Path, text: &str) -> Result<(), AmendError> {
     let (file, _) = read(path)?;
     if file.bytes == text.as_bytes() {
         Ok(())
@@ -155,7 +155,7 @@ fn read(path: &Path) -> Result<(ConfigFile, PathBuf), AmendError> {
 }
 
 /// A file in the same directory that vanishes unless it is put in place.
-fn beside(path: &Path) -> Result<NamedTempFile, AmendError> {
+fn temporary_beside(path: &Path) -> Result<NamedTempFile, AmendError> {
     let mut prefix = std::ffi::OsString::from(".");
     prefix.push(path.file_name().unwrap_or(OsStr::new("config")));
     tempfile::Builder::new()
@@ -176,7 +176,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// The name is found after a power cut, too.
-fn settle(path: &Path) -> Result<(), AmendError> {
+fn sync_directory(path: &Path) -> Result<(), AmendError> {
     let synced = File::open(directory(path)).and_then(|dir| dir.sync_all());
     synced.map_err(|source| AmendError::Io {
         step: "sync",
@@ -194,11 +194,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = std::fs::canonicalize(directory.path()).unwrap().join("agent.yaml");
         create(&path, "a: 1\n").unwrap();
-        assert!(says(&path, "a: 1\n").is_ok());
+        assert!(verify_content(&path, "a: 1\n").is_ok());
         std::fs::write(&path, "a: 2\n").unwrap();
-        assert!(matches!(says(&path, "a: 1\n"), Err(AmendError::Changed(_))));
+        assert!(matches!(verify_content(&path, "a: 1\n"), Err(AmendError::Changed(_))));
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(directory.path().join("other"), &path).unwrap();
-        assert!(says(&path, "a: 1\n").is_err());
+        assert!(verify_content(&path, "a: 1\n").is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::policy::path::is_escaped;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flow {
     /// A word of the config's own, or a boolean.
-    Word(&'static str),
+    Keyword(&'static str),
     /// Text of any kind.
     Text(String),
     /// A list.
@@ -24,18 +24,18 @@ pub(super) enum Flow {
 
 impl Flow {
     /// As YAML.
-    pub(super) fn written(&self) -> String {
+    pub(super) fn to_yaml(&self) -> String {
         match self {
-            Self::Word(word) => (*word).to_owned(),
+            Self::Keyword(keyword) => (*keyword).to_owned(),
             Self::Text(text) => quoted(text),
             Self::List(list) => {
-                let list: Vec<String> = list.iter().map(Self::written).collect();
+                let list: Vec<String> = list.iter().map(Self::to_yaml).collect();
                 format!("[{}]", list.join(", "))
             }
             Self::Map(map) => {
                 let map: Vec<String> = map
                     .iter()
-                    .map(|(key, value)| format!("{}: {}", quoted(key), value.written()))
+                    .map(|(key, value)| format!("{}: {}", quoted(key), value.to_yaml()))
                     .collect();
                 format!("{{{}}}", map.join(", "))
             }
@@ -45,9 +45,9 @@ impl Flow {
     /// What YAML has to make of that.
     pub(super) fn content(&self) -> Value {
         match self {
-            Self::Word("true") => Value::Bool(true),
-            Self::Word("false") => Value::Bool(false),
-            Self::Word(word) => Value::String((*word).to_owned()),
+            Self::Keyword("true") => Value::Bool(true),
+            Self::Keyword("false") => Value::Bool(false),
+            Self::Keyword(keyword) => Value::String((*keyword).to_owned()),
             Self::Text(text) => Value::String(text.clone()),
             Self::List(list) => list.iter().map(Self::content).collect(),
             Self::Map(map) => {
@@ -64,9 +64,9 @@ pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ' ');
     let is_path = text.starts_with('/') || text.starts_with("./") || text == ".";
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
-    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    let is_word = word.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if (is_path || is_name) && !is_word && !text.ends_with(' ') && text.chars().all(plain) {
+    let keywords = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let is_keyword = keywords.iter().any(|keyword| keyword.eq_ignore_ascii_case(text));
+    if (is_path || is_name) && !is_keyword && !text.ends_with(' ') && text.chars().all(plain) {
         return text.to_owned();
     }
     let mut quoted = String::from('"');
@@ -86,14 +86,14 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// A path as any config may name it, on one line of YAML; nothing where it is no text, which no config can name.
-pub fn written(path: &AbsPath) -> Option<String> {
+pub fn quoted_path(path: &AbsPath) -> Option<String> {
     std::str::from_utf8(path.as_bytes()).ok().map(quoted)
 }
 
 /// A path as a config in `dir` names it: relative below that directory, absolute elsewhere.
 pub(super) fn path(path: &AbsPath, dir: &AbsPath) -> Result<Flow, AmendError> {
-    let whole = path.as_path();
-    let text = match whole.strip_prefix(dir.as_path()) {
+    let absolute = path.as_path();
+    let text = match absolute.strip_prefix(dir.as_path()) {
         // `/` is everybody's directory.
         Ok(below) if *dir != AbsPath::root() => {
             std::str::from_utf8(below.as_os_str().as_bytes()).map(|below| match below {
@@ -103,5 +103,6 @@ pub(super) fn path(path: &AbsPath, dir: &AbsPath) -> Result<Flow, AmendError> {
         }
         Ok(_) | Err(_) => std::str::from_utf8(path.as_bytes()).map(str::to_owned),
     };
-    text.map(Flow::Text).map_err(|_| AmendError::NotText(whole.to_owned()))
+    text.map(Flow::Text)
+        .map_err(|_| AmendError::NotText(absolute.to_owned()))
 }

@@ -4,7 +4,7 @@
 //! stay as they were written: `edit` has the crate `yaml-edit` put a value behind the others or in the place of
 //! one, `flow` writes it so that no name ends its quotes. After each step the text is read again, by the parser
 //! of every config, and its content must be the old content with that step done to it by `content`, which knows
-//! nothing of text; where it is not, the edit is refused and the person told what to write. `fresh` writes a config
+//! nothing of text; where it is not, the edit is refused and the person told what to write. `new_config` writes a config
 //! for who began without one. [`Original`] is the file: read once, replaced whole, and only as long as it is
 //! what was read.
 
@@ -14,7 +14,7 @@ mod edit;
 mod error;
 mod file;
 mod flow;
-mod fresh;
+mod new_config;
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +22,8 @@ mod tests;
 pub use change::{Change, NewRoot, Widened, Writing};
 pub use error::AmendError;
 pub use file::{Original, create};
-pub use flow::{quoted, written};
-pub use fresh::{Beginning, fresh};
+pub use flow::{quoted, quoted_path};
+pub use new_config::{Basis, new_config};
 
 use super::context::Context;
 use super::error::ConfigError;
@@ -36,7 +36,7 @@ use std::path::Path;
 pub fn amend(text: &str, dir: &AbsPath, changes: &[Change]) -> Result<String, AmendError> {
     let mut text = text.to_owned();
     for change in changes {
-        text = edit::make(&text, dir, change)?;
+        text = edit::apply(&text, dir, change)?;
     }
     Ok(text)
 }
@@ -44,6 +44,6 @@ pub fn amend(text: &str, dir: &AbsPath, changes: &[Change]) -> Result<String, Am
 /// The config that a text comes to at this path, whatever lies there; what it asks to be made is made.
 pub fn load_amended(path: &Path, text: &str, context: &Context) -> Result<Loaded, ConfigError> {
     let mut loaded = load::build_text(path, text.as_bytes(), context)?;
-    load::make(&mut loaded)?;
+    load::create_missing(&mut loaded)?;
     Ok(loaded)
 }

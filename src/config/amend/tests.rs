@@ -91,7 +91,7 @@ fn a_name_is_nothing_but_a_name() {
     ] {
         let change = root("x", &format!("/srv/{name}"), Rights::READ);
         let text = edited("sandbox:\n  paths: {}\n", &[change]);
-        let content = content::of(&text).unwrap();
+        let content = content::parse(&text).unwrap();
         assert_eq!(
             content["sandbox"]["paths"]["x"]["root"],
             format!("/srv/{name}"),
@@ -99,7 +99,7 @@ fn a_name_is_nothing_but_a_name() {
         );
         assert!(!text.contains('\u{202e}') && text.lines().count() == 2, "{text:?}");
         let within = root("x", &format!("/work/project/{name}"), Rights::READ);
-        let content = content::of(&edited("sandbox:\n  paths: {}\n", &[within])).unwrap();
+        let content = content::parse(&edited("sandbox:\n  paths: {}\n", &[within])).unwrap();
         assert_eq!(content["sandbox"]["paths"]["x"]["root"], format!("./{name}"));
     }
 }
@@ -150,6 +150,6 @@ fn a_file_is_replaced_only_while_it_is_what_was_read() {
     assert!(matches!(original.replace("x"), Err(AmendError::Changed(_))));
     assert!(matches!(Original::of(&loaded), Err(AmendError::Changed(_))));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "extends: [system, git]\n");
-    assert!(matches!(create(&file, "x"), Err(AmendError::Kept { .. })));
+    assert!(matches!(create(&file, "x"), Err(AmendError::NotReplaced { .. })));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -192,7 +192,7 @@ fn a_writable_base_path_is_a_device_and_nothing_else() {
 #[test]
 fn a_shell_override_that_switches_off_the_default_is_warned_about() {
     let world = World::new();
-    let told = |text: &str| {
+    let message = |text: &str| {
         world
             .ok(text)
             .warnings
@@ -201,9 +201,9 @@ fn a_shell_override_that_switches_off_the_default_is_warned_about() {
             .collect::<Vec<_>>()
             .join("\n")
     };
-    assert!(told("tools: {shell: {approval: none}}\n").contains("switches off what `shell.default`"));
+    assert!(message("tools: {shell: {approval: none}}\n").contains("switches off what `shell.default`"));
     assert_eq!(
-        told("tools: {shell: {approval: none}}\nshell: {default: {approval: none}}\n"),
+        message("tools: {shell: {approval: none}}\nshell: {default: {approval: none}}\n"),
         ""
     );
 }
@@ -239,7 +239,7 @@ fn a_log_is_kept_where_the_config_says_and_nowhere_without_a_word() {
 #[test]
 fn a_log_beside_the_config_or_of_no_size_is_refused() {
     let world = World::new();
-    for (text, told) in [
+    for (text, message) in [
         ("audit: {log: ./audit.jsonl}", "no absolute path"),
         ("audit: {log: audit.jsonl}", "no absolute path"),
         ("audit: {log: $HOME/a}", "no absolute path"),
@@ -250,7 +250,7 @@ fn a_log_beside_the_config_or_of_no_size_is_refused() {
         ("audit: {log: default, max_bytes: much}", "much"),
     ] {
         let error = world.error(text);
-        assert!(error.contains(told), "{text}: {error}");
+        assert!(error.contains(message), "{text}: {error}");
     }
 }
 

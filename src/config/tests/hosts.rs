@@ -143,10 +143,10 @@ fn a_wrong_entry_is_told_with_what_would_do() {
         ("''", "is empty"),
         ("\"a\\0b\"", "no host name has"),
     ] {
-        let told = error(entry);
+        let message = error(entry);
         assert!(
-            told.contains(said) && told.contains("stockade.yaml:3:"),
-            "{entry}: {told}"
+            message.contains(said) && message.contains("stockade.yaml:3:"),
+            "{entry}: {message}"
         );
     }
     for (network, said) in [
@@ -157,8 +157,8 @@ fn a_wrong_entry_is_told_with_what_would_do() {
         ("off", "`true` or `false`"),
         ("a.example", "`{allow: [HOST:PORTS]}`"),
     ] {
-        let told = world.error(format!("shell: {{network: {network}}}\n"));
-        assert!(told.contains(said), "{network}: {told}");
+        let message = world.error(format!("shell: {{network: {network}}}\n"));
+        assert!(message.contains(said), "{network}: {message}");
     }
 }
 
@@ -204,11 +204,11 @@ fn what_an_entry_opens_besides_is_told_to_whoever_looks() {
 fn a_question_that_some_commands_never_come_to_is_told() {
     let world = World::new();
     let text = |rule: &str| format!("shell:\n  network: {{ask: true}}\n  rules:\n    - {{pattern: npm, {rule}}}\n");
-    let told = |rule: &str| notes(&world.ok(&text(rule)));
-    assert!(told("approval: none").contains("approved commands only"));
-    assert_eq!(told("approval: required"), "");
-    assert_eq!(told("approval: none, network: false"), "");
-    assert!(told("approval: none, network: {ask: true}").contains("approved commands only"));
+    let message = |rule: &str| notes(&world.ok(&text(rule)));
+    assert!(message("approval: none").contains("approved commands only"));
+    assert_eq!(message("approval: required"), "");
+    assert_eq!(message("approval: none, network: false"), "");
+    assert!(message("approval: none, network: {ask: true}").contains("approved commands only"));
 }
 
 #[test]
@@ -238,11 +238,11 @@ fn each_list_that_an_override_keeps_from_asking_is_warned_about() {
     let world = World::new();
     let asked = |text: &str| {
         let loaded = world.ok(text);
-        let told = loaded
+        let message = loaded
             .warnings
             .iter()
             .filter(|warning| warning.message.contains("`ask: true`"));
-        told.map(|warning| world.shown(&warning.message)).collect::<Vec<_>>()
+        message.map(|warning| world.shown(&warning.message)).collect::<Vec<_>>()
     };
     let config = |shell: &str, lint: &str| {
         format!(

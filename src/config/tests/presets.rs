@@ -271,8 +271,8 @@ fn a_toolchain_variable_grants_no_place_without_its_toolchain() {
         let loaded = preset(name, &world.project(), &world.context).unwrap();
         let read = |loaded: &crate::config::Loaded| loaded.policy.access(Operation::Read, &at(elsewhere.join("bin/x")));
         assert_eq!(read(&loaded), Access::Denied, "{variable}");
-        let told = &loaded.warnings[0].message;
-        assert!(told.contains(variable) && told.contains("elsewhere"), "{told}");
+        let message = &loaded.warnings[0].message;
+        assert!(message.contains(variable) && message.contains("elsewhere"), "{message}");
         std::fs::create_dir_all(elsewhere.join(marker)).unwrap();
         let loaded = preset(name, &world.project(), &world.context).unwrap();
         assert_eq!(loaded.warnings, [], "{variable}");

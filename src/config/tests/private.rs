@@ -71,10 +71,10 @@ fn where_links_in_a_private_directory_lead_is_denied_too() {
     ] {
         assert!(reads(&loaded.policy, &plain), "{}", plain.display());
     }
-    let told: String = loaded.warnings.iter().map(ToString::to_string).collect();
+    let message: String = loaded.warnings.iter().map(ToString::to_string).collect();
     assert!(
-        told.contains(".ssh/id_rsa") && told.contains("`d` holds what is private"),
-        "{told}"
+        message.contains(".ssh/id_rsa") && message.contains("`d` holds what is private"),
+        "{message}"
     );
 }
 
@@ -200,9 +200,13 @@ fn where_your_programs_and_settings_lie_is_no_workspace() {
         project.join(".venv/bin"),
     ] {
         let error = preset("workspace-write", &place, &world.context).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains("cannot be the workspace"), "{}: {told}", place.display());
-        assert!(told.contains("start in a project directory"), "{told}");
+        let message = error.to_string();
+        assert!(
+            message.contains("cannot be the workspace"),
+            "{}: {message}",
+            place.display()
+        );
+        assert!(message.contains("start in a project directory"), "{message}");
     }
     for place in [project, world.home().join("dot"), world.project()] {
         assert!(

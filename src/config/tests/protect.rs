@@ -56,7 +56,7 @@ fn a_ceiling_that_says_nothing_of_names_leaves_them() {
 
 #[test]
 fn what_is_no_pattern_or_cannot_be_taken_off_is_an_error_with_its_line() {
-    for (text, line, told) in [
+    for (text, line, message) in [
         (
             "sandbox:\n  protect:\n    add: [ok, '/etc/x']\n",
             3,
@@ -90,7 +90,7 @@ fn what_is_no_pattern_or_cannot_be_taken_off_is_an_error_with_its_line() {
         let world = World::new();
         let error = world.error(text);
         assert!(
-            error.contains(told) && error.contains(&format!("stockade.yaml:{line}:")),
+            error.contains(message) && error.contains(&format!("stockade.yaml:{line}:")),
             "{text}: {error}"
         );
     }

@@ -31,16 +31,16 @@ fn holds(world: &World, bytes: &[u8]) -> Result<(), TestCaseError> {
         Ok(_) => Ok(()),
         Err(ConfigError::Invalid(diagnostic)) => {
             let none = || TestCaseError::fail(format!("no place: {diagnostic}"));
-            let place = &diagnostic.place.as_ref().ok_or_else(none)?.place;
+            let span = &diagnostic.mark.as_ref().ok_or_else(none)?.span;
             let (line, column) = (
-                usize::try_from(place.line).unwrap(),
-                usize::try_from(place.column).unwrap(),
+                usize::try_from(span.line).unwrap(),
+                usize::try_from(span.column).unwrap(),
             );
-            let there = place.source.shown().split('\n').nth(line - 1);
+            let there = span.source.shown().split('\n').nth(line - 1);
             prop_assert!(
                 column >= 1 && there.is_some_and(|there| column <= there.chars().count() + 1),
                 "{}",
-                place
+                span
             );
             let shown = diagnostic.to_string();
             prop_assert!(!shown.chars().any(|c| c != '\n' && c.is_control()), "{:?}", shown);

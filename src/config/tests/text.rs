@@ -177,8 +177,11 @@ fn a_wildcard_without_quotes_is_told_to_be_quoted() {
         ),
         ("shell: {env: {set: {A: *\"\\x}}}\n", "`'*\"\\x'`"),
     ] {
-        let told = world.error(text);
-        assert!(told.contains(&format!("a text is quoted: {quoted}")), "{text}: {told}");
+        let message = world.error(text);
+        assert!(
+            message.contains(&format!("a text is quoted: {quoted}")),
+            "{text}: {message}"
+        );
     }
 }
 
@@ -225,8 +228,8 @@ fn what_is_a_list_or_a_broken_one_is_not_told_to_be_quoted() {
         "shell: {env: {set: {A: *'\"}}}\n",
         "shell: {network: {allow: [a.example]}",
     ] {
-        let told = world.error(text);
-        assert!(!told.contains("quoted"), "{text}: {told}");
+        let message = world.error(text);
+        assert!(!message.contains("quoted"), "{text}: {message}");
     }
 }
 

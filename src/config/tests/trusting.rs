@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::World;
-use crate::config::trust::{Standing, Store, forget, is_trusted, load_discovered, record, review, state_dir};
+use crate::config::trust::{Store, TrustState, forget, is_trusted, load_discovered, record, review, state_dir};
 use crate::config::{ConfigError, discover, examine, load};
 
 const TEXT: &str = "sandbox: {paths: {a: {root: a}}}\n";
@@ -154,15 +154,15 @@ fn trust_can_be_withdrawn() {
     let world = world();
     let path = world.project().join("stockade.yaml");
     trust(&world, &path);
-    let listed = |world: &World| -> Vec<(PathBuf, Standing)> {
+    let listed = |world: &World| -> Vec<(PathBuf, TrustState)> {
         let store = Store::open(&world.context).unwrap();
         store.configs().map(|of| (of.path, of.state)).collect()
     };
-    assert_eq!(listed(&world), [(path.clone(), Standing::Same)]);
+    assert_eq!(listed(&world), [(path.clone(), TrustState::Same)]);
     std::fs::write(&path, "sandbox: {}\n").unwrap();
-    assert_eq!(listed(&world), [(path.clone(), Standing::Changed)]);
+    assert_eq!(listed(&world), [(path.clone(), TrustState::Changed)]);
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(listed(&world), [(path.clone(), Standing::Gone)]);
+    assert_eq!(listed(&world), [(path.clone(), TrustState::Missing)]);
     world.write(TEXT);
     assert!(load_discovered(&path, &world.context).is_ok());
     assert!(forget(&path, &world.context).unwrap());

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::definition::{Definition, Fingerprint};
-use crate::config::kept;
+use crate::config::state_files;
 use crate::policy::hex::hex;
 use crate::policy::path::{display, escape};
 
@@ -97,7 +97,7 @@ impl Seen {
                         .tools
                         .insert(definition.name.clone(), definition.digest.0.clone());
                 }
-                kept::replace(&self.place, &serde_json::to_vec_pretty(&record)?)?;
+                state_files::replace(&self.place, &serde_json::to_vec_pretty(&record)?)?;
             }
             Ok(record)
         });
@@ -116,7 +116,7 @@ impl Seen {
     }
 
     fn read(&self) -> io::Result<Record> {
-        let bytes = match kept::read(&self.place, MOST_BYTES) {
+        let bytes = match state_files::read(&self.place, MOST_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Record {
@@ -139,8 +139,8 @@ impl Seen {
     /// The turn to change the record, so that two servers of one command do not both come first.
     fn turn(&self) -> io::Result<File> {
         let dir = self.place.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        kept::directory(dir)?;
-        let file = kept::to_lock(&dir.join("lock"))?;
+        state_files::create_directory(dir)?;
+        let file = state_files::open_lock(&dir.join("lock"))?;
         // Whoever can read the directory can hold it: that must not hold up whoever is served.
         let until = Instant::now() + TURN;
         loop {

@@ -187,7 +187,7 @@ impl Permissions<'_> {
             Decided::Nothing => {
                 change.extend(why.missed.first().map(|grant| missing(grant, operation, path, writing)));
                 if self.policy.speaker(path).is_none() {
-                    change.push(match amend::written(path) {
+                    change.push(match amend::quoted_path(path) {
                         Some(name) => format!(
                             "a root under `sandbox.paths` that holds it would permit it: `{{root: {name}{}}}`",
                             mode(self.given(path) | operation.right().into(), writing)

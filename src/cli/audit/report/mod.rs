@@ -22,7 +22,7 @@ use super::wanted::{Calls, Wanted};
 use crate::audit::{Entry, verify};
 use crate::cli::complain::{Complaint, print, say};
 use crate::cli::exit::Exit;
-use crate::config::kept;
+use crate::config::state_files;
 use crate::policy::path::display;
 
 use gather::Gathering;
@@ -100,5 +100,5 @@ fn json(gathered: &Gathered) -> Result<String, Complaint> {
 
 /// Writes all of it or nothing, for its owner alone.
 fn write(file: &Path, text: &str) -> io::Result<()> {
-    kept::replace(&std::path::absolute(file)?, text.as_bytes())
+    state_files::replace(&std::path::absolute(file)?, text.as_bytes())
 }

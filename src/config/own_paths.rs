@@ -11,56 +11,59 @@ use nix::unistd::geteuid;
 
 use super::context::Context;
 use super::error::Diagnostic;
-use super::kept::state_dir;
-use super::looks::Looks;
-use super::noted::noted;
-use super::source::Place;
+use super::path_cache::PathCache;
+use super::socket_dirs::registered;
+use super::source::Span;
+use super::state_files::state_dir;
 use crate::policy::private_names::{OF_STOCKADE, ORIGIN_OF_STOCKADE};
 use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope, Target};
 
 /// Denies them in the roots around them; an error where a root lies in one, or a base path gives one.
-pub(crate) fn keep(
+pub(crate) fn deny_all(
     roots: &mut [Root],
     base: &[BasePath],
     context: &Context,
-    looks: &Looks,
-    place_of: impl Fn(&Origin) -> Option<Place>,
+    cache: &PathCache,
+    span_of: impl Fn(&Origin) -> Option<Span>,
 ) -> Result<(), Box<Diagnostic>> {
-    let wrong = |told: String, origin: &Origin| {
-        let error = Diagnostic::error(told);
-        match place_of(origin) {
-            Some(place) => error.at(place, "could answer for a person"),
+    let wrong = |message: String, origin: &Origin| {
+        let error = Diagnostic::error(message);
+        match span_of(origin) {
+            Some(span) => error.at(span, "could answer for a person"),
             None => error,
         }
     };
-    for own in places(context, looks)? {
+    for own in own_paths(context, cache)? {
         let named = roots.iter().map(|root| (&root.path, &root.origin));
         let all = named.chain(base.iter().map(|base| (&base.grant.path, &base.grant.origin)));
-        if let Some((path, origin)) = all.into_iter().find(|(path, _)| looks.holds(&own, path)) {
-            let told = format!("{path} lies in {own}, which belongs to Stockade: no command may have it");
+        if let Some((path, origin)) = all.into_iter().find(|(path, _)| cache.holds(&own, path)) {
+            let message = format!("{path} lies in {own}, which belongs to Stockade: no command may have it");
             return Err(
-                wrong(told, origin).hint("leave it out: `stockade audit` and `stockade approvals` show it to you")
+                wrong(message, origin).hint("leave it out: `stockade audit` and `stockade approvals` show it to you")
             );
         }
         let around = roots.iter_mut().filter(|root| root.scope != Scope::File);
-        let around = around.filter_map(|root| Some((below(&root.path, &own, looks)?, root)));
-        let mut held = false;
+        let around = around.filter_map(|root| Some((below(&root.path, &own, cache)?, root)));
+        let mut denied = false;
         for (path, root) in around {
-            held |= path == own;
+            denied |= path == own;
             root.denies.push(Deny::tree(path, Rights::ALL, ORIGIN_OF_STOCKADE));
             root.denies.sort();
             root.denies.dedup();
         }
         // Denies are taken from roots; a deny of any root holds for base paths too. `/` is refused for more than this.
-        let given = base.iter().find(|base| {
-            let place = &base.grant.path;
+        let granted = base.iter().find(|base| {
+            let path = &base.grant.path;
             base.grant.scope != Scope::File
-                && *place != AbsPath::root()
-                && below(place, &own, looks).is_some_and(|path| !held || path != own)
+                && *path != AbsPath::root()
+                && below(path, &own, cache).is_some_and(|path| !denied || path != own)
         });
-        if let Some(given) = given {
-            let told = format!("base path {} holds {own}, which belongs to Stockade", given.grant.path);
-            return Err(wrong(told, &given.grant.origin)
+        if let Some(granted) = granted {
+            let message = format!(
+                "base path {} holds {own}, which belongs to Stockade",
+                granted.grant.path
+            );
+            return Err(wrong(message, &granted.grant.origin)
                 .hint("make it a root under `sandbox.paths` (`mode: ro`), in which that is denied, or name less"));
         }
     }
@@ -69,31 +72,31 @@ pub(crate) fn keep(
 
 /// Makes those that a root holds and that are missing, so that a mount hides them from the start: another session would make
 /// them later. A runtime directory that is missing is for the system to make.
-pub(crate) fn make(roots: &[Root]) {
+pub(crate) fn create_missing(roots: &[Root]) {
     let denies = roots.iter().flat_map(|root| &root.denies);
     for deny in denies.filter(|deny| deny.origin == ORIGIN_OF_STOCKADE) {
         if let Target::Path(path) = &deny.target {
-            let with_those_above = path.name().is_some_and(|name| name == "stockade");
+            let recursive = path.name().is_some_and(|name| name == "stockade");
             // What may not be written by this user, no session of theirs makes.
-            let _there = DirBuilder::new().mode(0o700).recursive(with_those_above).create(path);
+            let _unwritable = DirBuilder::new().mode(0o700).recursive(recursive).create(path);
         }
     }
 }
 
 /// What `own` is called below `around`, which may be a second path of a directory above it.
-fn below(around: &AbsPath, own: &AbsPath, looks: &Looks) -> Option<AbsPath> {
+fn below(around: &AbsPath, own: &AbsPath, cache: &PathCache) -> Option<AbsPath> {
     if own.is_within(around) {
         return Some(own.clone());
     }
-    let identity = looks.identity(around)?;
-    let above = own.ancestors().find(|above| looks.identity(above) == Some(identity))?;
+    let identity = cache.identity(around)?;
+    let above = own.ancestors().find(|above| cache.identity(above) == Some(identity))?;
     let rest = own.as_path().strip_prefix(above.as_path()).ok()?;
     AbsPath::new(around.as_path().join(rest)).ok()
 }
 
 /// Where they are, or would be, with links resolved. What Stockade itself would not make counts where it is there: the environment
 /// may name any directory as a home.
-fn places(context: &Context, looks: &Looks) -> Result<Vec<AbsPath>, Box<Diagnostic>> {
+fn own_paths(context: &Context, cache: &PathCache) -> Result<Vec<AbsPath>, Box<Diagnostic>> {
     let below = |start: Option<AbsPath>, name: &str| Some(start?.as_path().join(name));
     let of_home = |home: Option<AbsPath>| OF_STOCKADE.map(|name| below(home.clone(), name));
     let named = |variable: &str, name: &str| below(context.path_variable(variable), name);
@@ -112,16 +115,16 @@ fn places(context: &Context, looks: &Looks) -> Result<Vec<AbsPath>, Box<Diagnost
         .flatten();
     let all = of_home(context.home.clone()).into_iter().chain(sure).flatten();
     let all = all.chain(others.filter(|path| path.symlink_metadata().is_ok()));
-    let noted = match state_dir(context) {
-        Some(state) => noted(state.as_path()).map_err(|error| {
-            let told = format!("the directories of sockets that sessions noted in {state} cannot be read: {error}");
-            Diagnostic::error(told)
+    let registered = match state_dir(context) {
+        Some(state) => registered(state.as_path()).map_err(|error| {
+            let message = format!("the directories of sockets that sessions noted in {state} cannot be read: {error}");
+            Diagnostic::error(message)
         })?,
         None => Vec::new(),
     };
-    let all = all.chain(noted);
+    let all = all.chain(registered);
     let mut all: Vec<AbsPath> = all
-        .filter_map(|path| Some(looks.real(&AbsPath::new(path).ok()?)))
+        .filter_map(|path| Some(cache.real(&AbsPath::new(path).ok()?)))
         .collect();
     all.sort();
     all.dedup();

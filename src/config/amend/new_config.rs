@@ -7,7 +7,7 @@ use crate::policy::{AbsPath, Demand, DenyFallback, HostAccess, Network, ProtectF
 
 /// What somebody began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beginning {
+pub enum Basis {
     /// A preset, which means this directory where it says `.`.
     Preset(String, AbsPath),
     /// Flags on the preset `system`.
@@ -15,19 +15,19 @@ pub enum Beginning {
 }
 
 /// The text of a config in `dir` that says what was loaded.
-pub fn fresh(loaded: &Loaded, beginning: &Beginning, dir: &AbsPath) -> Result<String, AmendError> {
+pub fn new_config(loaded: &Loaded, basis: &Basis, dir: &AbsPath) -> Result<String, AmendError> {
     let policy = &loaded.policy;
     let mut text = String::from("# Written by `stockade learn`; `stockade check` says what it comes to.\n");
-    let (extends, roots) = match beginning {
-        Beginning::Preset(name, workspace) => (name.clone(), if workspace == dir { &[][..] } else { &policy.roots }),
-        Beginning::Flags => ("system".to_owned(), &policy.roots[..]),
+    let (extends, roots) = match basis {
+        Basis::Preset(name, workspace) => (name.clone(), if workspace == dir { &[][..] } else { &policy.roots }),
+        Basis::Flags => ("system".to_owned(), &policy.roots[..]),
     };
     let extends = Flow::List(vec![Flow::Text(extends)]);
-    text.extend(["extends: ", &extends.written(), "\n"]);
+    text.extend(["extends: ", &extends.to_yaml(), "\n"]);
     let mut sandbox = String::new();
-    match beginning {
-        Beginning::Preset(..) => {}
-        Beginning::Flags => {
+    match basis {
+        Basis::Preset(..) => {}
+        Basis::Flags => {
             let protect = match policy.protect_fallback {
                 ProtectFallback::Refuse => "refuse",
                 ProtectFallback::Undo => "undo",
@@ -44,17 +44,17 @@ pub fn fresh(loaded: &Loaded, beginning: &Beginning, dir: &AbsPath) -> Result<St
     if !roots.is_empty() {
         sandbox.push_str("  paths:\n");
         for root in roots {
-            let value = of_root(root, &policy.roots, dir)?.written();
+            let value = root_yaml(root, &policy.roots, dir)?.to_yaml();
             sandbox.extend(["    ", &root.name, ": ", &value, "\n"]);
         }
     }
     if !sandbox.is_empty() {
         text.extend(["sandbox:\n", &sandbox]);
     }
-    match beginning {
-        Beginning::Preset(..) => {}
-        Beginning::Flags => {
-            let network = of_network(&policy.network).written();
+    match basis {
+        Basis::Preset(..) => {}
+        Basis::Flags => {
+            let network = network_yaml(&policy.network).to_yaml();
             let default = "  default: {allowed: true, approval: none}\n";
             text.extend(["shell:\n  network: ", &network, "\n", default]);
         }
@@ -62,20 +62,20 @@ pub fn fresh(loaded: &Loaded, beginning: &Beginning, dir: &AbsPath) -> Result<St
     Ok(text)
 }
 
-fn of_root(root: &Root, all: &[Root], dir: &AbsPath) -> Result<Flow, AmendError> {
+fn root_yaml(root: &Root, all: &[Root], dir: &AbsPath) -> Result<Flow, AmendError> {
     let pair = |key: &str, value| (key.to_owned(), value);
     let mut entries = vec![pair("root", flow::path(&root.path, dir)?)];
     if root.rights.has(Right::Write) {
-        entries.push(pair("mode", Flow::Word("rw")));
+        entries.push(pair("mode", Flow::Keyword("rw")));
     }
     if root.rights.has(Right::Execute) {
-        entries.push(pair("execute", Flow::Word("true")));
+        entries.push(pair("execute", Flow::Keyword("true")));
     } else if all
         .iter()
         .any(|outer| root.path.is_below(&outer.path) && outer.rights.has(Right::Execute))
     {
         // It would be what the root around it is.
-        entries.push(pair("execute", Flow::Word("false")));
+        entries.push(pair("execute", Flow::Keyword("false")));
     }
     let demand = |demand: Demand| Flow::Text(demand.to_string());
     let approval = vec![
@@ -94,17 +94,17 @@ fn of_root(root: &Root, all: &[Root], dir: &AbsPath) -> Result<Flow, AmendError>
     Ok(Flow::Map(entries))
 }
 
-fn of_network(network: &Network) -> Flow {
+fn network_yaml(network: &Network) -> Flow {
     match network {
-        Network::Off => Flow::Word("false"),
-        Network::Full => Flow::Word("true"),
+        Network::Off => Flow::Keyword("false"),
+        Network::Full => Flow::Keyword("true"),
         Network::Hosts(list) => {
-            let places = list
+            let destinations = list
                 .only(HostAccess::Free)
                 .map(|rule| Flow::Text(rule.place.to_string()));
-            let mut entries = vec![("allow".to_owned(), Flow::List(places.collect()))];
+            let mut entries = vec![("allow".to_owned(), Flow::List(destinations.collect()))];
             if list.asks() {
-                entries.push(("ask".to_owned(), Flow::Word("true")));
+                entries.push(("ask".to_owned(), Flow::Keyword("true")));
             }
             Flow::Map(entries)
         }

@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 
 use super::error::Diagnostic;
+use super::keywords::RawChannel;
 use super::layers::{Layer, Layers, Role};
 use super::pattern;
 use super::roots::Draft;
-use super::scalar::{At, RawDemand, Spot};
+use super::scalar::{At, Position, RawDemand};
 use super::values;
-use super::words::RawChannel;
 use crate::policy::{Channel, Channels, Demand, Rights, ShellRule};
 
 /// The rules that `safe_commands` and `dangerous_patterns` of a file stand for, each with its place. `written` are
 /// the rules of the file that are written out.
-pub(super) fn rules(layer: &Layer, written: &[(ShellRule, Spot)]) -> Result<Vec<(ShellRule, Spot)>, Box<Diagnostic>> {
-    let mut rules: Vec<(ShellRule, Spot)> = Vec::new();
+pub(super) fn rules(
+    layer: &Layer,
+    written: &[(ShellRule, Position)],
+) -> Result<Vec<(ShellRule, Position)>, Box<Diagnostic>> {
+    let mut rules: Vec<(ShellRule, Position)> = Vec::new();
     let Some(approval) = &layer.raw.approval else {
         return Ok(rules);
     };
@@ -31,7 +34,7 @@ pub(super) fn rules(layer: &Layer, written: &[(ShellRule, Spot)]) -> Result<Vec<
     for (entry, demand) in safe.chain(dangerous) {
         let rule = rule(layer, entry, demand)?;
         // One that a rule narrows to some roots is another: it speaks of what lies elsewhere.
-        let alike = |other: &&(ShellRule, Spot)| {
+        let alike = |other: &&(ShellRule, Position)| {
             other.0.pattern == rule.pattern && other.0.sandbox_paths.is_none() && other.0.approval != demand
         };
         if let Some((_, at)) = written.iter().chain(&rules).find(alike) {
@@ -44,20 +47,20 @@ pub(super) fn rules(layer: &Layer, written: &[(ShellRule, Spot)]) -> Result<Vec<
 
 fn rule(layer: &Layer, entry: &At<String>, demand: Demand) -> Result<ShellRule, Box<Diagnostic>> {
     Ok(ShellRule::plain(
-        pattern::words(layer, entry)?,
+        pattern::parse(layer, entry)?,
         demand,
         layer.source.origin(entry.at),
     ))
 }
 
-fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Spot) -> Box<Diagnostic> {
-    let said = if demand == Demand::Deny { "dangerous" } else { "safe" };
+fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Position) -> Box<Diagnostic> {
+    let class = if demand == Demand::Deny { "dangerous" } else { "safe" };
     Diagnostic::error(format!(
-        "`{}` cannot be {said}: another line says otherwise",
+        "`{}` cannot be {class}: another line says otherwise",
         entry.value
     ))
-    .at(layer.source.place(entry.at), format!("says that it is {said}"))
-    .and(layer.source.place(other), "says otherwise of the same command")
+    .at(layer.source.span(entry.at), format!("says that it is {class}"))
+    .and(layer.source.span(other), "says otherwise of the same command")
     .hint("keep one of them")
 }
 
@@ -72,10 +75,10 @@ pub(super) fn safe_paths<'a>(layers: &'a Layers, drafts: &[Draft<'_>]) -> Result
         for entry in named {
             match drafts.iter().find(|draft| draft.name.value == entry.value) {
                 Some(draft) => check(layer, entry, draft)?,
-                None if is_left_out(layers, &entry.value) => {}
+                None if is_omitted(layers, &entry.value) => {}
                 None => {
                     let unknown = Diagnostic::error(format!("no root is called `{}`", entry.value))
-                        .at(layer.source.place(entry.at), "not a root");
+                        .at(layer.source.span(entry.at), "not a root");
                     let known = drafts.iter().map(|draft| draft.name.value.as_str());
                     return Err(unknown.did_you_mean(&entry.value, known));
                 }
@@ -92,7 +95,7 @@ pub(super) fn channels(layers: &Layers) -> Result<Channels, Box<Diagnostic>> {
     else {
         return Ok(Channels::default());
     };
-    let mut named: Vec<(Channel, Spot)> = Vec::new();
+    let mut named: Vec<(Channel, Position)> = Vec::new();
     for entry in &found.value {
         let channel = match entry.value {
             RawChannel::Terminal => Channel::Terminal,
@@ -102,8 +105,8 @@ pub(super) fn channels(layers: &Layers) -> Result<Channels, Box<Diagnostic>> {
         };
         if let Some((_, before)) = named.iter().find(|(other, _)| *other == channel) {
             return Err(Diagnostic::error(format!("`{channel}` is named twice"))
-                .at(layer.source.place(entry.at), "here")
-                .and(layer.source.place(*before), "and here")
+                .at(layer.source.span(entry.at), "here")
+                .and(layer.source.span(*before), "and here")
                 .hint("each is tried once"));
         }
         named.push((channel, entry.at));
@@ -112,33 +115,33 @@ pub(super) fn channels(layers: &Layers) -> Result<Channels, Box<Diagnostic>> {
 }
 
 /// Whether a root of this name was written and is not there: it was optional.
-fn is_left_out(layers: &Layers, name: &str) -> bool {
+fn is_omitted(layers: &Layers, name: &str) -> bool {
     let sandboxes = layers.stack.iter().filter_map(|layer| layer.raw.sandbox.as_ref());
     let mut roots = sandboxes.flat_map(|sandbox| sandbox.paths.iter().flat_map(|paths| &paths.0));
     roots.any(|(root, _)| root.value == name)
 }
 
 fn check(layer: &Layer, entry: &At<String>, draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
-    let of_root = |at| draft.layer.source.place(at);
+    let of_root = |at| draft.layer.source.span(at);
     if !draft.rights.contains(Rights::WRITE) {
         return Err(
             Diagnostic::error(format!("`{}` cannot be safe to write: it is read-only", entry.value))
-                .at(layer.source.place(entry.at), "says that writing it needs no yes")
+                .at(layer.source.span(entry.at), "says that writing it needs no yes")
                 .and(of_root(draft.name.at), "grants no writing")
                 .hint("drop it here, or give the root `mode: rw`"),
         );
     }
     let long = draft.raw.approval.as_ref().and_then(|a| a.value.write.as_ref());
     let long =
-        long.map(|demand: &At<RawDemand>| values::demand(&draft.layer.source, demand).map(|said| (said, demand.at)));
+        long.map(|demand: &At<RawDemand>| values::demand(&draft.layer.source, demand).map(|value| (value, demand.at)));
     let short = draft.raw.write_approval.as_ref();
-    let short = short.map(|said| (if said.value { Demand::Required } else { Demand::None }, said.at));
+    let short = short.map(|short| (if short.value { Demand::Required } else { Demand::None }, short.at));
     match long.transpose()?.or(short) {
         Some((Demand::Required | Demand::OncePerSession | Demand::Deny, at)) => Err(Diagnostic::error(format!(
             "`{}` cannot be safe to write: its root says otherwise",
             entry.value
         ))
-        .at(layer.source.place(entry.at), "says that writing it needs no yes")
+        .at(layer.source.span(entry.at), "says that writing it needs no yes")
         .and(of_root(at), "says that it needs one")
         .hint("keep one of them")),
         Some((Demand::None, _)) | None => Ok(()),

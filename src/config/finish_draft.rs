@@ -3,7 +3,7 @@
 use super::error::Diagnostic;
 use super::roots::Draft;
 use super::scalar::At;
-use super::source::Place;
+use super::source::Span;
 use super::units;
 use super::values;
 use crate::policy::{Demand, Identity, Root, Suffix, SuffixSet};
@@ -14,11 +14,11 @@ pub(crate) const ABSENT: Identity = Identity { device: 0, inode: 0 };
 impl Draft<'_> {
     /// The root, and the line that asks for its directory if that is missing. Where the root does not say what
     /// writing demands, `writing` holds.
-    pub(crate) fn finish(self, writing: Demand) -> Result<(Root, Option<Place>), Box<Diagnostic>> {
+    pub(crate) fn finish(self, writing: Demand) -> Result<(Root, Option<Span>), Box<Diagnostic>> {
         let source = &self.layer.source;
-        let (identity, wanted) = match self.identity {
+        let (identity, missing_at) = match self.identity {
             Some(identity) => (identity, None),
-            None => (ABSENT, Some(source.place(self.raw.root.at))),
+            None => (ABSENT, Some(source.span(self.raw.root.at))),
         };
         let (read_approval, write_approval) = self.approvals(writing)?;
         let root = Root {
@@ -42,7 +42,7 @@ impl Draft<'_> {
             denies: self.denies.into_iter().map(|d| d.deny).collect(),
             path: self.path,
         };
-        Ok((root, wanted))
+        Ok((root, missing_at))
     }
 
     fn suffixes(&self) -> Result<Option<SuffixSet>, Box<Diagnostic>> {
@@ -51,7 +51,7 @@ impl Draft<'_> {
         };
         let one = |text: &At<String>| {
             Suffix::new(&text.value).map_err(|error| {
-                let found = Diagnostic::error(error.to_string()).at(self.layer.source.place(text.at), "not a suffix");
+                let found = Diagnostic::error(error.to_string()).at(self.layer.source.span(text.at), "not a suffix");
                 let bare = text.value.trim_start_matches('*').trim_start_matches('.');
                 if bare.is_empty() {
                     found
@@ -69,12 +69,12 @@ impl Draft<'_> {
         let long = self.raw.approval.as_ref();
         let pick = |right: &str, long: Option<&At<_>>, short: Option<&At<bool>>, default| match (long, short) {
             (Some(long), Some(short)) => Err(Diagnostic::error(format!("the {right} approval is given twice"))
-                .at(source.place(short.at), "the short form")
-                .and(source.place(long.at), "the long form")
+                .at(source.span(short.at), "the short form")
+                .and(source.span(long.at), "the long form")
                 .hint("keep one of them")),
             (Some(long), None) => match values::demand(source, long)? {
                 Demand::Deny => Err(Diagnostic::error("a root cannot deny by approval")
-                    .at(source.place(long.at), "asks a question whose answer is always no")
+                    .at(source.span(long.at), "asks a question whose answer is always no")
                     .hint("use `mode: ro`, or `deny: [...]`")),
                 demand => Ok(demand),
             },

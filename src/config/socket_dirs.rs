@@ -19,7 +19,7 @@ const MOST: usize = 256;
 ///
 /// # Errors
 /// It cannot be noted, and no token may be put there.
-pub fn note(state: &Path, directory: &Path) -> io::Result<()> {
+pub fn register_socket_dir(state: &Path, directory: &Path) -> io::Result<()> {
     let make = |path: &Path| DirBuilder::new().mode(0o700).recursive(true).create(path);
     make(directory)?;
     let real = fs::canonicalize(directory)?;
@@ -40,7 +40,7 @@ pub fn note(state: &Path, directory: &Path) -> io::Result<()> {
         if target == real {
             return Ok(());
         }
-        if !is_gone(&target) {
+        if !is_missing(&target) {
             count += 1;
         } else if let Err(error) = fs::remove_file(&link)
             && error.kind() != io::ErrorKind::NotFound
@@ -50,8 +50,8 @@ pub fn note(state: &Path, directory: &Path) -> io::Result<()> {
     }
     if count >= MOST {
         let folder = display(&folder);
-        let told = format!("{MOST} directories of sockets are noted in {folder}; remove those that nobody uses");
-        return Err(io::Error::other(told));
+        let message = format!("{MOST} directories of sockets are noted in {folder}; remove those that nobody uses");
+        return Err(io::Error::other(message));
     }
     let is_taken = |made: &io::Result<()>| matches!(made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
     let mut linked = (0..2 * MOST).map(|number| symlink(&real, folder.join(number.to_string())));
@@ -61,7 +61,7 @@ pub fn note(state: &Path, directory: &Path) -> io::Result<()> {
 }
 
 /// Those that are noted and there.
-pub(super) fn noted(state: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn registered(state: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(state.join(FOLDER)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -70,7 +70,7 @@ pub(super) fn noted(state: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for entry in entries {
         match fs::read_link(entry?.path()) {
-            Ok(target) if is_gone(&target) => {}
+            Ok(target) if is_missing(&target) => {}
             Ok(target) => all.push(target),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -80,7 +80,7 @@ pub(super) fn noted(state: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether it is certain that nothing is there.
-fn is_gone(directory: &Path) -> bool {
+fn is_missing(directory: &Path) -> bool {
     let found = fs::symlink_metadata(directory);
     found.is_err_and(|error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
 }
@@ -94,16 +94,16 @@ mod tests {
         let scene = tempfile::tempdir().unwrap();
         let base = scene.path().canonicalize().unwrap();
         let (state, one, two) = (base.join("state"), base.join("run/one"), base.join("run/two"));
-        assert_eq!(noted(&state).unwrap(), Vec::<PathBuf>::new());
-        note(&state, &one).unwrap();
-        note(&state, &one).unwrap();
-        assert_eq!(noted(&state).unwrap(), std::slice::from_ref(&one));
+        assert_eq!(registered(&state).unwrap(), Vec::<PathBuf>::new());
+        register_socket_dir(&state, &one).unwrap();
+        register_socket_dir(&state, &one).unwrap();
+        assert_eq!(registered(&state).unwrap(), std::slice::from_ref(&one));
         fs::remove_dir(&one).unwrap();
-        note(&state, &two).unwrap();
-        assert_eq!(noted(&state).unwrap(), [two]);
+        register_socket_dir(&state, &two).unwrap();
+        assert_eq!(registered(&state).unwrap(), [two]);
         // What lies in the state directory is denied anyhow.
-        note(&state, &state.join("approvals")).unwrap();
-        assert_eq!(noted(&state).unwrap().len(), 1);
+        register_socket_dir(&state, &state.join("approvals")).unwrap();
+        assert_eq!(registered(&state).unwrap().len(), 1);
     }
 
     #[test]
@@ -111,9 +111,9 @@ mod tests {
         let scene = tempfile::tempdir().unwrap();
         let state = scene.path().join("state");
         for number in 0..MOST {
-            note(&state, &scene.path().join(format!("run/{number}"))).unwrap();
+            register_socket_dir(&state, &scene.path().join(format!("run/{number}"))).unwrap();
         }
-        assert!(note(&state, &scene.path().join("run/more")).is_err());
-        assert_eq!(noted(&state).unwrap().len(), MOST);
+        assert!(register_socket_dir(&state, &scene.path().join("run/more")).is_err());
+        assert_eq!(registered(&state).unwrap().len(), MOST);
     }
 }

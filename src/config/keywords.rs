@@ -4,16 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One list: a name, its doc line, its words.
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident),+ $(,)? })+) => {$(
+macro_rules! keywords {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$keyword_doc:meta])* $keyword:ident),+ $(,)? })+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
-        pub(crate) enum $name { $($(#[$word_doc])* $word),+ }
+        pub(crate) enum $name { $($(#[$keyword_doc])* $keyword),+ }
     )+};
 }
 
-words! {
+keywords! {
     /// What a machine that cannot confine leads to.
     RawFallback {
         /// Refuse to start.

@@ -2,43 +2,43 @@
 
 use super::layers::{Layer, Layers, sandbox, shell};
 use super::raw::RawLimits;
-use super::scalar::{At, Spot};
+use super::scalar::{At, Position};
 use crate::policy::{Lines, Origin, VarName};
 
 /// The lines of all settings that some layer names.
 pub(crate) fn of(layers: &Layers) -> Lines {
     let mut lines = Lines::default();
-    let mut note = |key: &str, found: Option<Origin>| {
+    let mut set = |key: &str, found: Option<Origin>| {
         if let Some(origin) = found {
             lines.set(key, origin);
         }
     };
-    note("shell.network", origin(shell(layers, |s| &s.network)));
-    note("shell.unix_sockets", origin(shell(layers, |s| &s.unix_sockets)));
-    note("shell.home", origin(shell(layers, |s| &s.home)));
-    note(
+    set("shell.network", origin(shell(layers, |s| &s.network)));
+    set("shell.unix_sockets", origin(shell(layers, |s| &s.unix_sockets)));
+    set("shell.home", origin(shell(layers, |s| &s.home)));
+    set(
         "sandbox.require_os_sandbox",
         origin(sandbox(layers, |s| &s.require_os_sandbox)),
     );
-    note("sandbox.protect", origin(sandbox(layers, |s| &s.protect)));
-    note(
+    set("sandbox.protect", origin(sandbox(layers, |s| &s.protect)));
+    set(
         "sandbox.protect_fallback",
         origin(sandbox(layers, |s| &s.protect_fallback)),
     );
-    note("sandbox.deny_fallback", origin(sandbox(layers, |s| &s.deny_fallback)));
-    note("sandbox.residuals", origin(sandbox(layers, |s| &s.residuals)));
+    set("sandbox.deny_fallback", origin(sandbox(layers, |s| &s.deny_fallback)));
+    set("sandbox.residuals", origin(sandbox(layers, |s| &s.residuals)));
     let mode = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.mode.as_ref()));
-    note("approval.mode", origin(mode));
+    set("approval.mode", origin(mode));
     let channel = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.channel.as_ref()));
-    note("approval.channel", origin(channel));
+    set("approval.channel", origin(channel));
     let log = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.log.as_ref()));
-    note("audit.log", origin(log));
-    note("shell.limits.timeout", limit(layers, |l| at(l.timeout.as_ref())));
-    note("shell.limits.memory", limit(layers, |l| at(l.memory.as_ref())));
-    note("shell.limits.processes", limit(layers, |l| at(l.processes.as_ref())));
-    note("shell.limits.open_files", limit(layers, |l| at(l.open_files.as_ref())));
-    note("shell.limits.file_size", limit(layers, |l| at(l.file_size.as_ref())));
-    note("shell.limits.output", limit(layers, |l| at(l.output.as_ref())));
+    set("audit.log", origin(log));
+    set("shell.limits.timeout", limit(layers, |l| at(l.timeout.as_ref())));
+    set("shell.limits.memory", limit(layers, |l| at(l.memory.as_ref())));
+    set("shell.limits.processes", limit(layers, |l| at(l.processes.as_ref())));
+    set("shell.limits.open_files", limit(layers, |l| at(l.open_files.as_ref())));
+    set("shell.limits.file_size", limit(layers, |l| at(l.file_size.as_ref())));
+    set("shell.limits.output", limit(layers, |l| at(l.output.as_ref())));
     for (layer, shell) in layers.shells() {
         let Some(env) = &shell.env else {
             continue;
@@ -62,11 +62,11 @@ fn origin<T>(found: Option<(&Layer, &At<T>)>) -> Option<Origin> {
     found.map(|(layer, found)| layer.source.origin(found.at))
 }
 
-fn at<T>(found: Option<&At<T>>) -> Option<Spot> {
+fn at<T>(found: Option<&At<T>>) -> Option<Position> {
     found.map(|found| found.at)
 }
 
-fn limit(layers: &Layers, get: fn(&RawLimits) -> Option<Spot>) -> Option<Origin> {
+fn limit(layers: &Layers, get: fn(&RawLimits) -> Option<Position>) -> Option<Origin> {
     layers.shells().find_map(|(layer, shell)| {
         let at = shell.limits.as_ref().and_then(get)?;
         Some(layer.source.origin(at))

@@ -11,7 +11,7 @@ use crate::config::{FlagPolicy, from_flags, preset};
 use crate::policy::Network;
 
 /// Runs `claim` where mounts are this thread's own.
-fn apart(claim: impl FnOnce() + Send + 'static) {
+fn in_mount_namespace(claim: impl FnOnce() + Send + 'static) {
     if !nix::unistd::Uid::effective().is_root() {
         return;
     }
@@ -33,7 +33,7 @@ fn bind(from: &Path, onto: &Path) {
 
 #[test]
 fn a_home_under_a_second_path_is_no_workspace() {
-    apart(|| {
+    in_mount_namespace(|| {
         let world = World::new();
         let door = world.project().join("door \n'");
         let plain = world.project().join("plain");
@@ -53,7 +53,7 @@ fn a_home_under_a_second_path_is_no_workspace() {
 
 #[test]
 fn stockades_own_state_under_a_second_path_is_not_writable() {
-    apart(|| {
+    in_mount_namespace(|| {
         let world = World::new();
         let state = world.home().join(".local/state/stockade");
         std::fs::create_dir_all(state.join("deeper")).unwrap();
@@ -84,7 +84,7 @@ fn stockades_own_state_under_a_second_path_is_not_writable() {
 
 #[test]
 fn the_kernels_switches_under_a_second_path_are_not_writable() {
-    apart(|| {
+    in_mount_namespace(|| {
         let world = World::new();
         bind(Path::new("/proc/sys/kernel"), &world.project().join("door"));
         let error = world.error("sandbox: {paths: {a: {root: door, mode: rw}}}\n");
@@ -94,7 +94,7 @@ fn the_kernels_switches_under_a_second_path_are_not_writable() {
 
 #[test]
 fn what_is_mounted_below_a_writable_root_counts_as_in_it() {
-    apart(|| {
+    in_mount_namespace(|| {
         let world = World::new();
         let config = "sandbox: {paths: {a: {root: a, mode: rw}}}\n";
         let state = world.home().join(".local/state/stockade");

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::scalar::{At, Spot};
+use super::scalar::{At, Position};
 
 /// A YAML text, of which only matters whether something in it has no value: quicker to read than [`Node`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Filled {
 #[derive(Debug)]
 pub(crate) enum Node {
     /// `null`, `~` or nothing at all.
-    Nothing,
+    Empty,
     /// Some scalar.
     Scalar,
     /// A list or mapping: its entries, with their keys.
@@ -32,27 +32,27 @@ pub(crate) enum Node {
 
 impl Node {
     /// The first key, or list entry, that has no value, and where.
-    pub(crate) fn nothing(&self) -> Option<(Option<&str>, Spot)> {
+    pub(crate) fn first_empty(&self) -> Option<(Option<&str>, Position)> {
         let Self::Entries(entries) = self else {
             return None;
         };
         entries.iter().find_map(|(key, entry)| match &entry.value {
-            Self::Nothing => Some((key.as_deref(), entry.at)),
-            inner => inner.nothing(),
+            Self::Empty => Some((key.as_deref(), entry.at)),
+            inner => inner.first_empty(),
         })
     }
 }
 
 /// What is kept of a text.
-trait Sight<'de>: Deserialize<'de> {
-    const NOTHING: Self;
+trait Summary<'de>: Deserialize<'de> {
+    const EMPTY: Self;
     const SCALAR: Self;
     fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error>;
     fn of_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
 }
 
-impl<'de> Sight<'de> for Filled {
-    const NOTHING: Self = Self::No;
+impl<'de> Summary<'de> for Filled {
+    const EMPTY: Self = Self::No;
     const SCALAR: Self = Self::Yes;
 
     fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
@@ -81,8 +81,8 @@ impl Filled {
     }
 }
 
-impl<'de> Sight<'de> for Node {
-    const NOTHING: Self = Self::Nothing;
+impl<'de> Summary<'de> for Node {
+    const EMPTY: Self = Self::Empty;
     const SCALAR: Self = Self::Scalar;
 
     fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
@@ -117,16 +117,16 @@ impl<'de> Deserialize<'de> for Node {
 /// Reads whatever stands there.
 struct Any<S>(PhantomData<S>);
 
-impl<'de, S: Sight<'de>> Visitor<'de> for Any<S> {
+impl<'de, S: Summary<'de>> Visitor<'de> for Any<S> {
     type Value = S;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
     fn visit_unit<E: Error>(self) -> Result<S, E> {
-        Ok(S::NOTHING)
+        Ok(S::EMPTY)
     }
     fn visit_none<E: Error>(self) -> Result<S, E> {
-        Ok(S::NOTHING)
+        Ok(S::EMPTY)
     }
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<S, D::Error> {
         S::deserialize(inner)
@@ -209,10 +209,10 @@ mod tests {
         #[test]
         fn the_quick_look_misses_nothing_that_has_no_value(text in pieces()) {
             let quick = serde_yaml::from_str_with_options::<Filled>(&text, options());
-            let whole = serde_yaml::from_str_with_options::<Node>(&text, options());
-            if let Ok(whole) = whole {
-                let nothing = matches!(whole, Node::Nothing) || whole.nothing().is_some();
-                prop_assert_eq!(quick.ok(), Some(if nothing { Filled::No } else { Filled::Yes }), "{:?}", text);
+            let full = serde_yaml::from_str_with_options::<Node>(&text, options());
+            if let Ok(full) = full {
+                let first_empty = matches!(full, Node::Empty) || full.first_empty().is_some();
+                prop_assert_eq!(quick.ok(), Some(if first_empty { Filled::No } else { Filled::Yes }), "{:?}", text);
             }
         }
     }

@@ -11,14 +11,14 @@ const STICKY: u32 = 0o1000;
 
 /// Who is believed, and from where on it is looked at.
 #[derive(Debug)]
-pub(crate) struct Guards {
+pub(crate) struct OwnerCheck {
     /// The owners that are believed.
     pub(crate) owners: Vec<u32>,
     /// What lies above this directory is not looked at.
     pub(crate) from: AbsPath,
 }
 
-impl Guards {
+impl OwnerCheck {
     /// Why the file that `named` led to is not believed: every directory on the way, and every link, counts.
     pub(crate) fn objection(&self, named: &AbsPath, walked: &Walked) -> Option<String> {
         let Some(found) = &walked.found else {
@@ -30,28 +30,28 @@ impl Guards {
         if !found.is_file() {
             return Some(format!("{} is not a regular file", walked.path));
         }
-        let places = walked.links.iter().chain([named, &walked.path]);
-        let mut directories: Vec<AbsPath> = places
-            .flat_map(|place| place.ancestors().skip(1).collect::<Vec<_>>())
+        let paths = walked.links.iter().chain([named, &walked.path]);
+        let mut directories: Vec<AbsPath> = paths
+            .flat_map(|path| path.ancestors().skip(1).collect::<Vec<_>>())
             .filter(|directory| !self.from.is_below(directory))
             .collect();
         directories.sort();
         directories.dedup();
-        let of_directories = directories.iter().find_map(|directory| self.look(directory));
-        let of_links = || walked.links.iter().find_map(|link| self.look(link));
+        let of_directories = directories.iter().find_map(|directory| self.check_entry(directory));
+        let of_links = || walked.links.iter().find_map(|link| self.check_entry(link));
         of_directories
             .or_else(of_links)
-            .or_else(|| self.judge(&walked.path, found))
+            .or_else(|| self.check_owner(&walked.path, found))
     }
 
-    fn look(&self, path: &AbsPath) -> Option<String> {
+    fn check_entry(&self, path: &AbsPath) -> Option<String> {
         match std::fs::symlink_metadata(path) {
-            Ok(found) => self.judge(path, &found),
+            Ok(found) => self.check_owner(path, &found),
             Err(error) => Some(format!("{path} cannot be looked at: {error}")),
         }
     }
 
-    fn judge(&self, path: &AbsPath, found: &Metadata) -> Option<String> {
+    fn check_owner(&self, path: &AbsPath, found: &Metadata) -> Option<String> {
         if !self.owners.contains(&found.uid()) {
             return Some(format!("{path} belongs to another user (uid {})", found.uid()));
         }

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use nix::errno::Errno;
 use nix::sys::statfs::{self, FsType};
 
-use super::looks::Looks;
+use super::path_cache::PathCache;
 use super::paths::real;
 use crate::policy::AbsPath;
 
@@ -101,11 +101,11 @@ const WITHIN_SYSTEM: &[&str] = &["/dev/shm", "/run/media"];
 
 /// Whether `inner` is `outer` or lies below it, under whatever path.
 pub(crate) fn holds(outer: &AbsPath, inner: &AbsPath) -> bool {
-    Looks::default().holds(outer, inner)
+    PathCache::default().holds(outer, inner)
 }
 
 /// The kind of file system, if its files are not data; a missing path is asked for where it would be made.
-pub(crate) fn pseudo(path: &AbsPath) -> Option<&'static str> {
+pub(crate) fn pseudo_file_system(path: &AbsPath) -> Option<&'static str> {
     let mut at = path.clone();
     let kind = loop {
         match statfs::statfs(at.as_path()) {
@@ -115,7 +115,10 @@ pub(crate) fn pseudo(path: &AbsPath) -> Option<&'static str> {
             Err(_) => return Some("a file system that cannot be told"),
         }
     };
-    if let Some((_, name)) = PSEUDO.iter().find(|(pseudo, _)| *pseudo == kind) {
+    if let Some((_, name)) = PSEUDO
+        .iter()
+        .find(|(pseudo_file_system, _)| *pseudo_file_system == kind)
+    {
         return Some(name);
     }
     // devtmpfs calls itself tmpfs; its number is that of /dev, unless /dev is plain disk.
@@ -126,20 +129,20 @@ pub(crate) fn pseudo(path: &AbsPath) -> Option<&'static str> {
 }
 
 /// The part of the machine that `path` is or lies in; `None` for a place where a person may work.
-pub(crate) fn system_part(path: &AbsPath, looks: &Looks) -> Option<AbsPath> {
-    let places = |list: &'static [&'static str]| {
-        let places = list.iter().filter_map(|place| AbsPath::new(place).ok());
-        places.map(|place| looks.real(&place))
+pub(crate) fn system_part(path: &AbsPath, cache: &PathCache) -> Option<AbsPath> {
+    let existing = |list: &'static [&'static str]| {
+        let listed = list.iter().filter_map(|listed| AbsPath::new(listed).ok());
+        listed.map(|listed| cache.real(&listed))
     };
     let same =
-        |top: &AbsPath| *top == *path || (looks.identity(top).is_some() && looks.identity(top) == looks.identity(path));
-    if let Some(top) = places(TOPS).find(same) {
+        |top: &AbsPath| *top == *path || (cache.identity(top).is_some() && cache.identity(top) == cache.identity(path));
+    if let Some(top) = existing(TOPS).find(same) {
         return Some(top);
     }
-    if places(WITHIN_SYSTEM).any(|work| !same(&work) && looks.holds(&work, path)) {
+    if existing(WITHIN_SYSTEM).any(|work| !same(&work) && cache.holds(&work, path)) {
         return None;
     }
-    places(SYSTEM).find(|system| looks.holds(system, path))
+    existing(SYSTEM).find(|system| cache.holds(system, path))
 }
 
 #[cfg(test)]
@@ -152,12 +155,12 @@ mod tests {
 
     #[test]
     fn the_kernels_switches_are_told_from_files() {
-        assert_eq!(pseudo(&at("/proc/sys/kernel")), Some("proc"));
-        assert_eq!(pseudo(&at("/proc/sys/kernel/core_pattern")), Some("proc"));
-        assert_eq!(pseudo(&at("/sys")), Some("sysfs"));
+        assert_eq!(pseudo_file_system(&at("/proc/sys/kernel")), Some("proc"));
+        assert_eq!(pseudo_file_system(&at("/proc/sys/kernel/core_pattern")), Some("proc"));
+        assert_eq!(pseudo_file_system(&at("/sys")), Some("sysfs"));
         let dir = tempfile::tempdir().unwrap();
         let missing = AbsPath::new(dir.path().join("a/b")).unwrap();
-        assert_eq!(pseudo(&missing), None);
+        assert_eq!(pseudo_file_system(&missing), None);
     }
 
     #[test]
@@ -176,7 +179,10 @@ mod tests {
             "/dev",
             "/run",
         ] {
-            assert!(system_part(&real(&at(system)), &Looks::default()).is_some(), "{system}");
+            assert!(
+                system_part(&real(&at(system)), &PathCache::default()).is_some(),
+                "{system}"
+            );
         }
         for project in [
             "/usr/local/src/x",
@@ -187,7 +193,11 @@ mod tests {
             "/srv/x",
             "/tmp",
         ] {
-            assert_eq!(system_part(&real(&at(project)), &Looks::default()), None, "{project}");
+            assert_eq!(
+                system_part(&real(&at(project)), &PathCache::default()),
+                None,
+                "{project}"
+            );
         }
     }
 }

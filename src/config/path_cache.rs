@@ -15,7 +15,7 @@ use crate::policy::{AbsPath, Identity};
 
 /// The answers given so far. They hold for one load, never for the next.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct PathCache {
     /// Where each directory led, and whatever an entry was looked for in.
     directories: RefCell<HashMap<PathBuf, Walked, RandomState>>,
     /// Where each path led that is compared with others.
@@ -24,7 +24,7 @@ pub(crate) struct Looks {
     identities: RefCell<HashMap<AbsPath, Option<Identity>, RandomState>>,
 }
 
-impl Looks {
+impl PathCache {
     /// Where an absolute path leads. Each directory is looked at once in a load.
     pub(crate) fn walk(&self, path: &Path) -> Result<Walked, PathError> {
         if let Some(known) = self.directories.borrow().get(path) {
@@ -110,7 +110,7 @@ mod tests {
         symlink("real/below", at("link")).unwrap();
         symlink("../link/file", at("real/back")).unwrap();
         symlink("loop", at("loop")).unwrap();
-        let looks = Looks::default();
+        let cache = PathCache::default();
         let texts = [
             "",
             "link/file",
@@ -133,9 +133,9 @@ mod tests {
                 Ok(walked) => format!("{:?} {:?} {:?}", walked.path, walked.identity(), walked.links),
                 Err(error) => error.to_string(),
             };
-            assert_eq!(shown(looks.walk(&path)), shown(paths::walk(&path)), "{text}");
+            assert_eq!(shown(cache.walk(&path)), shown(paths::walk(&path)), "{text}");
         }
-        assert_eq!(looks.walk(Path::new("/")).unwrap().path, AbsPath::root());
+        assert_eq!(cache.walk(Path::new("/")).unwrap().path, AbsPath::root());
     }
 
     #[test]
@@ -144,16 +144,16 @@ mod tests {
         let at = |name: &str| AbsPath::new(dir.path().canonicalize().unwrap().join(name)).unwrap();
         std::fs::create_dir_all(at("real/below")).unwrap();
         symlink("real", at("link")).unwrap();
-        let looks = Looks::default();
+        let cache = PathCache::default();
         for name in ["real", "real/below", "link", "link/below", "missing"] {
             // One of these is the entry itself, the other where it leads.
-            looks.walk(at(name).as_path()).unwrap();
+            cache.walk(at(name).as_path()).unwrap();
             assert_eq!(
-                looks.identity(&at(name)),
-                Looks::default().identity(&at(name)),
+                cache.identity(&at(name)),
+                PathCache::default().identity(&at(name)),
                 "{name}"
             );
         }
-        assert_ne!(looks.identity(&at("link")), looks.identity(&at("real")));
+        assert_ne!(cache.identity(&at("link")), cache.identity(&at("real")));
     }
 }
