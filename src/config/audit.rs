@@ -9,15 +9,15 @@ use super::source::Span;
 use super::{units, values};
 use crate::policy::{AbsPath, Audit, AuditLog};
 
-/// Large enough for some records of any size.
+/// The smallest size of a log file: room for several records of the largest size.
 const LEAST_BYTES: u64 = 64 << 10;
 
-/// What is recorded, where, and for how long. A ceiling may demand that there is a log, and says no more of it.
+/// Resolves `audit:`. A ceiling may only demand a log.
 pub(super) fn audit(layers: &Layers, context: &Context) -> Result<Audit, Box<Diagnostic>> {
     let default = Audit::default();
-    let log = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.log.as_ref()));
-    let max_bytes = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.max_bytes.as_ref()));
-    let keep = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.keep.as_ref()));
+    let log = layers.first(|raw| raw.audit.as_ref()?.log.as_ref());
+    let max_bytes = layers.first(|raw| raw.audit.as_ref()?.max_bytes.as_ref());
+    let keep = layers.first(|raw| raw.audit.as_ref()?.keep.as_ref());
     match layers.role {
         Role::Config => Ok(Audit {
             log: log.map_or(Ok(AuditLog::Off), |(layer, found)| log_location(layer, found, context))?,
@@ -40,9 +40,9 @@ pub(super) fn audit(layers: &Layers, context: &Context) -> Result<Audit, Box<Dia
     }
 }
 
-/// Where that is said.
+/// The span of `audit.log`.
 pub(super) fn log_span(layers: &Layers) -> Option<Span> {
-    let (layer, found) = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.log.as_ref()))?;
+    let (layer, found) = layers.first(|raw| raw.audit.as_ref()?.log.as_ref())?;
     Some(layer.source.span(found.at))
 }
 
@@ -58,7 +58,7 @@ fn log_location(layer: &Layer, found: &At<String>, context: &Context) -> Result<
         }
         _ => {}
     }
-    // A relative path would lie beside the config, with what the agent works on.
+    // A relative path would lie beside the config, among the files that the agent works on.
     if !text.starts_with(['/', '~']) {
         return Err(wrong(format!("audit.log `{text}` is no absolute path"))
             .hint("write `default`, `off`, or an absolute path outside of every root"));

@@ -1,14 +1,14 @@
 //! `sandbox.base` → base paths: what commands get besides the roots.
 //!
 //! Missing paths are skipped: a preset lists what it may find on any machine. Symlinks are
-//! resolved, and what a granted directory already holds is not listed again.
+//! resolved, and paths below an entry with the same rights are dropped.
 
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::path_cache::PathCache;
 use super::paths::{self, Variables};
-use super::scalar::{At, Position};
+use super::scalar::At;
 use super::toolchains;
 use crate::policy::{AbsPath, BasePath, Grant, Rights, Scope};
 
@@ -20,7 +20,7 @@ struct Resolver<'a> {
     cache: &'a PathCache,
 }
 
-/// The base paths of all layers, sorted by path; none that goes through a link in a `writable` root.
+/// Resolves the base paths of all layers, sorted by path. One that goes through a link in a `writable` root is left out.
 pub(crate) fn resolve(
     layers: &Layers,
     writable: &[AbsPath],
@@ -62,7 +62,7 @@ pub(crate) fn resolve(
     Ok(found)
 }
 
-/// Adds a path; the same place named twice gets both rights.
+/// Adds a path, or the rights to one that is listed already.
 fn add(found: &mut Vec<BasePath>, new: BasePath) {
     let same = |old: &&mut BasePath| old.grant.path == new.grant.path && old.grant.scope == new.grant.scope;
     match found.iter_mut().find(same) {
@@ -83,11 +83,7 @@ fn base_path(
     let wrong = |why: String| {
         Diagnostic::error(format!("base path `{text}`: {why}")).at(layer.source.span(entry.at), "not a base path")
     };
-    let variables = if layer.source.is_preset() {
-        Variables::Expand
-    } else {
-        Variables::Refuse
-    };
+    let variables = Variables::of(&layer.source);
     if !text.starts_with(['/', '~', '$']) {
         return Err(
             wrong("not an absolute path".into()).hint("a relative place is a root: name it under `sandbox.paths`")
@@ -98,7 +94,7 @@ fn base_path(
     let Some(path) = expanded else {
         return Ok(None);
     };
-    // Whatever cannot be looked at is not granted.
+    // What cannot be resolved is not granted.
     let Ok(walked) = resolver.cache.walk(&path) else {
         return Ok(None);
     };
@@ -118,7 +114,7 @@ fn base_path(
              leads to",
         ));
     }
-    // A base path has no name, asks nothing and is not protected: what a person keeps is a root.
+    // A base path has no approval and no protected names, so files of a person must be in a root.
     if rights.contains(Rights::WRITE) && (metadata.is_dir() || metadata.is_file()) {
         return Err(wrong("only a device can be a writable base path".into())
             .hint("a writable file or directory is a root: name it under `sandbox.paths`"));
@@ -146,23 +142,18 @@ fn base_path(
         (false, Scope::File | Scope::Tree) => Scope::File,
     };
     Ok(Some(BasePath {
-        grant: grant(layer, walked.path, rights, scope, entry.at),
+        grant: Grant {
+            scope,
+            ..Grant::tree(walked.path, rights, layer.source.origin(entry.at))
+        },
         identity,
     }))
 }
 
-/// Why an entry `NAME/rest` that leads to `path` grants nothing: whoever sets the environment must
-/// not widen a preset.
+/// Why an entry `NAME/rest` that resolves to `path` is not granted: a variable must not widen a preset.
 fn variable_objection(text: &str, path: &AbsPath, resolver: &Resolver<'_>) -> Option<String> {
     let Resolver { context, cache, .. } = *resolver;
     let (name, _) = text.split_once('/').unwrap_or((text, ""));
     let start = context.path_variable(name)?;
     toolchains::objection(name, &start, context, cache).or_else(|| toolchains::conflict(path, context, cache))
-}
-
-fn grant(layer: &Layer, path: AbsPath, rights: Rights, scope: Scope, at: Position) -> Grant {
-    Grant {
-        scope,
-        ..Grant::tree(path, rights, layer.source.origin(at))
-    }
 }

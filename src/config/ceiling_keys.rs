@@ -1,12 +1,11 @@
-//! The keys that mean something in a ceiling; any other is an error, never ignored.
+//! The keys that are valid in a ceiling; any other is an error.
 
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
 use super::raw::{RawConfig, RawRoot};
 use super::scalar::{At, Position};
 
-/// Refuses what a ceiling cannot hold anyone to. Presets that it extends speak by their grants and
-/// bounds: what they say of approval is about a config.
+/// Refuses keys without a meaning in a ceiling. In presets that it extends, keys about approval are ignored.
 pub(crate) fn check(layers: &Layers) -> Result<(), Box<Diagnostic>> {
     for layer in &layers.stack {
         for (name, root) in roots(&layer.raw) {

@@ -1,8 +1,8 @@
-//! Ceilings: files that only take away.
+//! Ceilings: files that bound what a config may grant.
 //!
-//! A ceiling is written like a config and resolved like one. The machine's and the user's hold for every
-//! start; a config may name one (`sandbox.os_profile`), and so may a person (`--ceiling`). What cannot be
-//! read, understood or believed refuses the start: to go on without it would be to go beyond it.
+//! A ceiling is written and resolved like a config. Those of the machine and the user apply to every
+//! start; a config may name one (`sandbox.os_profile`), and so may a person (`--ceiling`). A ceiling that cannot
+//! be read, parsed or trusted refuses the start.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::finish_draft::ABSENT;
 use super::layers::{self, Layer, Layers, Role, sandbox};
 use super::loaded::Loaded;
 use super::owner_check::OwnerCheck;
-use super::paths::{self, Variables};
+use super::paths::{self, Variables, Walked};
 use super::resolve;
 use super::scalar::At;
 use super::source::SourceName;
@@ -23,16 +23,16 @@ use super::system_paths::holds;
 use super::yaml;
 use crate::policy::{AbsPath, Access, Ceiling, Cut, Lost, Operation, Protect, Right, Rights, Root};
 
-/// A ceiling that was read, and every path by which it was reached.
+/// The file of a ceiling, and every path by which it was found.
 struct CeilingFile {
     config: ConfigFile,
     file_paths: Vec<AbsPath>,
-    /// Below it no link is followed: whoever writes the project could re-point it.
+    /// The directory of the project, in which no link is followed: whoever writes the project could re-point it.
     project: Option<AbsPath>,
 }
 
-/// Where a ceiling may lie: the machine's, the user's by passwd home, and by environment where that
-/// differs. Whoever sets the environment can add a ceiling, and never lose one.
+/// The default paths of ceilings: of the machine, of the user by passwd home, and by the environment. A variable can
+/// add a ceiling, and never remove one.
 pub fn paths(context: &Context) -> Vec<PathBuf> {
     let of_home = context.home.as_ref().map(|home| home.as_path().join(".config"));
     let of_variable = context
@@ -49,7 +49,7 @@ pub fn paths(context: &Context) -> Vec<PathBuf> {
     all
 }
 
-/// Puts the policy under every ceiling there is. `layers` are those of a config file.
+/// Applies every ceiling to the policy. `layers` are those of a config file.
 pub(crate) fn apply(loaded: &mut Loaded, layers: Option<&Layers>, context: &Context) -> Result<(), ConfigError> {
     let roots = loaded.policy.roots.iter().filter(|root| root.rights.has(Right::Write));
     let writable: Vec<AbsPath> = roots.map(|root| root.path.clone()).collect();
@@ -81,7 +81,7 @@ pub(crate) fn apply(loaded: &mut Loaded, layers: Option<&Layers>, context: &Cont
     protect(loaded, layers, file_paths, &writable)
 }
 
-/// What of the ceilings was missing is given now if this load has just made it, and denied otherwise.
+/// Resolves roots of ceilings again that were missing. One that this load has not created grants nothing.
 pub(crate) fn resolve_missing_roots(loaded: &mut Loaded) {
     let made = !loaded.made.is_empty();
     for ceiling in &mut loaded.policy.ceilings.all {
@@ -140,12 +140,7 @@ fn named(path: &Path, writable: &[AbsPath]) -> Result<CeilingFile, ConfigError> 
     };
     let absolute = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
     let walked = paths::walk(&absolute).map_err(|error| wrong(error.to_string()))?;
-    if let Some(link) = walked.links.iter().find(|link| lies_in(link, writable)) {
-        return Err(wrong(format!(
-            "the symlink {link} lies inside a writable root, where the agent could re-point it"
-        )));
-    }
-    let config = file::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
+    let config = read(&walked, writable).map_err(wrong)?;
     let file_paths = walked.links.into_iter().chain([walked.path]).collect();
     Ok(CeilingFile {
         config,
@@ -154,7 +149,7 @@ fn named(path: &Path, writable: &[AbsPath]) -> Result<CeilingFile, ConfigError> 
     })
 }
 
-/// The machine's or the user's, if it exists and may be believed.
+/// The file at a default path, if it exists; an error if others could have written it.
 fn default_ceiling(path: &Path, writable: &[AbsPath], context: &Context) -> Result<Option<CeilingFile>, ConfigError> {
     let wrong = |why: String| ConfigError::Ceiling {
         path: path.to_owned(),
@@ -185,12 +180,7 @@ fn default_ceiling(path: &Path, writable: &[AbsPath], context: &Context) -> Resu
     if let Some(why) = guards.objection(&at, &walked) {
         return Err(wrong(why));
     }
-    if let Some(link) = walked.links.iter().find(|link| lies_in(link, writable)) {
-        return Err(wrong(format!(
-            "the symlink {link} lies inside a writable root, where the agent could re-point it"
-        )));
-    }
-    let config = file::read(walked.path.as_path(), Links::Refuse).map_err(|error| wrong(error.to_string()))?;
+    let config = read(&walked, writable).map_err(wrong)?;
     if walked.identity() != Some(config.identity) {
         return Err(wrong("it was replaced while it was looked at".to_owned()));
     }
@@ -202,11 +192,21 @@ fn default_ceiling(path: &Path, writable: &[AbsPath], context: &Context) -> Resu
     }))
 }
 
+/// Reads the file that a path leads to, unless the agent could re-point a link on the way.
+fn read(walked: &Walked, writable: &[AbsPath]) -> Result<ConfigFile, String> {
+    if let Some(link) = walked.links.iter().find(|link| lies_in(link, writable)) {
+        return Err(format!(
+            "the symlink {link} lies inside a writable root, where the agent could re-point it"
+        ));
+    }
+    file::read(walked.path.as_path(), Links::Refuse).map_err(|error| error.to_string())
+}
+
 fn lies_in(path: &AbsPath, writable: &[AbsPath]) -> bool {
     writable.iter().any(|root| holds(root, path))
 }
 
-/// A ceiling as a policy of its own.
+/// Resolves a ceiling to a policy.
 fn resolved(
     found: CeilingFile,
     writable: &[AbsPath],
@@ -224,7 +224,7 @@ fn resolved(
         writable: writable.to_owned(),
     };
     let resolved = resolve::resolve(&layers, context)?;
-    // What a preset warns of has been told of the config, or is about a config.
+    // Warnings of presets are about a config, or have been reported for it.
     let own = |warning: &Diagnostic| warning.mark.as_ref().is_some_and(|mark| !mark.span.source.is_preset());
     warnings.extend(resolved.warnings.into_iter().filter(own));
     Ok(Ceiling {
@@ -233,7 +233,7 @@ fn resolved(
     })
 }
 
-/// A directory that a ceiling does not give is not made: making it would be writing beyond the ceiling.
+/// Drops missing roots that a ceiling does not grant: to create them would be a write beyond the ceiling.
 fn drop_missing_roots(loaded: &mut Loaded) {
     let mut cuts = Vec::new();
     let missing_roots = std::mem::take(&mut loaded.missing);
@@ -272,7 +272,7 @@ fn grants(ceiling: &Ceiling, root: &Root) -> bool {
         && ceiling.policy.access(Operation::List, &root.path) != Access::Denied
 }
 
-/// Ceilings inside writable roots are protected as the config is: the next start must find them again.
+/// Protects ceilings inside writable roots, as the config is: the next start must find them unchanged.
 fn protect(
     loaded: &mut Loaded,
     layers: Option<&Layers>,

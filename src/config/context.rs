@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::presets::Preset;
 use crate::policy::{AbsPath, ShellRule};
 
-/// How a rule is held against an example line.
+/// How a rule is checked against an example line.
 #[derive(Debug, Clone, Copy)]
 pub struct Matchers {
     /// Whether some simple command of the line matches the rule.
@@ -20,13 +20,13 @@ pub struct Matchers {
 /// The ceiling of the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemCeiling {
-    /// Where it lies, if there is one.
+    /// Its path; there may be no file.
     pub path: PathBuf,
     /// The only user, beside root, who may have written it.
     pub owner: u32,
 }
 
-/// Everything outside the file that its meaning depends on.
+/// Everything outside the config that its meaning depends on.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The home directory that the passwd entry of this uid names. Never the variable: whoever

@@ -1,4 +1,4 @@
-//! What no single root can see: clauses that speak against each other, and links the agent holds.
+//! Checks across roots: contradicting clauses, and links that the agent could re-point.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -47,7 +47,7 @@ pub(crate) fn refuse_writable_state(drafts: &[Draft<'_>], context: &Context) -> 
     }
 }
 
-/// Refuses a writable root whose files are the kernel's switches: writing one acts on the host.
+/// Refuses a writable root on a file system of the kernel, such as /proc: a write there changes the host.
 pub(crate) fn refuse_kernel_file_systems(drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
     let state = state_dir(context).map(|state| paths::real(&state));
     let mounted = MountTable::read();
@@ -77,7 +77,7 @@ pub(crate) fn refuse_kernel_file_systems(drafts: &[Draft<'_>], context: &Context
     Ok(())
 }
 
-/// The denies of all roots, by the path from which they hold, each with its place in the order of the config.
+/// The denies of all roots, by the path where each starts, with their order in the config.
 type Denies<'a, 'b> = HashMap<&'b [u8], Vec<(usize, &'b Draft<'a>, &'b DenyDraft)>>;
 
 fn denies_of<'a, 'b>(drafts: &'b [Draft<'a>]) -> Denies<'a, 'b> {

@@ -1,15 +1,14 @@
-//! What lies in a home directory and is nobody else's (`policy::private_names`).
+//! Credentials and other private files in home directories (`policy::private_names`).
 //!
-//! A root that is a home directory, or lies around one, gives none of it away by the way, wherever links of it lead. A config
-//! that wants one of these names gives it a root of its own. Homes are the user's own, and those of other people in the passwd
-//! database: root can read them.
+//! A root that contains a home directory does not grant them, nor the files that their links lead to. A config that needs one
+//! grants it as a root of its own. Homes are those of the user and, because root can read them, of other people in the passwd
+//! database.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::context::Context;
-use super::denies;
 use super::error::Diagnostic;
 use super::path_cache::PathCache;
 use super::source::Span;
@@ -22,7 +21,7 @@ const PEOPLE: u32 = 1000;
 /// The most entries of a private directory that are looked at for links.
 const MOST_ENTRIES: usize = 100;
 
-/// Denies what is there of them in roots that do not name it; a warning for each such root.
+/// Denies existing private files in roots that do not name them, and warns for each such root.
 pub(crate) fn deny(
     roots: &mut [Root],
     base: &[BasePath],
@@ -68,7 +67,7 @@ pub(crate) fn deny(
     warnings
 }
 
-/// What is to be denied, by the root that gives it.
+/// The paths to deny, by the index of the root that contains them.
 #[derive(Default)]
 struct Findings {
     /// The names for the warning, in the order in which they were found.
@@ -86,15 +85,14 @@ impl Findings {
             if std::fs::symlink_metadata(&there).is_err() {
                 continue;
             }
-            // Where it leads, it is to be denied as well.
-            // One whose way cannot be followed is denied under its own name.
-            let resolved = denies::resolve(&there, cache).map(|(path, _)| path);
+            // The target is denied as well; a link that cannot be resolved is denied under its own name.
+            let resolved = cache.walk(&there).map(|walked| walked.path);
             let Ok(path) = resolved.or_else(|_| AbsPath::new(&there)) else {
                 continue;
             };
             self.add(prefix.join(name), path.clone(), roots, base);
             for (link, target) in links_in(&path, cache) {
-                // A link out of it denies no more than what it leads to, and never the home.
+                // A link denies its target only, and never the home itself.
                 let named = !matches!(named_by(roots, base, &target), Named::Not);
                 if !target.is_within(&path) && !home.is_within(&target) && !named {
                     self.add(prefix.join(name).join(link), target, roots, base);
@@ -130,7 +128,7 @@ impl Findings {
     }
 }
 
-/// Where the links lead that lie directly in a directory.
+/// The links directly in a directory, with their targets.
 fn links_in(directory: &AbsPath, cache: &PathCache) -> Vec<(OsString, AbsPath)> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Vec::new();
@@ -139,11 +137,11 @@ fn links_in(directory: &AbsPath, cache: &PathCache) -> Vec<(OsString, AbsPath)> 
         .take(MOST_ENTRIES)
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let resolved = links.filter_map(|link| Some((link.file_name(), denies::resolve(&link.path(), cache).ok()?.0)));
+    let resolved = links.filter_map(|link| Some((link.file_name(), cache.walk(&link.path()).ok()?.path)));
     resolved.collect()
 }
 
-/// The homes of people in the passwd database, as far as they exist, but for the user's own.
+/// The existing homes of other people in the passwd database.
 fn others(context: &Context) -> Vec<AbsPath> {
     let passwd = std::fs::read(&context.passwd).unwrap_or_default();
     let mut homes = homes_in(&String::from_utf8_lossy(&passwd));
@@ -165,7 +163,7 @@ fn homes_in(passwd: &str) -> Vec<AbsPath> {
     homes
 }
 
-/// Whether a root or a base grant is this place, or lies in it: below a deny nothing is granted.
+/// Whether a root or a base grant is this path, or lies below it.
 fn named_by(roots: &[Root], base: &[BasePath], path: &AbsPath) -> Named {
     let mut grants = roots
         .iter()
@@ -179,13 +177,13 @@ fn named_by(roots: &[Root], base: &[BasePath], path: &AbsPath) -> Named {
     }
 }
 
-/// How a config speaks of a name.
+/// How a config names a private path.
 enum Named {
-    /// It does not.
+    /// Not at all.
     Not,
-    /// By a grant of just that.
+    /// By a grant of the path itself.
     Itself,
-    /// By a grant of something in it.
+    /// By a grant of something below it.
     Inside(AbsPath),
 }
 

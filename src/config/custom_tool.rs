@@ -13,7 +13,7 @@ pub struct CustomTool {
     pub command: Vec<String>,
     /// The arguments.
     pub args: Vec<CustomArg>,
-    /// What a call demands.
+    /// The approval that a call needs.
     pub approval: Demand,
     /// The only roots that its writes reach; without them, those that its path arguments are bound to.
     pub sandbox_paths: Option<Vec<String>>,
@@ -28,7 +28,7 @@ pub struct CustomArg {
     pub name: String,
     /// Its type.
     pub kind: ArgKind,
-    /// Told to the agent.
+    /// The description for the agent.
     pub description: Option<String>,
 }
 

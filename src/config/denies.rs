@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
 
 use super::context::Context;
 use super::error::Diagnostic;
 use super::layers::Layer;
 use super::path_cache::PathCache;
-use super::paths::{self, Variables};
+use super::paths::{self, Variables, Walked};
 use super::scalar::At;
 use crate::policy::{AbsPath, Deny, Pattern, Rights, Target};
 
-/// A deny, with the links that were followed to reach it.
+/// A deny, and the links that were followed to resolve it.
 #[derive(Debug)]
 pub(crate) struct DenyDraft {
     pub(crate) deny: Deny,
@@ -36,13 +35,13 @@ pub(crate) fn draft(
         if text.contains(['*', '?', '[']) {
             return Err(wrong(format!("`{text}` is not a deny"), "a path with a wildcard").hint(SYNTAX));
         }
-        let path = resolve_entry(layer, root, text, context, cache).map_err(|why| wrong(why, "cannot be denied"))?;
-        if !path.0.is_within(root) {
-            let message = format!("`{text}` leads to {}, outside the root {root}", path.0);
+        let walked = resolve_entry(layer, root, text, context, cache).map_err(|why| wrong(why, "cannot be denied"))?;
+        if !walked.path.is_within(root) {
+            let message = format!("`{text}` leads to {}, outside the root {root}", walked.path);
             return Err(wrong(message, "denies nothing here")
                 .hint("a deny takes from its own root; move it to the root it is about"));
         }
-        (Target::Path(path.0), path.1)
+        (Target::Path(walked.path), walked.links)
     } else {
         let pattern =
             pattern(text).ok_or_else(|| wrong(format!("`{text}` is not a deny"), "not a name").hint(SYNTAX))?;
@@ -63,29 +62,20 @@ pub(crate) fn draft(
     })
 }
 
-/// Where a path entry leads; missing is fine, since it may be made later.
+/// Resolves a path entry. It may be missing: a command may create it later.
 fn resolve_entry(
     layer: &Layer,
     root: &AbsPath,
     text: &str,
     context: &Context,
     cache: &PathCache,
-) -> Result<(AbsPath, Vec<AbsPath>), String> {
-    let variables = if layer.source.is_preset() {
-        Variables::Expand
-    } else {
-        Variables::Refuse
-    };
+) -> Result<Walked, String> {
+    let variables = Variables::of(&layer.source);
     let describe = |error: paths::PathError| format!("`{text}`: {error}");
     let path = paths::expand(text, root, variables, context)
         .map_err(describe)?
         .ok_or_else(|| format!("`{text}` names what this user does not have"))?;
-    resolve(&path, cache).map_err(describe)
-}
-
-/// [`resolve_entry`] for a path that is already absolute.
-pub(crate) fn resolve(path: &Path, cache: &PathCache) -> Result<(AbsPath, Vec<AbsPath>), paths::PathError> {
-    cache.walk(path).map(|walked| (walked.path, walked.links))
+    cache.walk(&path).map_err(describe)
 }
 
 /// `name` or `*suffix`.

@@ -1,7 +1,7 @@
 //! Keys with no value.
 //!
-//! `suffixes:` with nothing after it reads as if it were not there, and for most keys that means
-//! "no restriction". Whoever wrote the key meant something, so it is an error.
+//! `suffixes:` with nothing after it parses as if the key were absent, and for most keys that means
+//! "no restriction". So it is an error.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,16 +10,16 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 
 use super::scalar::{At, Position};
 
-/// A YAML text, of which only matters whether something in it has no value: quicker to read than [`Node`].
+/// Whether every key and entry of a YAML text has a value: faster to parse than [`Node`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filled {
-    /// Something has none.
+    /// At least one is empty.
     No,
-    /// All of it has values.
+    /// All have values.
     Yes,
 }
 
-/// A YAML text, of which only the empty places matter.
+/// The structure of a YAML text, without its scalars.
 #[derive(Debug)]
 pub(crate) enum Node {
     /// `null`, `~` or nothing at all.
@@ -31,7 +31,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// The first key, or list entry, that has no value, and where.
+    /// The first key, or list entry, that has no value, with its position.
     pub(crate) fn first_empty(&self) -> Option<(Option<&str>, Position)> {
         let Self::Entries(entries) = self else {
             return None;
@@ -43,7 +43,7 @@ impl Node {
     }
 }
 
-/// What is kept of a text.
+/// A reduced form of a YAML text.
 trait Summary<'de>: Deserialize<'de> {
     const EMPTY: Self;
     const SCALAR: Self;
@@ -114,7 +114,7 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// Reads whatever stands there.
+/// Accepts any value.
 struct Any<S>(PhantomData<S>);
 
 impl<'de, S: Summary<'de>> Visitor<'de> for Any<S> {

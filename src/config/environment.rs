@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use super::context::Context;
 use super::error::Diagnostic;
-use super::layers::{Layer, Layers};
+use super::layers::{Layer, Layers, limit};
 use super::paths::{self, Variables};
 use super::raw::RawLimits;
 use super::scalar::{At, Position, RawSize};
@@ -92,33 +92,26 @@ fn set_value(
 
 /// The bounds; each from the first layer that sets it.
 pub(crate) fn limits(layers: &Layers) -> Result<Limits, Box<Diagnostic>> {
-    let all = || {
-        layers
-            .shells()
-            .filter_map(|(layer, shell)| shell.limits.as_ref().map(|limits| (layer, limits)))
-    };
-    let size = |get: fn(&RawLimits) -> Option<&At<RawSize>>| {
-        let first = all().find_map(|(layer, limits)| get(limits).map(|found| (layer, found)));
-        first
-            .map(|(layer, raw)| positive(layer, raw.at, units::size(&raw.value.0), units::SIZE_HINT))
+    let size = |get: fn(&RawLimits) -> &Option<At<RawSize>>| {
+        let size = limit(layers, get);
+        size.map(|(layer, raw)| positive(layer, raw.at, units::size(&raw.value.0), units::SIZE_HINT))
             .transpose()
     };
-    let count = |get: fn(&RawLimits) -> Option<&At<u64>>| {
-        let first = all().find_map(|(layer, limits)| get(limits).map(|found| (layer, found)));
-        first
+    let count = |get: fn(&RawLimits) -> &Option<At<u64>>| {
+        let count = limit(layers, get);
+        count
             .map(|(layer, raw)| positive(layer, raw.at, Ok(raw.value), "leave the key out for no bound"))
             .transpose()
     };
-    let timeout = all().find_map(|(layer, limits)| limits.timeout.as_ref().map(|found| (layer, found)));
     Ok(Limits {
-        timeout: timeout
+        timeout: limit(layers, |l| &l.timeout)
             .map(|(layer, raw)| values::unit(&layer.source, raw.at, units::time(&raw.value.0), units::TIME_HINT))
             .transpose()?,
-        memory: size(|l| l.memory.as_ref())?,
-        processes: count(|l| l.processes.as_ref())?,
-        open_files: count(|l| l.open_files.as_ref())?,
-        file_size: size(|l| l.file_size.as_ref())?,
-        output: size(|l| l.output.as_ref())?,
+        memory: size(|l| &l.memory)?,
+        processes: count(|l| &l.processes)?,
+        open_files: count(|l| &l.open_files)?,
+        file_size: size(|l| &l.file_size)?,
+        output: size(|l| &l.output)?,
     })
 }
 

@@ -33,10 +33,10 @@ pub enum ConfigError {
     /// The config is larger than any config a person writes.
     #[error("{} is larger than 1 MiB: not read", display(.0))]
     TooLarge(PathBuf),
-    /// The text says something that does not stand.
+    /// The config is not valid.
     #[error("{0}")]
     Invalid(Box<Diagnostic>),
-    /// A ceiling cannot be read, or not be believed.
+    /// A ceiling cannot be read, or not be trusted.
     #[error(
         "the ceiling {} cannot be held to: {why}\n\nA ceiling says what may be reached at most, so nothing is started without it.",
         display(.path)
@@ -44,7 +44,7 @@ pub enum ConfigError {
     Ceiling {
         /// The file.
         path: PathBuf,
-        /// What speaks against it.
+        /// Why.
         why: String,
     },
     /// A config that came with the working directory is not trusted.
@@ -55,7 +55,7 @@ pub enum ConfigError {
     Untrusted {
         /// The config.
         path: PathBuf,
-        /// What speaks against it.
+        /// Why.
         why: String,
     },
     /// The trust store is not usable.
@@ -90,13 +90,13 @@ impl From<Box<Diagnostic>> for ConfigError {
     }
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// There is no policy.
     Error,
-    /// There is one, and this line of it may not mean what its writer thinks.
+    /// There is one, but a line may not mean what its writer thinks.
     Warning,
 }
 
@@ -120,7 +120,7 @@ impl Mark {
 /// One finding in a config: where it stands, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// One line; safe to print.
     pub message: String,
@@ -129,7 +129,7 @@ pub struct Diagnostic {
     pub mark: Option<Mark>,
     /// Other lines that matter.
     pub related: Vec<Mark>,
-    /// What would help.
+    /// Advice.
     pub hints: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ impl Diagnostic {
         self
     }
 
-    /// With what would help.
+    /// With advice.
     #[must_use]
     pub fn hint(mut self: Box<Self>, hint: impl AsRef<str>) -> Box<Self> {
         self.hints.push(printable(hint.as_ref()));
@@ -185,7 +185,7 @@ impl Diagnostic {
     }
 }
 
-/// A text that quotes the file: safe to print, and not as long as the file may be.
+/// The text, escaped for printing and bounded in length.
 fn printable(text: &str) -> String {
     const LONGEST: usize = 1000;
     let shown = escape(text.as_bytes());
@@ -195,9 +195,9 @@ fn printable(text: &str) -> String {
     }
 }
 
-/// The one of `known` that `found` is most likely a slip of.
+/// The entry of `known` that `found` is most likely a misspelling of.
 fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
-    // The distance costs the product of the lengths, and a word of a megabyte is no slip.
+    // The distance costs the product of the lengths.
     if found.len() > 64 {
         return None;
     }

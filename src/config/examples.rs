@@ -7,7 +7,7 @@ use super::source::Source;
 use crate::policy::ShellRule;
 use std::sync::Arc;
 
-/// An error for the first example the rule does not bear out.
+/// An error for the first example that contradicts the rule.
 ///
 /// A rule that lets something through must not cover a `not_match` line by itself: in
 /// `git status; rm x` the rule `git status` matches a part, and that is not enough.

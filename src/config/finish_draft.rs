@@ -1,4 +1,4 @@
-//! A draft whose place is known → the root. Nothing is made here: a config may be looked at without being obeyed.
+//! Draft → root. Nothing is created: a config may be examined without being applied.
 
 use super::error::Diagnostic;
 use super::roots::Draft;
@@ -8,12 +8,11 @@ use super::units;
 use super::values;
 use crate::policy::{Demand, Identity, Root, Suffix, SuffixSet};
 
-/// The identity of what is not there yet: no file has inode 0.
+/// The identity of a directory that is not created yet: no file has inode 0.
 pub(crate) const ABSENT: Identity = Identity { device: 0, inode: 0 };
 
 impl Draft<'_> {
-    /// The root, and the line that asks for its directory if that is missing. Where the root does not say what
-    /// writing demands, `writing` holds.
+    /// The root, and the span of a missing directory that is to be created. `writing` is the default demand of writing.
     pub(crate) fn finish(self, writing: Demand) -> Result<(Root, Option<Span>), Box<Diagnostic>> {
         let source = &self.layer.source;
         let (identity, missing_at) = match self.identity {
@@ -63,7 +62,7 @@ impl Draft<'_> {
         list.iter().map(one).collect::<Result<SuffixSet, _>>().map(Some)
     }
 
-    /// What reading and writing demand; one spelling each.
+    /// The demands of reading and writing; each may be written in one form only.
     fn approvals(&self, writing: Demand) -> Result<(Demand, Demand), Box<Diagnostic>> {
         let source = &self.layer.source;
         let long = self.raw.approval.as_ref();

@@ -26,14 +26,14 @@ pub struct FlagPolicy {
     pub rw: Vec<PathBuf>,
     /// Directories or files that are readable and executable.
     pub ro: Vec<PathBuf>,
-    /// What is taken out of them again.
+    /// Paths in them that are denied.
     pub deny: Vec<PathBuf>,
     /// Reach over IP.
     pub net: Network,
 }
 
-/// The policy the flags come to; relative paths start at `cwd`. Nothing in it asks a question:
-/// the person at the keyboard has just said what may be reached.
+/// Resolves the flags to a policy; relative paths start at `cwd`. No command needs approval:
+/// the flags are the person's approval.
 pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     let cwd = canonical(cwd)?;
     let mut roots: Vec<Root> = Vec::new();
@@ -100,7 +100,7 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
             format!("would make stockade's own state writable: {state}"),
         ));
     }
-    let mut loaded = load::preset_below("system", &cwd, &writable, context)?;
+    let mut loaded = load::resolve_preset("system", &cwd, &writable, None, context)?;
     let base = &loaded.policy.base;
     let cache = PathCache::default();
     own_paths::deny_all(&mut roots, base, context, &cache, |_| None)?;
@@ -174,7 +174,7 @@ fn walk(path: &Path, argument: &str, cwd: &AbsPath) -> Result<paths::Walked, Con
 fn deny(path: &Path, cwd: &AbsPath, roots: &mut [Root]) -> Result<Vec<(AbsPath, String)>, ConfigError> {
     let argument = format!("--deny {}", display(path));
     let walked = walk(path, &argument, cwd)?;
-    // A slip would deny nothing, and nobody would see it.
+    // A misspelled path would deny nothing without notice.
     if walked.found.is_none() {
         return Err(Diagnostic::error(format!("{argument}: does not exist"))
             .hint("a flag forbids what is there; in a config, `deny` also holds for what is not")

@@ -1,4 +1,4 @@
-//! `network:` of commands, of a rule, of a custom tool → [`Network`], and what its lines may not mean to their writer.
+//! `network:` of commands, of a rule, of a custom tool → [`Network`], and warnings about its lines.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub(crate) fn network(layer: &Layer, raw: &At<RawNetwork>) -> Result<Network, Bo
     }
 }
 
-/// The same, of what has it in place of `shell.network`.
+/// The network of a rule or tool, which replaces `shell.network`.
 pub(crate) fn own(layer: &Layer, raw: &At<RawNetwork>) -> Result<OwnNetwork, Box<Diagnostic>> {
     Ok(OwnNetwork {
         network: network(layer, raw)?,
@@ -59,7 +59,7 @@ fn place(layer: &Layer, entry: &At<String>) -> Result<Place, Box<Diagnostic>> {
     })
 }
 
-/// What would do in place of an entry that is none.
+/// Advice for an invalid entry.
 fn hint(entry: &str, error: &PatternError) -> Option<String> {
     match error {
         PatternError::Url => in_url(entry).map(|place| format!("write `{place}`")),
@@ -96,7 +96,7 @@ fn in_url(text: &str) -> Option<Place> {
         "git" => ":9418",
         _ => "",
     };
-    // A port of its own, or the scheme's.
+    // An explicit port, or the default port of the scheme.
     let parsed = Place::parse(host).ok()?;
     let with_port = Place::parse(&format!("{host}{port}")).ok();
     Some(with_port.unwrap_or(parsed))
@@ -126,13 +126,13 @@ fn lists(layers: &Layers) -> impl Iterator<Item = (&Layer, Position, &RawHosts)>
     })
 }
 
-/// The entries of a list, read.
+/// The valid entries of a list.
 fn entries(hosts: &RawHosts) -> impl Iterator<Item = (&At<String>, Place)> {
     let entries = hosts.allow.iter().flatten();
     entries.filter_map(|entry| Some((entry, Place::parse(&entry.value).ok()?)))
 }
 
-/// A warning for each entry that its list holds twice.
+/// A warning for each duplicate entry of a list.
 pub(crate) fn duplicates(layers: &Layers) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (layer, _, hosts) in lists(layers) {
@@ -150,7 +150,7 @@ pub(crate) fn duplicates(layers: &Layers) -> Vec<Diagnostic> {
     found
 }
 
-/// What is worth a word to somebody who looks at the config.
+/// Notes for somebody who examines the config.
 pub(crate) fn notes(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (layer, at, hosts) in lists(layers) {
@@ -175,7 +175,7 @@ pub(crate) fn notes(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> V
     found
 }
 
-/// What an entry names that its writer may not have thought of.
+/// What an entry includes that its writer may not expect.
 fn remark(hosts: &HostPattern) -> Option<(String, &'static str)> {
     let wide = "wider than it looks";
     match hosts {
@@ -212,13 +212,13 @@ fn remark(hosts: &HostPattern) -> Option<(String, &'static str)> {
     }
 }
 
-/// A note for each network that asks and that reaches commands which nobody is asked about.
+/// A note for each network with `ask: true` that applies to commands which need no approval.
 fn never_asked(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> Vec<Diagnostic> {
     let asks = |network: &Network| match network {
         Network::Hosts(list) => list.asks(),
         Network::Off | Network::Full => false,
     };
-    // An override speaks in place of what it overrides; where it asks nobody, a warning says so.
+    // An override has a warning of its own.
     let overruled = |tool: &str| policy.tools.contains_key(tool);
     let rules = || policy.rules.iter().chain([&policy.default_rule]);
     let mut lines = Vec::new();
@@ -244,7 +244,7 @@ fn never_asked(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> Vec<Di
         let Some(network) = network.and_then(|origin| layers.span_of(origin)) else {
             continue;
         };
-        // One note for a network, however many commands have it.
+        // One note per network.
         if found
             .iter()
             .any(|note| note.mark.as_ref().is_some_and(|mark| mark.span == network))

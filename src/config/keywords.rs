@@ -1,9 +1,9 @@
-//! The closed word lists of the raw mirror.
+//! The keywords of the raw mirror.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One list: a name, its doc line, its words.
+/// Defines an enum of keywords.
 macro_rules! keywords {
     ($($(#[$doc:meta])* $name:ident { $($(#[$keyword_doc:meta])* $keyword:ident),+ $(,)? })+) => {$(
         $(#[$doc])*

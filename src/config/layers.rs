@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::error::Diagnostic;
 use super::presets;
-use super::raw::{RawConfig, RawSandbox, RawShell};
+use super::raw::{RawConfig, RawLimits, RawSandbox, RawShell};
 use super::scalar::At;
 use super::source::{Source, SourceName, Span};
 use super::yaml;
@@ -18,19 +18,19 @@ pub(crate) struct Layer {
     pub(crate) raw: RawConfig,
 }
 
-/// What a file is read as.
+/// The role of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It grants.
     Config,
-    /// It says what may be granted at most.
+    /// It bounds what may be granted.
     Ceiling,
 }
 
-/// Everything that speaks, first the file itself.
+/// A file and the presets below it.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    /// What it is read as.
+    /// The role of the file.
     pub(crate) role: Role,
     /// The file, then its presets depth-first; each preset once.
     pub(crate) stack: Vec<Layer>,
@@ -40,7 +40,7 @@ pub(crate) struct Layers {
     pub(crate) config_dir: Option<AbsPath>,
     /// The config's own paths, protected against the agent.
     pub(crate) config_files: Vec<AbsPath>,
-    /// Writable places that no layer speaks of: those of flags, and for a ceiling the config's.
+    /// Writable paths that are in no layer: those of flags, or of the config above a ceiling.
     pub(crate) writable: Vec<AbsPath>,
 }
 
@@ -62,7 +62,7 @@ impl Layers {
             .filter_map(|layer| layer.raw.shell.as_ref().map(|shell| (layer, shell)))
     }
 
-    /// The line an origin names, if it lies in one of the layers.
+    /// The span of an origin, if it is in one of the layers.
     pub(crate) fn span_of(&self, origin: &Origin) -> Option<Span> {
         let (name, line) = match origin {
             Origin::File { file, line } => (SourceName::File(Arc::clone(file)), *line),
@@ -92,6 +92,14 @@ pub(crate) fn shell<'a, T>(
     get: fn(&'a RawShell) -> &'a Option<At<T>>,
 ) -> Option<(&'a Layer, &'a At<T>)> {
     layers.first(|raw: &'a RawConfig| raw.shell.as_ref().and_then(|s| get(s).as_ref()))
+}
+
+/// The first value that any layer gives under `shell.limits:`, with the layer.
+pub(crate) fn limit<'a, T>(
+    layers: &'a Layers,
+    get: fn(&'a RawLimits) -> &'a Option<At<T>>,
+) -> Option<(&'a Layer, &'a At<T>)> {
+    layers.first(|raw: &'a RawConfig| get(raw.shell.as_ref()?.limits.as_ref()?).as_ref())
 }
 
 /// `raw` and, after it, every preset it extends.

@@ -16,15 +16,15 @@ use super::loaded::{Loaded, NamedFile};
 use super::own_paths;
 use super::paths;
 use super::raw::RawConfig;
-use super::resolve::{self, Resolved};
+use super::resolve;
 use super::source::{Source, SourceName};
 use super::yaml;
 use crate::policy::{AbsPath, Identity};
 
-/// What is worth a thread to read a second time, in bytes.
+/// The size, in bytes, from which empty values are searched in a second thread.
 const LONG: usize = 32 << 10;
 
-/// Makes what is missing. Whatever has appeared there meanwhile is not what the config was checked with.
+/// Creates missing roots. One that exists by now is an error: the config was checked without it.
 pub(crate) fn create_missing(loaded: &mut Loaded) -> Result<(), ConfigError> {
     for missing in std::mem::take(&mut loaded.missing) {
         let Some(root) = loaded.policy.roots.iter_mut().find(|root| root.name == missing.name) else {
@@ -53,25 +53,25 @@ fn create_root(path: &AbsPath) -> io::Result<Identity> {
     }
 }
 
-/// The config a person named. Naming it is trusting it.
+/// Loads a config that a person named, and so trusts.
 pub fn load(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     let mut loaded = examine(path, context)?;
     create_missing(&mut loaded)?;
     Ok(loaded)
 }
 
-/// The config a person named, to be looked at: nothing is made, and nothing may run under it.
+/// Loads a config that a person named, to examine it: nothing is created, and nothing may run under it.
 pub fn examine(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     build(file::read(path, Links::Follow)?, context)
 }
 
-/// A built-in preset on its own; where it says `.` it means `workspace`.
+/// Loads a built-in preset on its own; `.` in it is `workspace`.
 pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    let loaded = preset_below(name, &canonical(workspace)?, &[], context)?;
+    let loaded = resolve_preset(name, &canonical(workspace)?, &[], None, context)?;
     under_ceilings(loaded, context)
 }
 
-/// The same with the git directory of the workspace as one more root, which lies elsewhere.
+/// Loads a preset with one more root: the git directory of the workspace, which lies elsewhere.
 pub fn preset_with_git(name: &str, workspace: &Path, git: &AbsPath, context: &Context) -> Result<Loaded, ConfigError> {
     let not_text = || Diagnostic::error(format!("{git} cannot be written in a config"));
     let root = git.as_path().to_str().ok_or_else(not_text)?;
@@ -81,7 +81,7 @@ pub fn preset_with_git(name: &str, workspace: &Path, git: &AbsPath, context: &Co
     );
     let (source, raw) = yaml::mirror(SourceName::Preset("git-directory".into()), text.as_bytes())?;
     let extra = Layer { source, raw };
-    let loaded = preset_stacked(name, &canonical(workspace)?, (&[], Some(extra)), context)?;
+    let loaded = resolve_preset(name, &canonical(workspace)?, &[], Some(extra), context)?;
     under_ceilings(loaded, context)
 }
 
@@ -91,20 +91,12 @@ fn under_ceilings(mut loaded: Loaded, context: &Context) -> Result<Loaded, Confi
     Ok(loaded)
 }
 
-/// [`preset`], with writable roots that are added afterwards; nothing is made, and no ceiling holds yet.
-pub(crate) fn preset_below(
+/// Resolves a preset together with writable roots that the caller adds later. Nothing is created, and no ceiling is applied.
+pub(crate) fn resolve_preset(
     name: &str,
     base: &AbsPath,
     writable: &[AbsPath],
-    context: &Context,
-) -> Result<Loaded, ConfigError> {
-    preset_stacked(name, base, (writable, None), context)
-}
-
-fn preset_stacked(
-    name: &str,
-    base: &AbsPath,
-    (writable, extra): (&[AbsPath], Option<Layer>),
+    extra: Option<Layer>,
     context: &Context,
 ) -> Result<Loaded, ConfigError> {
     let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
@@ -118,20 +110,20 @@ fn preset_stacked(
         config_files: Vec::new(),
         writable: writable.to_owned(),
     };
-    Ok(loaded(resolve::resolve(&layers, context)?, Vec::new()))
+    Ok(resolve::resolve(&layers, context)?)
 }
 
 /// `stockade.yaml` in `cwd`, and nowhere else.
 pub fn discover(cwd: &Path) -> Option<PathBuf> {
     let path = cwd.join("stockade.yaml");
-    // Anything of that name is the config; what cannot be used is an error later, not a fallback.
+    // A file that cannot be used is an error later, not a fallback.
     match std::fs::symlink_metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Ok(_) | Err(_) => Some(path),
     }
 }
 
-/// The policy that these bytes come to as the config at `path`, whatever lies there.
+/// Resolves these bytes as the config at `path`, whatever the file contains.
 pub(crate) fn build_text(path: &Path, bytes: &[u8], context: &Context) -> Result<Loaded, ConfigError> {
     let file = NamedFile {
         path: path.to_owned(),
@@ -140,7 +132,7 @@ pub(crate) fn build_text(path: &Path, bytes: &[u8], context: &Context) -> Result
     build_named(file, bytes, context)
 }
 
-/// The policy of a config that was read; nothing is made.
+/// Resolves a config that was read. Nothing is created.
 pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, ConfigError> {
     let ConfigFile { file, bytes, .. } = config;
     build_named(file, &bytes, context)
@@ -163,7 +155,7 @@ fn build_named(file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loade
     })
 }
 
-/// The policy of a config that was parsed.
+/// Resolves a config that was parsed, and applies the ceilings.
 fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Context) -> Result<Loaded, ConfigError> {
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
@@ -181,20 +173,8 @@ fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Co
         config_files,
         writable: Vec::new(),
     };
-    let mut loaded = loaded(resolve::resolve(&layers, context)?, vec![file]);
+    let mut loaded = resolve::resolve(&layers, context)?;
+    loaded.files.push(file);
     ceilings::apply(&mut loaded, Some(&layers), context)?;
     Ok(loaded)
-}
-
-fn loaded(resolved: Resolved, files: Vec<NamedFile>) -> Loaded {
-    Loaded {
-        policy: resolved.policy,
-        custom_tools: resolved.custom_tools,
-        files,
-        warnings: resolved.warnings,
-        notes: resolved.notes,
-        missing: resolved.missing,
-        made: Vec::new(),
-        log: resolved.log,
-    }
 }

@@ -1,4 +1,4 @@
-//! What comes out of a config.
+//! A resolved config.
 
 use std::path::PathBuf;
 
@@ -32,24 +32,23 @@ pub struct Loaded {
     pub custom_tools: Vec<CustomTool>,
     /// The config, and every file it names. Empty for a preset or flags. Presets are built in.
     pub files: Vec<NamedFile>,
-    /// What a reader may not expect.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
-    /// What stands as it was meant, and is worth a word to somebody who looks at the config.
+    /// Notes for somebody who examines the config.
     pub notes: Vec<Diagnostic>,
-    /// Roots whose directory is missing and asked for (`create: true`). A config that is loaded to be
-    /// obeyed has none: its directories have been made.
+    /// Missing roots that are to be created (`create: true`). Empty once the config is applied.
     pub missing: Vec<Missing>,
     /// Roots whose directory was made by this load, by name.
     pub made: Vec<String>,
-    /// Where it says that a log is kept, if it does.
+    /// The span of `audit.log`, if it is set.
     pub log: Option<Span>,
 }
 
-/// A root whose directory is to be made.
+/// A missing root that is to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// The root's name.
     pub name: String,
-    /// The line that asks for it.
+    /// The span of its path.
     pub place: Span,
 }

@@ -1,17 +1,18 @@
 //! YAML text → raw mirror → one resolved [`Policy`](crate::policy::Policy).
 //!
-//! The story, file by file: `file` reads a config once, and `load` makes [`Loaded`] of it; `yaml` turns its bytes
-//! (as strictly as `options` says) into the raw mirror (`raw`, `scalar`, `words`; `nothing` finds keys without a
-//! value) or into one error that says where; `layers` stacks the `presets` it extends below it, which the build
-//! script has parsed; `resolve` brings the stack to a policy, with a file for each part: `roots`, `denies` and
-//! `finish` (through `paths`, which finds every symlink, `path_cache`, which remembers for one load, and `ground`,
-//! which knows the machine's own places), `base` and the `toolchains` that variables name, `environment`,
-//! `audit`, `rules` (their `pattern`s, `examples` and `short` forms), `hosts`, `tools`; `contradictions` holds the
-//! parts against each other, and `warnings` tells what stands but may surprise. Beside that: [`amend`], which
-//! writes into a config what a person accepted, [`trust`] (with `stored`, and `kept` for files of the user's state
-//! directory) for configs found in the working directory, [`ceilings`] (with `ceiling_keys`, which knows what they
-//! may say, and `guarded`, which knows whom to believe), `lines` for what names them, `flags` for policies without
-//! a file, [`schema()`] for editors.
+//! `file` reads a config once, and `load` makes [`Loaded`] of it. `yaml` parses its bytes, with the strictness of
+//! `options`, to the raw mirror (`raw`, `scalar`, `keywords`; `empty_values` finds keys without a value) or to one error with
+//! its span (`source`). `layers` stacks the `presets` that it extends, which the build script has parsed.
+//!
+//! `resolve` turns the stack into a policy, with a file for each part: `roots`, `denies` and `finish_draft` (with `paths`, which
+//! reports every symlink, its `path_cache`, and `system_paths`), `base` and the `toolchains` that variables name,
+//! `environment`, `audit`, `rules` (`pattern`, `examples`, `short_forms`), `hosts`, `tools`. `own_paths` and `credentials` add
+//! denies. `contradictions` checks the parts against each other, and `warnings` reports lines that are valid but may surprise.
+//!
+//! Beside that: [`amend`] writes accepted grants into a config. [`trust`] (with `trust_records`, and `state_files` for files in
+//! the state directory) is for configs found in the working directory. [`ceilings`] bound a policy (`ceiling_keys` has
+//! their keys, `owner_check` who may have written them). `setting_lines` has the line of each setting, `flags` policies without
+//! a file, [`schema()`] the schema for editors.
 
 pub mod amend;
 mod audit;

@@ -1,4 +1,4 @@
-//! What is mounted below a place: a grant of a directory reaches through the mounts in it.
+//! The mounts below a path: a grant of a directory includes them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -6,11 +6,11 @@ use std::os::unix::ffi::OsStringExt as _;
 use super::system_paths::{PSEUDO, holds};
 use crate::policy::AbsPath;
 
-/// Where something is mounted, and of which kind it is; or why that cannot be told.
+/// The mount points with their file system types; or why they cannot be read.
 pub(crate) struct MountTable(pub(super) Result<Vec<(AbsPath, Vec<u8>)>, String>);
 
 impl MountTable {
-    /// What is mounted now.
+    /// Reads the current mounts.
     pub(crate) fn read() -> Self {
         let table = std::fs::read("/proc/thread-self/mountinfo");
         Self(match table {
@@ -19,11 +19,11 @@ impl MountTable {
         })
     }
 
-    /// Why `root` cannot be writable as a whole: a mount in it shows the kernel's switches or `state`.
+    /// Why `root` cannot be writable: a mount in it shows a file system of the kernel, or `state`.
     pub(crate) fn objection(&self, root: &AbsPath, state: Option<&AbsPath>) -> Option<String> {
         match &self.0 {
             Ok(points) => within(points, root, state),
-            // Whatever cannot be told is not granted.
+            // What cannot be checked is not granted.
             Err(why) => Some(why.clone()),
         }
     }
@@ -61,7 +61,7 @@ fn parse(line: &[u8]) -> Option<(AbsPath, Vec<u8>)> {
     Some((point, fields.next()?.to_vec()))
 }
 
-/// Spaces, tabs, newlines and backslashes stand as three octal digits.
+/// Decodes octal escapes: spaces, tabs, newlines and backslashes.
 fn unescape(mut field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some((&first, rest)) = field.split_first() {

@@ -1,7 +1,6 @@
-//! Stockade's own places: state, journal, audit log, configs, and the tokens that answer questions of other sessions or let in
-//! over HTTP.
+//! Stockade's own paths: state, journal, audit log, configs, and the tokens of approval sockets and of MCP over HTTP.
 //!
-//! No config gives them: a command that reads another session's token could say yes in a person's place.
+//! No config grants them: a command that reads another session's token could approve requests as the person.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -18,7 +17,7 @@ use super::state_files::state_dir;
 use crate::policy::private_names::{OF_STOCKADE, ORIGIN_OF_STOCKADE};
 use crate::policy::{AbsPath, BasePath, Deny, Origin, Rights, Root, Scope, Target};
 
-/// Denies them in the roots around them; an error where a root lies in one, or a base path gives one.
+/// Denies them in the roots that contain them; an error if a root lies in one, or a base path grants one.
 pub(crate) fn deny_all(
     roots: &mut [Root],
     base: &[BasePath],
@@ -51,7 +50,7 @@ pub(crate) fn deny_all(
             root.denies.sort();
             root.denies.dedup();
         }
-        // Denies are taken from roots; a deny of any root holds for base paths too. `/` is refused for more than this.
+        // A deny of a root applies to base paths too. `/` is refused elsewhere.
         let granted = base.iter().find(|base| {
             let path = &base.grant.path;
             base.grant.scope != Scope::File
@@ -70,20 +69,20 @@ pub(crate) fn deny_all(
     Ok(())
 }
 
-/// Makes those that a root holds and that are missing, so that a mount hides them from the start: another session would make
-/// them later. A runtime directory that is missing is for the system to make.
+/// Creates missing ones inside roots, so that a mount can cover them: another session could create them later. A missing runtime
+/// directory is left to the system.
 pub(crate) fn create_missing(roots: &[Root]) {
     let denies = roots.iter().flat_map(|root| &root.denies);
     for deny in denies.filter(|deny| deny.origin == ORIGIN_OF_STOCKADE) {
         if let Target::Path(path) = &deny.target {
             let recursive = path.name().is_some_and(|name| name == "stockade");
-            // What may not be written by this user, no session of theirs makes.
+            // What this user cannot create, no other session of theirs can.
             let _unwritable = DirBuilder::new().mode(0o700).recursive(recursive).create(path);
         }
     }
 }
 
-/// What `own` is called below `around`, which may be a second path of a directory above it.
+/// The path of `own` below `around`, which may be a second path of a directory above it.
 fn below(around: &AbsPath, own: &AbsPath, cache: &PathCache) -> Option<AbsPath> {
     if own.is_within(around) {
         return Some(own.clone());
@@ -94,8 +93,8 @@ fn below(around: &AbsPath, own: &AbsPath, cache: &PathCache) -> Option<AbsPath> 
     AbsPath::new(around.as_path().join(rest)).ok()
 }
 
-/// Where they are, or would be, with links resolved. What Stockade itself would not make counts where it is there: the environment
-/// may name any directory as a home.
+/// The paths with links resolved. Those that come from the environment count only if they exist: a variable may name any
+/// directory as a home.
 fn own_paths(context: &Context, cache: &PathCache) -> Result<Vec<AbsPath>, Box<Diagnostic>> {
     let below = |start: Option<AbsPath>, name: &str| Some(start?.as_path().join(name));
     let of_home = |home: Option<AbsPath>| OF_STOCKADE.map(|name| below(home.clone(), name));

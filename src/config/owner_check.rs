@@ -1,4 +1,4 @@
-//! Whether a file may be believed: who could have written it, or put another in its place.
+//! Whether a file may be trusted: who could have written or replaced it.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,17 +9,17 @@ use crate::policy::AbsPath;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Who is believed, and from where on it is looked at.
+/// The trusted owners, and where the check starts.
 #[derive(Debug)]
 pub(crate) struct OwnerCheck {
-    /// The owners that are believed.
+    /// The trusted owners.
     pub(crate) owners: Vec<u32>,
-    /// What lies above this directory is not looked at.
+    /// Directories above this one are not checked.
     pub(crate) from: AbsPath,
 }
 
 impl OwnerCheck {
-    /// Why the file that `named` led to is not believed: every directory on the way, and every link, counts.
+    /// Why the file at `named` is not trusted. Checks every directory and link on the way.
     pub(crate) fn objection(&self, named: &AbsPath, walked: &Walked) -> Option<String> {
         let Some(found) = &walked.found else {
             return Some(format!(

@@ -1,7 +1,7 @@
-//! What one load has found out about places, so that none is looked at twice.
+//! A cache of resolved paths for one load.
 //!
-//! Presets name many entries of few directories, and each is held against the same places of the
-//! machine and of the home. A load that looked at them anew each time would also risk two answers.
+//! Presets list many entries of few directories, and each is compared with the same system and home
+//! paths. Without a cache a load could also see two states of one path.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,19 +13,19 @@ use foldhash::fast::RandomState;
 use super::paths::{self, PathError, Walked};
 use crate::policy::{AbsPath, Identity};
 
-/// The answers given so far. They hold for one load, never for the next.
+/// Resolved paths and identities. Valid for one load only.
 #[derive(Debug, Default)]
 pub(crate) struct PathCache {
-    /// Where each directory led, and whatever an entry was looked for in.
+    /// Each directory, resolved; also parents that are missing or no directory.
     directories: RefCell<HashMap<PathBuf, Walked, RandomState>>,
-    /// Where each path led that is compared with others.
+    /// Each path that is compared with others, resolved.
     real: RefCell<HashMap<AbsPath, AbsPath, RandomState>>,
-    /// What each such path is.
+    /// The identity of each such path.
     identities: RefCell<HashMap<AbsPath, Option<Identity>, RandomState>>,
 }
 
 impl PathCache {
-    /// Where an absolute path leads. Each directory is looked at once in a load.
+    /// Resolves an absolute path. Each directory is resolved once in a load.
     pub(crate) fn walk(&self, path: &Path) -> Result<Walked, PathError> {
         if let Some(known) = self.directories.borrow().get(path) {
             return Ok(known.clone());
@@ -33,7 +33,7 @@ impl PathCache {
         let walked = match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) => {
                 let start = self.walk(parent)?;
-                // Where one entry is missing or a file, others are asked for.
+                // More entries of it may be resolved.
                 if start.found.as_ref().is_none_or(|found| !found.is_dir()) {
                     self.remember(parent, &start);
                 }
@@ -51,7 +51,7 @@ impl PathCache {
         self.directories.borrow_mut().insert(path.to_owned(), walked.clone());
     }
 
-    /// The path with its links resolved; as it stands where that cannot be told.
+    /// The path with its links resolved; unchanged if it cannot be resolved.
     pub(crate) fn real(&self, path: &AbsPath) -> AbsPath {
         if let Some(known) = self.real.borrow().get(path) {
             return known.clone();
@@ -76,14 +76,14 @@ impl PathCache {
         found
     }
 
-    /// The same of a path that a walk went along without meeting a link, so that it saw what stands there.
+    /// The identity of a path that a walk resolved without a link.
     fn walked_to(&self, path: &AbsPath) -> Option<Identity> {
         let directories = self.directories.borrow();
         let walked = directories.get(path.as_path())?;
         walked.identity().filter(|_| walked.path == *path)
     }
 
-    /// Whether `inner` is `outer` or lies below it, under whatever path.
+    /// Whether `inner` is `outer` or lies below it, by path or by identity.
     pub(crate) fn holds(&self, outer: &AbsPath, inner: &AbsPath) -> bool {
         if inner.is_within(outer) {
             return true;

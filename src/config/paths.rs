@@ -1,7 +1,7 @@
-//! A path as it was typed → where it leads, with every symlink met on the way.
+//! A path as it was typed → the resolved path, with every symlink on the way.
 //!
-//! The kernel would follow links without a word. The walk here goes one component at a time, so
-//! that a link the agent could re-point before the next start is found and refused.
+//! The walk goes one component at a time, so that a link that the agent could re-point before the next
+//! start is found and refused.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,13 +12,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::context::Context;
+use super::source::Source;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Identity};
 
 /// As many links as the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// Why a path leads nowhere.
+/// Why a path cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     /// The text is empty or holds a NUL byte.
@@ -33,7 +34,7 @@ pub(crate) enum PathError {
     /// `$NAME` outside a preset.
     #[error("variables are not expanded here")]
     Variable,
-    /// The kernel would not say.
+    /// A component cannot be read.
     #[error("failed to look at {}: {source}", display(.path))]
     Look {
         /// How far the walk had come.
@@ -46,19 +47,19 @@ pub(crate) enum PathError {
     Loop,
 }
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Debug, Clone)]
 pub(crate) struct Walked {
     /// The path with every link resolved; its last components may be missing.
     pub(crate) path: AbsPath,
     /// What is there; `None` when it is missing.
     pub(crate) found: Option<Metadata>,
-    /// Where each link stood that was followed.
+    /// The paths of the links that were followed.
     pub(crate) links: Vec<AbsPath>,
 }
 
 impl Walked {
-    /// A path that leads nowhere, as it stands.
+    /// A missing path, unresolved.
     pub(crate) fn missing(path: &Path) -> Result<Self, PathError> {
         Ok(Self {
             path: AbsPath::new(path).map_err(|_| PathError::NotAPath)?,
@@ -90,7 +91,13 @@ pub(crate) enum Variables {
     Refuse,
 }
 
-/// The path a text means, not yet looked at. `None` where a preset names what this user does not have.
+impl Variables {
+    pub(crate) fn of(source: &Source) -> Self {
+        if source.is_preset() { Self::Expand } else { Self::Refuse }
+    }
+}
+
+/// The path a text means, before links are resolved. `None` where a preset names what this user does not have.
 pub(crate) fn expand(
     text: &str,
     base: &AbsPath,
@@ -121,7 +128,7 @@ pub(crate) fn expand(
     Ok(Some(base.as_path().join(text)))
 }
 
-/// Where an absolute path leads.
+/// Resolves an absolute path.
 pub(crate) fn walk(path: &Path) -> Result<Walked, PathError> {
     let root = AbsPath::root();
     let found = Some(look(root.as_path())?);
@@ -133,7 +140,7 @@ pub(crate) fn walk(path: &Path) -> Result<Walked, PathError> {
     walk_on(start, path)
 }
 
-/// Where a relative path leads from a place that was walked to.
+/// Resolves a relative path from a resolved one.
 pub(crate) fn walk_on(start: Walked, path: &Path) -> Result<Walked, PathError> {
     let mut todo: VecDeque<OsString> = VecDeque::new();
     let Walked {
@@ -144,7 +151,7 @@ pub(crate) fn walk_on(start: Walked, path: &Path) -> Result<Walked, PathError> {
     push_front(&mut todo, path);
     while let Some(name) = todo.pop_front() {
         if name.as_bytes() == b".." {
-            // What is missing has no parent the kernel would agree on.
+            // The kernel gives no parent for a missing directory.
             if found.is_none() {
                 return Err(PathError::Look {
                     path: at.as_path().to_owned(),
@@ -189,7 +196,7 @@ pub(crate) fn walk_on(start: Walked, path: &Path) -> Result<Walked, PathError> {
     Ok(Walked { path: at, found, links })
 }
 
-/// The path with its links resolved; as it stands where that cannot be told.
+/// The path with its links resolved; unchanged if it cannot be resolved.
 pub(crate) fn real(path: &AbsPath) -> AbsPath {
     walk(path.as_path()).map_or_else(|_| path.clone(), |walked| walked.path)
 }

@@ -13,7 +13,7 @@ pub(crate) fn parse(layer: &Layer, pattern: &At<String>) -> Result<Vec<String>, 
     })
 }
 
-/// The words of a pattern wherever it comes from; or why it is none, and what to do.
+/// The words of a pattern; or why it is not valid, with a hint.
 pub(crate) fn pattern_words(pattern: &str) -> Result<Vec<String>, (&'static str, &'static str)> {
     if pattern.contains(['\'', '"', '\\', '`']) {
         return Err((

@@ -1,4 +1,4 @@
-//! `sandbox.protect`: the word, and what is added to the list and taken off it.
+//! `sandbox.protect`: the keyword, and the names that are added to the list or removed from it.
 
 use super::error::Diagnostic;
 use super::keywords::RawProtectWord;
@@ -10,7 +10,7 @@ use crate::policy::{NameChanges, NamePattern, Protect};
 /// Most names that a config may add.
 const MOST: usize = 1_000;
 
-/// Everything that layers say of `protect`, first the file itself.
+/// Every `protect:` of the layers, the file first.
 fn entries(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawProtect>)> {
     layers.stack.iter().filter_map(|layer| {
         let entry = layer.raw.sandbox.as_ref()?.protect.as_ref()?;
@@ -18,7 +18,7 @@ fn entries(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawProtect>)> {
     })
 }
 
-/// Which word holds, and what is protected by its path. A mapping means at least `default`; where a preset says `prevent`, that.
+/// The keyword that applies, with the files that are protected by path. A mapping means `default`, or `prevent` if a preset says so.
 pub(crate) fn protect(layers: &Layers) -> Result<Protect, Box<Diagnostic>> {
     let files = || layers.config_files.clone();
     let mut has_names = false;
@@ -44,7 +44,7 @@ pub(crate) fn protect(layers: &Layers) -> Result<Protect, Box<Diagnostic>> {
     })
 }
 
-/// What is added to the list, of all layers, and taken off it.
+/// The names that the layers add to the list and remove from it.
 pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
     let mut changes = NameChanges::default();
     for (layer, entry) in entries(layers) {
@@ -78,7 +78,7 @@ pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
     contradiction(layers).map_or(Ok(changes), Err)
 }
 
-/// A name that is to be added and to be taken off: it would stay on the list, whatever its `except` says.
+/// An error for a name under both `add` and `except`.
 fn contradiction(layers: &Layers) -> Option<Box<Diagnostic>> {
     let lists = || {
         entries(layers).filter_map(|(layer, entry)| match &entry.value {
@@ -100,7 +100,7 @@ fn contradiction(layers: &Layers) -> Option<Box<Diagnostic>> {
     })
 }
 
-/// What may be written where a name cannot be taken off.
+/// Advice for a name that cannot be removed.
 fn instead(except: &str) -> String {
     let lower = except.to_ascii_lowercase();
     let holds = |listed: &&&str| {

@@ -7,7 +7,6 @@ use super::ceiling_keys;
 use super::context::Context;
 use super::contradictions;
 use super::credentials;
-use super::custom_tool::CustomTool;
 use super::environment;
 use super::error::Diagnostic;
 use super::hosts;
@@ -16,7 +15,7 @@ use super::keywords::{
     RawUnixSockets,
 };
 use super::layers::{Layers, Role, sandbox, shell};
-use super::loaded::Missing;
+use super::loaded::{Loaded, Missing};
 use super::own_paths;
 use super::path_cache::PathCache;
 use super::protect;
@@ -24,7 +23,6 @@ use super::roots;
 use super::rules;
 use super::setting_lines;
 use super::short_forms;
-use super::source::Span;
 use super::tools;
 use super::warnings;
 use crate::policy::{
@@ -32,22 +30,8 @@ use crate::policy::{
     ProtectFallback, Residuals, Rights, ShellRule, UnixSockets,
 };
 
-/// What a stack of layers comes to.
-#[derive(Debug)]
-pub(crate) struct Resolved {
-    pub(crate) policy: Policy,
-    pub(crate) custom_tools: Vec<CustomTool>,
-    pub(crate) warnings: Vec<Diagnostic>,
-    /// What only somebody who looks at the config is told.
-    pub(crate) notes: Vec<Diagnostic>,
-    /// Roots whose directory is missing and asked for.
-    pub(crate) missing: Vec<Missing>,
-    /// Where it is said that a log is kept, and where.
-    pub(crate) log: Option<Span>,
-}
-
-/// The policy the layers come to. Nothing is made.
-pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Box<Diagnostic>> {
+/// Resolves the layers to a policy. Creates nothing, and names no files.
+pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<Diagnostic>> {
     if layers.role == Role::Ceiling {
         ceiling_keys::check(layers)?;
     }
@@ -55,7 +39,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
     let cache = PathCache::default();
     let mut drafts = roots::drafts(layers, context, &cache, &mut notes)?;
     contradictions::check(layers, &drafts)?;
-    // A ceiling gives nothing by itself; the config under it is held to both.
+    // A ceiling grants nothing by itself, so this is checked for the config alone.
     if layers.role == Role::Config {
         contradictions::refuse_writable_state(&drafts, context)?;
         contradictions::refuse_kernel_file_systems(&drafts, context)?;
@@ -133,15 +117,15 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Resolved, Bo
         },
     };
     warnings.extend(warnings::never_asking(layers, &policy, &custom_tools));
-    Ok(Resolved {
-        notes: {
-            notes.extend(hosts::notes(layers, &policy, &custom_tools));
-            notes
-        },
+    notes.extend(hosts::notes(layers, &policy, &custom_tools));
+    Ok(Loaded {
         policy,
         custom_tools,
-        warnings: warnings,
+        files: Vec::new(),
+        warnings,
+        notes,
         missing,
+        made: Vec::new(),
         log: audit::log_span(layers),
     })
 }
@@ -228,7 +212,7 @@ fn home(layers: &Layers) -> HomeChoice {
 }
 
 fn mode(layers: &Layers) -> Mode {
-    let warnings = layers.first(|raw| raw.approval.as_ref().and_then(|a| a.mode.as_ref()));
+    let warnings = layers.first(|raw| raw.approval.as_ref()?.mode.as_ref());
     match warnings.map(|(_, warnings)| warnings.value) {
         None if layers.role == Role::Ceiling => Mode::ApproveAll,
         None | Some(RawApprovalMode::Interactive) => Mode::Interactive,

@@ -1,7 +1,7 @@
-//! `sandbox.paths` → roots at the places they lead to.
+//! `sandbox.paths` → drafts of roots, with their paths resolved.
 //!
-//! Drafts first, nothing made; the checks that need all of them (`contradictions`) next. Missing
-//! directories are made when a config is loaded to be obeyed, and nothing else can go wrong.
+//! `contradictions` then checks all drafts together. Missing directories are created last, when the config is
+//! applied.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -37,7 +37,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) denies: Vec<DenyDraft>,
 }
 
-/// The roots of all layers. A root of the file replaces a preset's of the same name or place.
+/// The roots of all layers. A root of the file replaces a preset's of the same name or path.
 pub(crate) fn drafts<'a>(
     layers: &'a Layers,
     context: &Context,
@@ -46,7 +46,7 @@ pub(crate) fn drafts<'a>(
 ) -> Result<Vec<Draft<'a>>, Box<Diagnostic>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
     let mut names: HashSet<&str, RandomState> = HashSet::default();
-    // Which draft leads to a place, by path and by what is there.
+    // The drafts by path and by identity.
     let mut at: HashMap<AbsPath, usize, RandomState> = HashMap::default();
     let mut found: HashMap<Identity, usize, RandomState> = HashMap::default();
     for layer in &layers.stack {
@@ -79,8 +79,8 @@ pub(crate) fn drafts<'a>(
     Ok(drafts)
 }
 
-/// A root inside another, or inside what is granted to be executed, is executed as that is, where nobody said otherwise:
-/// no regime could tell the two apart without ruling entry by entry.
+/// Gives a root the execute right of the root or base path around it, unless the config sets it: a regime could separate the
+/// two only entry by entry.
 pub(crate) fn inherit_execute(drafts: &mut [Draft<'_>], base: &[BasePath]) {
     for number in 0..drafts.len() {
         let (outer, inner) = drafts.split_at_mut(number);
@@ -128,8 +128,7 @@ fn duplicate_root(first: &Draft<'_>, second: &Draft<'_>) -> Box<Diagnostic> {
         .hint("one place has one root: merge them")
 }
 
-/// `/`, a home directory, what lies above one or is private in one, where programs lie that you start by name, and the machine's
-/// own places are nobody's workspace.
+/// Refuses a workspace that is or contains `/`, a home directory or a system path, or that lies in PATH or in private files.
 fn refuse_workspace(draft: &Draft<'_>, context: &Context, cache: &PathCache) -> Result<(), Box<Diagnostic>> {
     let homes = [context.home.clone(), context.path_variable("HOME")];
     let mut homes = homes.iter().flatten().flat_map(|home| [home.clone(), cache.real(home)]);
@@ -151,13 +150,13 @@ fn refuse_workspace(draft: &Draft<'_>, context: &Context, cache: &PathCache) -> 
     )
 }
 
-/// Why what is made there would be run or obeyed outside: PATH leads there, or it holds keys or settings of a person.
+/// Why files in this directory would be used outside the sandbox: it is in PATH, or holds keys or settings of a person.
 fn search_path_or_private(directory: &AbsPath, context: &Context, cache: &PathCache) -> Option<String> {
     let homes = context.own_homes();
     let path = context.variables.get(OsStr::new("PATH"));
     let programs = path.into_iter().flat_map(std::env::split_paths);
     let programs = programs.filter_map(|programs| AbsPath::new(programs).ok());
-    // One that holds a home is no directory of programs, and says nothing of what lies in it.
+    // A PATH entry that contains a home is ignored.
     let mut programs = programs
         .map(|programs| cache.real(&programs))
         .filter(|programs| !homes.iter().any(|home| cache.holds(programs, home)));
@@ -199,16 +198,12 @@ fn draft<'a>(
             .at(span(raw.root.at), "leads nowhere");
         hint.into_iter().fold(error, Diagnostic::hint)
     };
-    let variables = if layer.source.is_preset() {
-        Variables::Expand
-    } else {
-        Variables::Refuse
-    };
+    let variables = Variables::of(&layer.source);
     let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(unresolved)? else {
         return Ok(None);
     };
     let walked = match (layers.role, cache.walk(&path)) {
-        // What cannot be looked at is held as what is missing: nothing is given there.
+        // In a ceiling, a path that cannot be read counts as missing: nothing is granted there.
         (Role::Ceiling, Err(paths::PathError::Look { .. })) => paths::Walked::missing(&path).map_err(unresolved)?,
         (_, walked) => walked.map_err(unresolved)?,
     };

@@ -12,7 +12,7 @@ use super::short_forms;
 use super::values;
 use crate::policy::{Demand, Origin, ShellRule};
 
-/// The rules, the file's own first; in each file those that are written out before those in short.
+/// The rules, the file's own first; in each file full rules come before short forms.
 pub(crate) fn rules(layers: &Layers, roots: &[&str], context: &Context) -> Result<Vec<ShellRule>, Box<Diagnostic>> {
     let mut rules = Vec::new();
     for layer in &layers.stack {
@@ -57,9 +57,7 @@ fn rule(layer: &Layer, at: &At<RawRule>, roots: &[&str]) -> Result<ShellRule, Bo
     }
     for root in raw.sandbox_paths.iter().flatten() {
         if !roots.contains(&root.value.as_str()) {
-            let unknown =
-                Diagnostic::error(format!("no root is called `{}`", root.value)).at(source.span(root.at), "not a root");
-            return Err(unknown.did_you_mean(&root.value, roots.iter().copied()));
+            return Err(values::unknown_root(source, root, roots.iter().copied()));
         }
     }
     let texts = |list: &Option<Vec<At<String>>>| list.iter().flatten().map(|t| t.value.clone()).collect();

@@ -1,4 +1,4 @@
-//! The building blocks of the raw mirror: values that know where they stand, and values of more than one form.
+//! The building blocks of the raw mirror: values with their positions, and values of more than one form.
 //!
 //! Each has two forms: YAML, which people write, and the compact one in which the build script keeps
 //! the presets.
@@ -13,7 +13,7 @@ use serde_yaml::{Location, Spanned};
 
 use super::keywords::RawProtectWord;
 
-/// Where something stands in a text, in characters from 1; 0 where that is not known.
+/// A position in a text, in characters from 1; 0 if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Position {
     pub(crate) line: u64,
@@ -39,7 +39,7 @@ impl From<Location> for Position {
     }
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
@@ -131,14 +131,14 @@ impl<V: JsonSchema> JsonSchema for Entries<V> {
     }
 }
 
-/// `approval:` wherever it is one word.
+/// `approval:` where it is a keyword.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RawDemand {
     None,
     Required,
     OncePerSession,
     Deny,
-    /// Some other word: refused where its place is known.
+    /// Some other keyword: refused where its position is known.
     Other(String),
 }
 
@@ -203,7 +203,7 @@ pub(crate) enum RawNetwork {
     Off,
     Full,
     Hosts(RawHosts),
-    /// Some word: refused where its place is known.
+    /// Some keyword: refused where its position is known.
     Other(String),
 }
 
@@ -269,7 +269,7 @@ pub(crate) enum RawProtect {
     Keyword(RawProtectWord),
     /// The names of the list but for these, and these besides.
     Names(RawProtectNames),
-    /// Some other word: refused where its place is known.
+    /// Some other keyword: refused where its position is known.
     Other(String),
 }
 

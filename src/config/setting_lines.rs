@@ -1,11 +1,10 @@
-//! Which line each setting comes from.
+//! The line that each setting comes from.
 
-use super::layers::{Layer, Layers, sandbox, shell};
-use super::raw::RawLimits;
-use super::scalar::{At, Position};
+use super::layers::{Layer, Layers, limit, sandbox, shell};
+use super::scalar::At;
 use crate::policy::{Lines, Origin, VarName};
 
-/// The lines of all settings that some layer names.
+/// The lines of all settings in the layers.
 pub(crate) fn of(layers: &Layers) -> Lines {
     let mut lines = Lines::default();
     let mut set = |key: &str, found: Option<Origin>| {
@@ -27,18 +26,18 @@ pub(crate) fn of(layers: &Layers) -> Lines {
     );
     set("sandbox.deny_fallback", origin(sandbox(layers, |s| &s.deny_fallback)));
     set("sandbox.residuals", origin(sandbox(layers, |s| &s.residuals)));
-    let mode = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.mode.as_ref()));
+    let mode = layers.first(|raw| raw.approval.as_ref()?.mode.as_ref());
     set("approval.mode", origin(mode));
-    let channel = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.channel.as_ref()));
+    let channel = layers.first(|raw| raw.approval.as_ref()?.channel.as_ref());
     set("approval.channel", origin(channel));
-    let log = layers.first(|raw| raw.audit.as_ref().and_then(|audit| audit.log.as_ref()));
+    let log = layers.first(|raw| raw.audit.as_ref()?.log.as_ref());
     set("audit.log", origin(log));
-    set("shell.limits.timeout", limit(layers, |l| at(l.timeout.as_ref())));
-    set("shell.limits.memory", limit(layers, |l| at(l.memory.as_ref())));
-    set("shell.limits.processes", limit(layers, |l| at(l.processes.as_ref())));
-    set("shell.limits.open_files", limit(layers, |l| at(l.open_files.as_ref())));
-    set("shell.limits.file_size", limit(layers, |l| at(l.file_size.as_ref())));
-    set("shell.limits.output", limit(layers, |l| at(l.output.as_ref())));
+    set("shell.limits.timeout", origin(limit(layers, |l| &l.timeout)));
+    set("shell.limits.memory", origin(limit(layers, |l| &l.memory)));
+    set("shell.limits.processes", origin(limit(layers, |l| &l.processes)));
+    set("shell.limits.open_files", origin(limit(layers, |l| &l.open_files)));
+    set("shell.limits.file_size", origin(limit(layers, |l| &l.file_size)));
+    set("shell.limits.output", origin(limit(layers, |l| &l.output)));
     for (layer, shell) in layers.shells() {
         let Some(env) = &shell.env else {
             continue;
@@ -60,15 +59,4 @@ pub(crate) fn of(layers: &Layers) -> Lines {
 
 fn origin<T>(found: Option<(&Layer, &At<T>)>) -> Option<Origin> {
     found.map(|(layer, found)| layer.source.origin(found.at))
-}
-
-fn at<T>(found: Option<&At<T>>) -> Option<Position> {
-    found.map(|found| found.at)
-}
-
-fn limit(layers: &Layers, get: fn(&RawLimits) -> Option<Position>) -> Option<Origin> {
-    layers.shells().find_map(|(layer, shell)| {
-        let at = shell.limits.as_ref().and_then(get)?;
-        Some(layer.source.origin(at))
-    })
 }

@@ -1,4 +1,4 @@
-//! The short forms under `approval:`: what they stand for, and what they contradict.
+//! The short forms under `approval:`, and their contradictions.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use super::scalar::{At, Position, RawDemand};
 use super::values;
 use crate::policy::{Channel, Channels, Demand, Rights, ShellRule};
 
-/// The rules that `safe_commands` and `dangerous_patterns` of a file stand for, each with its place. `written` are
-/// the rules of the file that are written out.
+/// The rules for `safe_commands` and `dangerous_patterns` of a file, with their positions. `written` are the full rules of
+/// the file.
 pub(super) fn rules(
     layer: &Layer,
     written: &[(ShellRule, Position)],
@@ -32,8 +32,9 @@ pub(super) fn rules(
         .flatten()
         .map(|entry| (entry, Demand::Deny));
     for (entry, demand) in safe.chain(dangerous) {
-        let rule = rule(layer, entry, demand)?;
-        // One that a rule narrows to some roots is another: it speaks of what lies elsewhere.
+        let origin = layer.source.origin(entry.at);
+        let rule = ShellRule::plain(pattern::parse(layer, entry)?, demand, origin);
+        // A rule with `sandbox_paths` is no contradiction.
         let alike = |other: &&(ShellRule, Position)| {
             other.0.pattern == rule.pattern && other.0.sandbox_paths.is_none() && other.0.approval != demand
         };
@@ -43,14 +44,6 @@ pub(super) fn rules(
         rules.push((rule, entry.at));
     }
     Ok(rules)
-}
-
-fn rule(layer: &Layer, entry: &At<String>, demand: Demand) -> Result<ShellRule, Box<Diagnostic>> {
-    Ok(ShellRule::plain(
-        pattern::parse(layer, entry)?,
-        demand,
-        layer.source.origin(entry.at),
-    ))
 }
 
 fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Position) -> Box<Diagnostic> {
@@ -77,10 +70,8 @@ pub(super) fn safe_paths<'a>(layers: &'a Layers, drafts: &[Draft<'_>]) -> Result
                 Some(draft) => check(layer, entry, draft)?,
                 None if is_omitted(layers, &entry.value) => {}
                 None => {
-                    let unknown = Diagnostic::error(format!("no root is called `{}`", entry.value))
-                        .at(layer.source.span(entry.at), "not a root");
                     let known = drafts.iter().map(|draft| draft.name.value.as_str());
-                    return Err(unknown.did_you_mean(&entry.value, known));
+                    return Err(values::unknown_root(&layer.source, entry, known));
                 }
             }
             safe.insert(entry.value.as_str());
@@ -89,10 +80,9 @@ pub(super) fn safe_paths<'a>(layers: &'a Layers, drafts: &[Draft<'_>]) -> Result
     Ok(safe)
 }
 
-/// What `approval.channel` names; nothing said is every one.
+/// The channels of `approval.channel`; all of them by default.
 pub(super) fn channels(layers: &Layers) -> Result<Channels, Box<Diagnostic>> {
-    let Some((layer, found)) = layers.first(|raw| raw.approval.as_ref().and_then(|approval| approval.channel.as_ref()))
-    else {
+    let Some((layer, found)) = layers.first(|raw| raw.approval.as_ref()?.channel.as_ref()) else {
         return Ok(Channels::default());
     };
     let mut named: Vec<(Channel, Position)> = Vec::new();
@@ -114,7 +104,7 @@ pub(super) fn channels(layers: &Layers) -> Result<Channels, Box<Diagnostic>> {
     Ok(Channels::only(named.into_iter().map(|(channel, _)| channel).collect()))
 }
 
-/// Whether a root of this name was written and is not there: it was optional.
+/// Whether a root of this name is optional and missing.
 fn is_omitted(layers: &Layers, name: &str) -> bool {
     let sandboxes = layers.stack.iter().filter_map(|layer| layer.raw.sandbox.as_ref());
     let mut roots = sandboxes.flat_map(|sandbox| sandbox.paths.iter().flat_map(|paths| &paths.0));

@@ -1,7 +1,7 @@
-//! The directories in which sessions have the sockets that answer for a person, noted in Stockade's state directory.
+//! A registry of the directories with approval sockets, in Stockade's state directory.
 //!
-//! The environment of a session says where it has its own, and that of another need not say the same. So each is noted before
-//! there is a token in it, as a link in the state directory, and every start denies all that are noted.
+//! The environment of a session decides where its sockets are, and another session may have another environment. So each
+//! directory is registered before there is a token in it, as a link in the state directory, and every start denies all of them.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 use crate::policy::path::display;
 
-/// The folder of the links.
+/// The directory of the links.
 const FOLDER: &str = "approvals-elsewhere";
-/// The most directories that are noted.
+/// The most directories that are registered.
 const MOST: usize = 256;
 
-/// Makes a directory for sockets, and has every start from now on deny it. Those that are gone are noted no longer.
+/// Creates a directory for sockets, and registers it so that every later start denies it. Removes entries of missing directories.
 ///
 /// # Errors
-/// It cannot be noted, and no token may be put there.
+/// It cannot be registered, so no token may be put there.
 pub fn register_socket_dir(state: &Path, directory: &Path) -> io::Result<()> {
     let make = |path: &Path| DirBuilder::new().mode(0o700).recursive(true).create(path);
     make(directory)?;
@@ -33,7 +33,7 @@ pub fn register_socket_dir(state: &Path, directory: &Path) -> io::Result<()> {
         let link = entry?.path();
         let target = match fs::read_link(&link) {
             Ok(target) => target,
-            // Another start has just dropped it.
+            // Another start has just removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -60,7 +60,7 @@ pub fn register_socket_dir(state: &Path, directory: &Path) -> io::Result<()> {
         .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
 }
 
-/// Those that are noted and there.
+/// The registered directories that exist.
 pub(super) fn registered(state: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(state.join(FOLDER)) {
         Ok(entries) => entries,
@@ -79,7 +79,7 @@ pub(super) fn registered(state: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Whether it is certain that nothing is there.
+/// Whether nothing exists at the path; `false` if that is unknown.
 fn is_missing(directory: &Path) -> bool {
     let found = fs::symlink_metadata(directory);
     found.is_err_and(|error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))

@@ -1,4 +1,4 @@
-//! The text a config was read from, and places in it.
+//! The text of a config, and spans in it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -67,7 +67,7 @@ impl Source {
         &self.shown
     }
 
-    /// The place the parser reported.
+    /// The span that the parser reported.
     pub(crate) fn span(self: &Arc<Self>, at: Position) -> Span {
         Span {
             source: Arc::clone(self),
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    /// The whole of a line, its indentation aside.
+    /// The span of a line, without its indentation.
     pub fn line(self: &Arc<Self>, line: u64) -> Span {
         let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
         let text = self.shown.lines().nth(index).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Source {
         }
     }
 
-    /// The clause origin for the place the parser reported.
+    /// The clause origin of a position.
     pub(crate) fn origin(&self, at: Position) -> Origin {
         let line = at.line.max(1);
         match &self.name {
@@ -113,7 +113,7 @@ impl Source {
 
 /// The character itself if it shows as itself, else a replacement of the same width in columns.
 fn harmless(c: char) -> char {
-    // Nearly every character of every config; the tables behind `escape` are not asked for these.
+    // A fast path for nearly every character.
     if c == '\n' || c == ' ' || c.is_ascii_graphic() {
         return c;
     }
@@ -128,7 +128,7 @@ fn harmless(c: char) -> char {
     }
 }
 
-/// A stretch of a source.
+/// A span of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// The text.

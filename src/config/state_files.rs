@@ -1,5 +1,5 @@
-//! Files of Stockade's own in the user's state directory: read only if nobody else can have written them, replaced all
-//! at once.
+//! Stockade's own files in the user's state directory: read only if nobody else can have written them, and replaced
+//! atomically.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::path::Path;
 use super::context::Context;
 use crate::policy::AbsPath;
 
-/// No link is followed, and nothing that is no file keeps us waiting.
+/// Follows no link, and does not block on a FIFO.
 const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
 /// The directory of Stockade's own state; `None` for a user without a passwd entry.
@@ -20,17 +20,15 @@ pub fn state_dir(context: &Context) -> Option<AbsPath> {
         .try_fold(home.clone(), |dir, name| dir.child(name))
 }
 
-/// The content of such a file, up to a bound.
+/// Reads such a file, up to a bound.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?;
-    let found = file.metadata()?;
-    verify_private(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    let file = open_private(path, OpenOptions::new().read(true))?;
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Puts these bytes in the place of the file's content. Its directory must be [`create_directory`].
+/// Replaces a file atomically. Its directory must be made by [`create_directory`].
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     // tempfile makes it 0600, under a name of its own, following nothing.
@@ -41,27 +39,23 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// The same through a file of this name beside it, which whoever holds the turn to write has for themselves: nothing else is
-/// left behind by one who is killed. That the new one is found after a power cut is for the caller to see to.
+/// Replaces a file by renaming `temporary`, which the caller must hold a lock for: a killed process leaves nothing else behind.
+/// The caller syncs the directory.
 pub(crate) fn replace_via(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.custom_flags(FLAGS).open(temporary)?;
-    let found = file.metadata()?;
-    verify_private(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    let mut file = open_lock(temporary)?;
     file.set_len(0)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(temporary, path)
 }
 
-/// Makes the directory where it is missing, with all above it, and looks whether it is ours.
+/// Creates a directory with its parents if it is missing, and verifies that it is private.
 pub(crate) fn create_directory(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     verify_own_directory(dir)
 }
 
-/// The same in a directory that is there.
+/// Creates a directory in an existing one if it is missing, and verifies that it is private.
 pub(crate) fn create_subdirectory(dir: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -74,28 +68,26 @@ fn verify_own_directory(dir: &Path) -> io::Result<()> {
     verify_private(found.is_dir(), found.uid(), found.mode() & 0o022)
 }
 
-/// A file that records are added to, made where it is missing.
+/// Opens a file to append to it, and creates it if it is missing.
 pub(crate) fn open_or_create_to_append(path: &Path) -> io::Result<File> {
     open_append(path, OpenOptions::new().create(true).mode(0o600))
 }
 
-/// The same where it is there already.
+/// Opens an existing file to append to it.
 pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     open_append(path, &mut OpenOptions::new())
 }
 
 fn open_append(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = options.read(true).append(true).custom_flags(FLAGS).open(path)?;
-    let found = file.metadata()?;
-    verify_private(found.is_file(), found.uid(), found.mode() & 0o077)?;
-    if found.nlink() != 1 {
+    let file = open_private(path, options.read(true).append(true))?;
+    if file.metadata()?.nlink() != 1 {
         let message = "it has another name as well, by which it could be written";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(file)
 }
 
-/// A file to be looked at, whoever wrote it.
+/// Opens a file to read it, whoever wrote it.
 pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?;
     if file.metadata()?.is_file() {
@@ -104,14 +96,10 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
 }
 
-/// A file to be locked, made where it is missing.
+/// Opens a file to lock it, and creates it if it is missing.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let file = options.custom_flags(FLAGS).open(path)?;
-    let found = file.metadata()?;
-    verify_private(found.is_file(), found.uid(), found.mode() & 0o077)?;
-    Ok(file)
+    open_private(path, options.write(true).create(true).truncate(false).mode(0o600))
 }
 
 /// Whether an open file is what the path leads to now.
@@ -121,7 +109,14 @@ pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
     there.is_ok_and(|there| ours.is_ok_and(|ours| there.dev() == ours.dev() && there.ino() == ours.ino()))
 }
 
-/// What somebody else could have written says nothing.
+fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = options.custom_flags(FLAGS).open(path)?;
+    let found = file.metadata()?;
+    verify_private(found.is_file(), found.uid(), found.mode() & 0o077)?;
+    Ok(file)
+}
+
+/// Refuses what somebody else could have written.
 fn verify_private(right_kind: bool, owner: u32, open_to_others: u32) -> io::Result<()> {
     let message = if !right_kind {
         "it is not what stockade made"

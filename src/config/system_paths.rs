@@ -1,7 +1,7 @@
-//! Places that hold the machine rather than somebody's work, and whether one place holds another.
+//! System paths, which are no workspace, and whether one path contains another.
 //!
-//! Paths alone do not tell: a bind mount shows a directory under a second path. So places are
-//! compared by path and by identity, and file systems are asked what they are.
+//! A bind mount shows a directory under a second path. So paths are compared by identity too, and
+//! file systems by type.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -12,7 +12,7 @@ use super::path_cache::PathCache;
 use super::paths::real;
 use crate::policy::AbsPath;
 
-/// File systems whose files are the kernel's switches: writing one acts on the host.
+/// File systems of the kernel, in which a write changes the host.
 pub(crate) const PSEUDO: &[(FsType, &str)] = &[
     (statfs::PROC_SUPER_MAGIC, "proc"),
     (statfs::SYSFS_MAGIC, "sysfs"),
@@ -37,7 +37,7 @@ pub(crate) const PSEUDO: &[(FsType, &str)] = &[
     (FsType(0x6759_6969), "rpc_pipefs"),
 ];
 
-/// No workspace themselves; a project further down may be one.
+/// Directories that are no workspace, although a directory below them may be.
 const TOPS: &[&str] = &[
     "/usr",
     "/usr/src",
@@ -65,7 +65,7 @@ const TOPS: &[&str] = &[
     "/gnu",
 ];
 
-/// Neither themselves nor anything below.
+/// Directories that are no workspace, nor is anything below them.
 const SYSTEM: &[&str] = &[
     "/etc",
     "/boot",
@@ -96,22 +96,22 @@ const SYSTEM: &[&str] = &[
     "/gnu/store",
 ];
 
-/// Below [`SYSTEM`], and somebody's work all the same.
+/// Directories below [`SYSTEM`] that may contain a workspace.
 const WITHIN_SYSTEM: &[&str] = &["/dev/shm", "/run/media"];
 
-/// Whether `inner` is `outer` or lies below it, under whatever path.
+/// Whether `inner` is `outer` or lies below it, by path or by identity.
 pub(crate) fn holds(outer: &AbsPath, inner: &AbsPath) -> bool {
     PathCache::default().holds(outer, inner)
 }
 
-/// The kind of file system, if its files are not data; a missing path is asked for where it would be made.
+/// The file system of the kernel that a path is on, if any; for a missing path, that of its parent.
 pub(crate) fn pseudo_file_system(path: &AbsPath) -> Option<&'static str> {
     let mut at = path.clone();
     let kind = loop {
         match statfs::statfs(at.as_path()) {
             Ok(found) => break found.filesystem_type(),
             Err(Errno::ENOENT) => at = at.parent()?,
-            // Whatever cannot be told is not written.
+            // What cannot be checked is not writable.
             Err(_) => return Some("a file system that cannot be told"),
         }
     };
@@ -128,7 +128,7 @@ pub(crate) fn pseudo_file_system(path: &AbsPath) -> Option<&'static str> {
     (here == device("/dev") && device("/dev") != device("/") && !shared).then_some("devtmpfs")
 }
 
-/// The part of the machine that `path` is or lies in; `None` for a place where a person may work.
+/// The system path that `path` is or lies in; `None` if it may be a workspace.
 pub(crate) fn system_part(path: &AbsPath, cache: &PathCache) -> Option<AbsPath> {
     let existing = |list: &'static [&'static str]| {
         let listed = list.iter().filter_map(|listed| AbsPath::new(listed).ok());

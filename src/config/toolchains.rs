@@ -1,8 +1,8 @@
-//! Places that variables of the environment name, and when they are believed.
+//! Toolchain directories that environment variables name.
 //!
-//! Presets follow variables such as `$JAVA_HOME` to installations that were moved. Whoever sets the
-//! environment must not widen the sandbox that way: a place counts only when it holds what the
-//! variable is for, and holds nothing and lies in nothing that a person or the machine keeps.
+//! Presets follow variables such as `$JAVA_HOME` to installations that were moved. A variable must not widen
+//! the sandbox: its directory is granted only if it contains the toolchain, and does not overlap with
+//! private or system directories.
 
 use super::context::Context;
 use super::path_cache::PathCache;
@@ -10,7 +10,7 @@ use super::state_files::state_dir;
 use super::system_paths::pseudo_file_system;
 use crate::policy::AbsPath;
 
-/// Each variable that presets may follow, with what stands below it: any of these is enough.
+/// The variables that presets may follow, with the files that identify the toolchain: one of them is enough.
 const MARKERS: &[(&str, &[&str])] = &[
     ("ASDF_DATA_DIR", &["installs"]),
     (
@@ -34,10 +34,10 @@ const MARKERS: &[(&str, &[&str])] = &[
     ("VOLTA_HOME", &["tools/image", "bin/volta"]),
 ];
 
-/// Where the machine keeps what is nobody's toolchain.
+/// System directories without toolchains.
 const MACHINE: &[&str] = &["/etc", "/boot", "/proc", "/sys", "/dev", "/run", "/var"];
 
-/// The hidden folders of a home that hold toolchains; every other one holds what its owner keeps.
+/// The hidden directories of a home that hold toolchains; every other one counts as private.
 const TOOLCHAIN_DIRS: &[&str] = &[
     ".asdf",
     ".cache/uv",
@@ -69,7 +69,7 @@ const TOOLCHAIN_DIRS: &[&str] = &[
     ".volta",
 ];
 
-/// Why the place a variable names grants nothing; `None` when it is a toolchain.
+/// Why the directory of a variable is not granted; `None` if it is a toolchain.
 pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context, cache: &PathCache) -> Option<String> {
     let start = cache.real(start);
     let markers = MARKERS
@@ -85,7 +85,7 @@ pub(crate) fn objection(name: &str, start: &AbsPath, context: &Context, cache: &
     conflict(&start, context, cache)
 }
 
-/// What a person or the machine keeps at, below or around `path`.
+/// The private or system directory that `path` overlaps with, as an objection.
 pub(crate) fn conflict(path: &AbsPath, context: &Context, cache: &PathCache) -> Option<String> {
     let overlaps = |reserved: &AbsPath| cache.holds(path, reserved) || cache.holds(reserved, path);
     if let Some(kind) = pseudo_file_system(path) {
@@ -112,7 +112,7 @@ pub(crate) fn conflict(path: &AbsPath, context: &Context, cache: &PathCache) -> 
     overlaps(&state).then(|| format!("{path} holds or lies in stockade's own state {state}"))
 }
 
-/// The hidden folder of `home` that `path` lies in, unless it is known to hold toolchains.
+/// The hidden directory of `home` that `path` lies in, unless it holds toolchains.
 fn hidden(path: &AbsPath, home: &AbsPath, cache: &PathCache) -> Option<AbsPath> {
     let mut known = TOOLCHAIN_DIRS
         .iter()
@@ -128,7 +128,7 @@ fn hidden(path: &AbsPath, home: &AbsPath, cache: &PathCache) -> Option<AbsPath> 
             .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
             .then_some(folder);
     }
-    // The same folder under another path.
+    // The same directory under another path.
     let entries = std::fs::read_dir(home).ok()?;
     entries
         .filter_map(Result::ok)

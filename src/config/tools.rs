@@ -197,9 +197,7 @@ fn sandbox_paths(layer: &Layer, raw: &RawCustomTool, roots: &[&str]) -> Result<O
     };
     for name in names {
         if !roots.contains(&name.value.as_str()) {
-            let unknown = Diagnostic::error(format!("no root is called `{}`", name.value))
-                .at(layer.source.span(name.at), "not a root");
-            return Err(unknown.did_you_mean(&name.value, roots.iter().copied()));
+            return Err(values::unknown_root(&layer.source, name, roots.iter().copied()));
         }
     }
     Ok(Some(names.iter().map(|name| name.value.clone()).collect()))
@@ -222,9 +220,7 @@ fn arg_kind(layer: &Layer, name: &At<String>, raw: &At<RawArg>, roots: &[&str]) 
     let arg = &raw.value;
     match (arg.kind.value, &arg.root, &arg.choices) {
         (RawArgKind::Path, Some(root), None) if !roots.contains(&root.value.as_str()) => {
-            let unknown =
-                Diagnostic::error(format!("no root is called `{}`", root.value)).at(span(root.at), "not a root");
-            Err(unknown.did_you_mean(&root.value, roots.iter().copied()))
+            Err(values::unknown_root(&layer.source, root, roots.iter().copied()))
         }
         (RawArgKind::Path, root, None) => Ok(ArgKind::Path(root.as_ref().map(|r| r.value.clone()))),
         (_, Some(root), _) => only_for(root.at, "root", "path"),

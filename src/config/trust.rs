@@ -1,8 +1,8 @@
 //! Trust in configs that were found in the working directory, kept outside every root.
 //!
-//! A config that came with a repository speaks only after a person said so. What is recorded is
-//! its path, the hash of its bytes, every file it names, and each root and base path of its own with
-//! its inode: a change in any of them asks again. The store is found through the passwd entry, not the environment.
+//! A config that came with a repository is used only after a person trusted it. The record has its
+//! path, the hash of its bytes, every file it names, and each root and base path of its own with
+//! its inode: a change in any of them revokes the trust. The store is found through the passwd entry, not the environment.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ const MAX_BYTES: u64 = 8 << 20;
 struct Entry {
     files: Vec<StoredFile>,
     roots: Vec<StoredRoot>,
-    // A record without any speaks for none.
+    // Absent in a record without base paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     base: Vec<StoredBase>,
 }
@@ -50,18 +50,18 @@ pub struct Trusted {
     pub path: PathBuf,
     /// The hash that was trusted.
     pub sha256: String,
-    /// What became of the file.
+    /// Whether the file is unchanged.
     pub state: TrustState,
 }
 
 /// Whether a config is still what was trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustState {
-    /// Its bytes are the trusted ones.
+    /// It is unchanged.
     Same,
-    /// They are others, or cannot be read.
+    /// It has changed, or cannot be read.
     Changed,
-    /// Nothing is there.
+    /// It does not exist.
     Missing,
 }
 
@@ -114,8 +114,7 @@ impl Store {
         })
     }
 
-    /// The store with `edit` done to it, on disk and all at once. Others who edit wait for their turn, so
-    /// that nobody writes back what somebody else has just changed.
+    /// Edits the store on disk, atomically and under a lock, so that no concurrent edit is lost.
     pub fn change<T>(user: &Context, edit: impl FnOnce(&mut Self) -> T) -> Result<T, ConfigError> {
         let path = store_path(user)?;
         let failed = |error: io::Error| ConfigError::TrustStore {
@@ -125,11 +124,12 @@ impl Store {
         let _lock = lock(&path).map_err(failed)?;
         let mut store = Self::open(user)?;
         let done = edit(&mut store);
-        store.write().map_err(failed)?;
+        let bytes = serde_json::to_vec_pretty(&store.content).map_err(|error| failed(error.into()))?;
+        state_files::replace(&store.path, &bytes).map_err(failed)?;
         Ok(done)
     }
 
-    /// Trusts what was loaded, in place of what was trusted at that path before.
+    /// Trusts a loaded config, and replaces an earlier record of its path.
     fn trust(&mut self, loaded: &Loaded) {
         if let Some(config) = loaded.files.first() {
             self.forget(&config.path);
@@ -150,11 +150,7 @@ impl Store {
         self.content.configs.len() != before
     }
 
-    fn write(&self) -> io::Result<()> {
-        state_files::replace(&self.path, &serde_json::to_vec_pretty(&self.content)?)
-    }
-
-    /// The record for these bytes at this path, or what speaks against them.
+    /// The record of these bytes at this path, or why there is none.
     fn entry(&self, config: &NamedFile) -> Result<&Entry, String> {
         let key = StoredPath::new(&config.path);
         let of_path = self
@@ -172,8 +168,8 @@ impl Store {
     }
 }
 
-/// The config found in the working directory, if it is trusted as it stands. Nothing of it is
-/// acted on before its bytes are known to be the trusted ones.
+/// Loads a config found in the working directory, if it is trusted. Nothing in it is used before its hash
+/// is verified.
 pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     let config = file::read(path, Links::Refuse)?;
     let untrusted = |why| ConfigError::Untrusted {
@@ -187,7 +183,7 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
     let makes = !loaded.missing.is_empty();
     load::create_missing(&mut loaded)?;
     if makes {
-        // From now on these directories are the trusted ones.
+        // Record the inodes of the new directories.
         Store::change(context, |store| store.trust(&loaded))?;
     }
     Ok(loaded)
@@ -200,7 +196,7 @@ pub fn review(path: &Path, context: &Context) -> Result<(Loaded, Vec<u8>), Confi
     Ok((load::build(config, context)?, text))
 }
 
-/// Trusts exactly what was loaded: the bytes a person has seen, whatever the file holds by now.
+/// Trusts what was loaded: the bytes that a person has seen, even if the file has changed since.
 pub fn record(loaded: &Loaded, context: &Context) -> Result<(), ConfigError> {
     Store::change(context, |store| store.trust(loaded))
 }
@@ -221,7 +217,7 @@ pub fn is_trusted(loaded: &Loaded, context: &Context) -> Result<bool, ConfigErro
     Ok(entry.is_some_and(|entry| same_reach(entry, loaded).is_ok()))
 }
 
-/// Whether the same text still means the same places.
+/// Verifies that files, roots and base paths are those of the record.
 fn same_reach(entry: &Entry, loaded: &Loaded) -> Result<(), String> {
     let files: Vec<StoredFile> = loaded.files.iter().map(stored_file).collect();
     if files != entry.files {
@@ -231,7 +227,7 @@ fn same_reach(entry: &Entry, loaded: &Loaded) -> Result<(), String> {
         let mut then = entry.roots.iter();
         let then = then.find(|then| then.name == now.name && then.path == now.path);
         let what = match then {
-            // What is missing is made anew, by us and empty.
+            // A missing root is created again, empty.
             Some(then) if then == now || now.inode.is_none() => continue,
             Some(then) if then.inode.is_none() => "exists now, and was yet to be made when it was trusted:",
             Some(_) => "is another directory than the one that was trusted:",
@@ -258,7 +254,7 @@ fn store_path(user: &Context) -> Result<PathBuf, ConfigError> {
     Ok(dir.as_path().join("trust.json"))
 }
 
-/// The turn to change the store: held as long as the file is open, and given up with the process.
+/// Locks the store for a change, until the file is closed.
 fn lock(store: &Path) -> io::Result<File> {
     let dir = store.parent().ok_or(io::ErrorKind::InvalidInput)?;
     state_files::create_directory(dir)?;

@@ -1,4 +1,4 @@
-//! What the trust store holds, in the form it has on disk.
+//! The records of the trust store, in their form on disk.
 
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::loaded::{Loaded, NamedFile};
 use crate::policy::{BasePath, Origin, Root, Scope};
 
-/// A path as text where it is text, as bytes where it is not; equal where the path is, however it is spelled.
+/// A path as UTF-8 text, or as bytes if it is not UTF-8; compared by its bytes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum StoredPath {
@@ -44,7 +44,7 @@ impl StoredPath {
         }
     }
 
-    /// The path, in the form that loses nothing.
+    /// The stored form of a path.
     pub(crate) fn new(path: &Path) -> Self {
         let bytes = path.as_os_str().as_bytes();
         std::str::from_utf8(bytes).map_or_else(|_| Self::Bytes(bytes.to_owned()), |text| Self::Text(text.to_owned()))
@@ -93,7 +93,7 @@ pub(crate) fn stored_file(file: &NamedFile) -> StoredFile {
     }
 }
 
-/// The roots with the inodes they lead to.
+/// The roots with their inodes.
 pub(crate) fn stored_roots(loaded: &Loaded) -> Vec<StoredRoot> {
     let one = |root: &Root| {
         let there = !loaded.missing.iter().any(|missing| missing.name == root.name);
@@ -116,7 +116,7 @@ pub fn own_base(loaded: &Loaded) -> impl Iterator<Item = &BasePath> {
     loaded.policy.base.iter().filter(own)
 }
 
-/// Those base paths with the inodes they lead to.
+/// Those base paths with their inodes.
 pub(crate) fn stored_base(loaded: &Loaded) -> Vec<StoredBase> {
     let one = |base: &BasePath| StoredBase {
         path: StoredPath::new(base.grant.path.as_path()),

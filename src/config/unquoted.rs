@@ -1,8 +1,8 @@
-//! Text that YAML takes for something else unless it is quoted: `*.example.org` for a reference, `[::1]:443` for a list.
+//! Text that YAML parses as something else unless it is quoted: `*.example.org` as an alias, `[::1]:443` as a list.
 
 use super::source::Span;
 
-/// How to write what stands at this place, where it is such a text.
+/// A hint to quote the text at this span, if it is such a text.
 pub(crate) fn hint(span: &Span) -> Option<String> {
     let shown = span.source.shown();
     let start = span.range().start;
@@ -22,9 +22,9 @@ pub(crate) fn hint(span: &Span) -> Option<String> {
     Some(format!("to YAML, {what}; a text is quoted: `{quote}{text}{quote}`"))
 }
 
-/// The text that was meant.
+/// The text that needs quotes.
 fn text(line: &str, at: usize) -> Option<&str> {
-    // What stands behind a list is met when the list has been read.
+    // The error is reported behind the list.
     let at = match line.get(..at)? {
         before if before.ends_with(']') => before.rfind('[')?,
         _ => at,
@@ -49,7 +49,7 @@ fn text(line: &str, at: usize) -> Option<&str> {
     rest.get(..own + length).map(str::trim_end)
 }
 
-/// Whether it has the characters of an IPv6 address or network: a list of one word seldom does.
+/// Whether it looks like an IPv6 address or network rather than a list of one entry.
 fn is_address(text: &str) -> bool {
     let of_address = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b'/');
     text.bytes().all(of_address) && text.bytes().filter(|byte| *byte == b':').count() > 1

@@ -1,4 +1,4 @@
-//! Raw words and numbers → values of the vocabulary.
+//! Raw keywords and numbers → values of the policy.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::units::UnitError;
 use super::yaml::BOOLEANS;
 use crate::policy::Demand;
 
-/// The demand a word means.
+/// The demand of a keyword.
 pub(crate) fn demand(source: &Arc<Source>, raw: &At<RawDemand>) -> Result<Demand, Box<Diagnostic>> {
     match &raw.value {
         RawDemand::None => Ok(Demand::None),
@@ -23,7 +23,7 @@ pub(crate) fn demand(source: &Arc<Source>, raw: &At<RawDemand>) -> Result<Demand
     }
 }
 
-/// The error for a word that is none of the known ones.
+/// The error for an unknown keyword.
 pub(crate) fn unknown_keyword(source: &Arc<Source>, at: Position, keyword: &str) -> Box<Diagnostic> {
     let wrong = Diagnostic::error(format!("unknown value `{keyword}`")).at(source.span(at), "not a value here");
     if matches!(
@@ -36,7 +36,18 @@ pub(crate) fn unknown_keyword(source: &Arc<Source>, at: Position, keyword: &str)
     }
 }
 
-/// A size or duration, or the error with the units that would do.
+/// The error for a name that no root has.
+pub(crate) fn unknown_root<'a>(
+    source: &Arc<Source>,
+    name: &At<String>,
+    roots: impl IntoIterator<Item = &'a str>,
+) -> Box<Diagnostic> {
+    Diagnostic::error(format!("no root is called `{}`", name.value))
+        .at(source.span(name.at), "not a root")
+        .did_you_mean(&name.value, roots)
+}
+
+/// A size or duration, or an error that lists the units.
 pub(crate) fn unit<T>(
     source: &Arc<Source>,
     at: Position,

@@ -1,4 +1,4 @@
-//! Lines that stand, and may not mean what their writer thinks.
+//! Warnings about valid lines that may not mean what their writer thinks.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ pub(crate) fn switched_off(
     found
 }
 
-/// A warning for each override that keeps a list of hosts from asking: about a command that nobody was asked about,
-/// nobody is asked meanwhile.
+/// A warning for each override that makes `ask: true` of a network void: a command that needs no approval never asks about
+/// hosts.
 pub(crate) fn never_asking(layers: &Layers, policy: &Policy, custom: &[CustomTool]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (name, rule) in policy.tools.iter().filter(|(_, rule)| rule.approval == Demand::None) {
@@ -102,7 +102,7 @@ fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: 
     warning
 }
 
-/// Without protection the agent may write the config it runs under: it would speak at the next start.
+/// A warning if the agent may write its own config, which the next start would use.
 pub(crate) fn unprotected_config(layers: &Layers, writable: &[AbsPath]) -> Option<Diagnostic> {
     let (layer, found) = sandbox(layers, |s| &s.protect)?;
     let mut files = layers.config_files.iter();

@@ -20,7 +20,7 @@ pub(crate) fn parse(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawC
     Ok((source, raw))
 }
 
-/// [`parse`] without the second half: [`refuse_empty_values`] is still to come.
+/// Parses without [`refuse_empty_values`], which the caller runs.
 pub(crate) fn mirror(name: SourceName, bytes: &[u8]) -> Result<(Arc<Source>, RawConfig), Box<Diagnostic>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,

@@ -2,12 +2,12 @@
 
 use crate::policy::{AbsPath, Place, Rights, Scope};
 
-/// One thing that a config is to grant.
+/// A grant to be added to a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A root that is not there yet.
+    /// A new root.
     Root(NewRoot),
-    /// More rights for a root of the file's own.
+    /// More rights for an existing root.
     Widen(Widened),
     /// The names in a directory and below it.
     List(AbsPath),
@@ -15,7 +15,7 @@ pub enum Change {
     Host(Place),
 }
 
-/// A root to be written.
+/// A root to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRoot {
     /// Its name under `sandbox.paths`.
@@ -24,13 +24,13 @@ pub struct NewRoot {
     pub path: AbsPath,
     /// Whether it is one file or a directory.
     pub scope: Scope,
-    /// What it gives: reading, and what else.
+    /// Its rights, read among them.
     pub rights: Rights,
     /// Who may write there.
     pub writing: Writing,
 }
 
-/// What a root of the file gets.
+/// Rights to be added to a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Widened {
     /// Its name under `sandbox.paths`.
@@ -39,17 +39,17 @@ pub struct Widened {
     pub path: AbsPath,
     /// Whether it is one file or a directory.
     pub scope: Scope,
-    /// The rights that it lacks.
+    /// The new rights.
     pub rights: Rights,
-    /// Who may write there, where writing is new.
+    /// Who may write there, if writing is new.
     pub writing: Writing,
 }
 
 /// Which commands may write in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writing {
-    /// Also those that nobody is asked about.
+    /// All commands.
     Free,
-    /// Those that were asked about: what holds where a root says nothing.
+    /// Approved commands only, which is the default of a root.
     Asked,
 }

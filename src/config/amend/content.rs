@@ -1,32 +1,32 @@
-//! What an edit comes to, done to the content of a config: it knows nothing of text, so the two can be held against each other.
+//! Applies an edit to the parsed content of a config. It does not use the text editor, so that its result can verify the edited text.
 
 use serde_json::{Map, Value};
 
 use super::flow::Flow;
 use crate::config::options::options;
 
-/// One edit.
+/// An edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A value where nothing stands behind these keys. Missing mappings on the way are made.
+    /// A value for a missing key. Missing mappings above it are created.
     Entry(Vec<String>, Flow),
-    /// Another value in the place of a scalar.
+    /// Another value for a scalar.
     Replace(Vec<String>, Flow),
-    /// One more entry for the list at this place, which is there.
+    /// One more entry for an existing list.
     Push(Vec<String>, Flow),
 }
 
-/// The content of a text; none where it has none.
+/// Parses a text; `None` if it is not valid.
 pub(super) fn parse(text: &str) -> Option<Value> {
     serde_yaml::from_str_with_options(text, options()).ok()
 }
 
-/// The content behind these keys.
+/// The value of these keys.
 pub(super) fn get<'a>(content: &'a Value, keys: &[String]) -> Option<&'a Value> {
     keys.iter().try_fold(content, |value, key| value.get(key))
 }
 
-/// The content with the step done; none where it cannot be.
+/// Applies a step; `None` if it does not fit the content.
 pub(super) fn apply(mut content: Value, step: &Step) -> Option<Value> {
     match step {
         Step::Entry(keys, value) => {

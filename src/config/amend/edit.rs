@@ -11,7 +11,7 @@ use super::error::AmendError;
 use super::flow::{self, Flow};
 use crate::policy::{AbsPath, Right};
 
-/// The text with the change made.
+/// Applies a change to the text.
 pub(super) fn apply(text: &str, dir: &AbsPath, change: &Change) -> Result<String, AmendError> {
     match change {
         Change::Root(root) => {
@@ -76,7 +76,7 @@ fn host(text: &str, entry: Flow) -> Result<String, AmendError> {
     }
 }
 
-/// Puts a value where a scalar stands, or nothing.
+/// Sets or replaces a scalar.
 fn set(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
     let step = match value_at(text, at) {
         Some(_) => Step::Replace(keys(at), value),
@@ -85,7 +85,7 @@ fn set(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
     apply_step(text, &step)
 }
 
-/// Adds to a list, which is made where it is missing.
+/// Appends to a list, which is created if it is missing.
 fn push(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
     let step = match value_at(text, at) {
         Some(_) => Step::Push(keys(at), value),
@@ -94,7 +94,7 @@ fn push(text: &str, at: &[&str], value: Flow) -> Result<String, AmendError> {
     apply_step(text, &step)
 }
 
-/// What stands behind these keys.
+/// The value of these keys.
 fn value_at(text: &str, at: &[&str]) -> Option<Value> {
     content::get(&content::parse(text)?, &keys(at)).cloned()
 }
@@ -103,7 +103,7 @@ fn keys(keys: &[&str]) -> Vec<String> {
     keys.iter().map(|key| (*key).to_owned()).collect()
 }
 
-/// Takes a step, and holds the text against what the step comes to.
+/// Applies a step to the text, and verifies the result against [`content::apply`].
 fn apply_step(text: &str, step: &Step) -> Result<String, AmendError> {
     let refused = |why: &str| AmendError::Form {
         why: why.to_owned(),
@@ -130,7 +130,7 @@ fn step_yaml(step: &Step) -> String {
     }
 }
 
-/// A value behind these keys, each on a line of its own.
+/// A value in nested mappings, one key per line.
 fn block(keys: &[String], value: &str) -> String {
     let lines = keys.iter().enumerate();
     let lines: Vec<String> = lines
@@ -139,7 +139,7 @@ fn block(keys: &[String], value: &str) -> String {
     format!("{} {value}", lines.join("\n")).trim_end().to_owned()
 }
 
-/// The text with the step taken, by an editor that [`apply_step`] does not believe; nothing where it finds no way.
+/// Edits the text with `yaml-edit`, whose result [`apply_step`] verifies; `None` if it cannot.
 fn edit_text(text: &str, step: &Step) -> Option<String> {
     let file = YamlFile::from_str(text).ok()?;
     let mut map = file.document()?.as_mapping()?;
@@ -153,7 +153,7 @@ fn edit_text(text: &str, step: &Step) -> Option<String> {
     }
     let key = rest.first()?.as_str();
     match step {
-        // What is missing on the way is written with it.
+        // Missing mappings above the key are written with it.
         Step::Entry(..) | Step::Replace(..) => {
             let new = Document::from_str(&block(rest, &value.to_yaml())).ok()?;
             map.set(key, new.get(key)?);

@@ -1,4 +1,4 @@
-//! The file of a config: read once, replaced whole, or made.
+//! The file of a config: read once, replaced atomically, or created.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
@@ -12,22 +12,22 @@ use super::error::AmendError;
 use crate::config::file::{self, ConfigFile, Links};
 use crate::config::loaded::Loaded;
 
-/// The mode of a config that is made.
+/// The mode of a new config.
 const MODE: u32 = 0o644;
 
 /// The file that a config was loaded from.
 #[derive(Debug)]
 pub struct Original {
-    /// As it was named; absolute.
+    /// The absolute path that was named.
     path: PathBuf,
-    /// Where that led.
+    /// The path with links resolved.
     target: PathBuf,
     sha256: [u8; 32],
     text: String,
 }
 
 impl Original {
-    /// The file of a config, if it has one: with the bytes that it was loaded from, and no others.
+    /// The file that a config was loaded from, if any; an error if its bytes have changed since.
     pub fn of(loaded: &Loaded) -> Result<Option<Self>, AmendError> {
         let Some(named) = loaded.files.first() else {
             return Ok(None);
@@ -45,17 +45,17 @@ impl Original {
         }))
     }
 
-    /// Its path, as it was named.
+    /// The path that was named.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it says.
+    /// Its text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Puts this text in its place, all at once, with the same owner and mode; only if it still is what was read.
+    /// Replaces the file atomically, with the same owner and mode, if it has not changed since it was read.
     pub fn replace(&self, text: &str) -> Result<(), AmendError> {
         let failed = |step| {
             let path = self.target.clone();
@@ -81,7 +81,7 @@ impl Original {
         verify_content(&self.target, text)
     }
 
-    /// What is there, if it is what was read.
+    /// The metadata of the file, if it has not changed since it was read.
     fn verify_unchanged(&self) -> Result<Metadata, AmendError> {
         let (file, target) = read(&self.path)?;
         if target != self.target || file.file.sha256 != self.sha256 {
@@ -104,7 +104,7 @@ impl Original {
     }
 }
 
-/// Makes a config; never over something that is there.
+/// Creates a config; an existing file is never overwritten.
 pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
     let failed = |step| {
         move |source: io::Error| match source.kind() {
@@ -132,8 +132,8 @@ pub fn create(path: &Path, text: &str) -> Result<(), AmendError> {
     verify_content(path, text)
 }
 
-/// Whether this text came to be there: who can write in that directory can swap what was written beside it before it is
-/// put in its place.
+/// Verifies that the file has this text: whoever can write in the directory could swap the temporary file before it was
+/// renamed.
 fn verify_content(path: &Path, text: &str) -> Result<(), AmendError> {
     let (file, _) = read(path)?;
     if file.bytes == text.as_bytes() {
@@ -154,7 +154,7 @@ fn read(path: &Path) -> Result<(ConfigFile, PathBuf), AmendError> {
     Ok((file, target))
 }
 
-/// A file in the same directory that vanishes unless it is put in place.
+/// A temporary file in the same directory, removed unless it is renamed.
 fn temporary_beside(path: &Path) -> Result<NamedTempFile, AmendError> {
     let mut prefix = std::ffi::OsString::from(".");
     prefix.push(path.file_name().unwrap_or(OsStr::new("config")));
@@ -175,7 +175,7 @@ fn directory(path: &Path) -> &Path {
     }
 }
 
-/// The name is found after a power cut, too.
+/// Syncs the directory, so that the name survives a power cut.
 fn sync_directory(path: &Path) -> Result<(), AmendError> {
     let synced = File::open(directory(path)).and_then(|dir| dir.sync_all());
     synced.map_err(|source| AmendError::Io {

@@ -1,4 +1,4 @@
-//! Values on one line of YAML.
+//! YAML values in flow style, on one line.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,7 +12,7 @@ use crate::policy::path::is_escaped;
 /// A value to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// A word of the config's own, or a boolean.
+    /// A keyword of the config, or a boolean.
     Keyword(&'static str),
     /// Text of any kind.
     Text(String),
@@ -42,7 +42,7 @@ impl Flow {
         }
     }
 
-    /// What YAML has to make of that.
+    /// The value that a YAML parser must read from that.
     pub(super) fn content(&self) -> Value {
         match self {
             Self::Keyword("true") => Value::Bool(true),
@@ -58,9 +58,9 @@ impl Flow {
     }
 }
 
-/// The text itself where YAML can take it for nothing else, else in quotes, with every character that does not show as an escape.
+/// The text as a YAML scalar: plain where that is safe, else in quotes, with invisible characters escaped.
 pub fn quoted(text: &str) -> String {
-    // No digit begins it, and no word that is a boolean or null is in it whole: those have no slash, dot or dash that we write.
+    // Plain text starts with no digit, and is no boolean or null.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ' ');
     let is_path = text.starts_with('/') || text.starts_with("./") || text == ".";
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -85,16 +85,16 @@ pub fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A path as any config may name it, on one line of YAML; nothing where it is no text, which no config can name.
+/// A path as a YAML scalar; `None` if it is not UTF-8.
 pub fn quoted_path(path: &AbsPath) -> Option<String> {
     std::str::from_utf8(path.as_bytes()).ok().map(quoted)
 }
 
-/// A path as a config in `dir` names it: relative below that directory, absolute elsewhere.
+/// A path as a config in `dir` names it: relative if it lies below that directory, else absolute.
 pub(super) fn path(path: &AbsPath, dir: &AbsPath) -> Result<Flow, AmendError> {
     let absolute = path.as_path();
     let text = match absolute.strip_prefix(dir.as_path()) {
-        // `/` is everybody's directory.
+        // In `/` every path would be relative.
         Ok(below) if *dir != AbsPath::root() => {
             std::str::from_utf8(below.as_os_str().as_bytes()).map(|below| match below {
                 "" => ".".to_owned(),

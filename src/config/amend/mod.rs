@@ -1,12 +1,11 @@
-//! What a config is to grant beyond what it grants → an edit of its text that is that and nothing else.
+//! Accepted grants → an edit of the config's text, and no other change.
 //!
 //! A [`Change`] is what was accepted. [`amend`] makes it in the text, so that comments and everything else
-//! stay as they were written: `edit` has the crate `yaml-edit` put a value behind the others or in the place of
-//! one, `flow` writes it so that no name ends its quotes. After each step the text is read again, by the parser
-//! of every config, and its content must be the old content with that step done to it by `content`, which knows
-//! nothing of text; where it is not, the edit is refused and the person told what to write. `new_config` writes a config
-//! for who began without one. [`Original`] is the file: read once, replaced whole, and only as long as it is
-//! what was read.
+//! stay: `edit` adds or replaces a value with the crate `yaml-edit`, and `flow` quotes it. After each step the text is
+//! parsed again, and must equal the old content with the same step applied by `content`; else the edit is
+//! refused and the person is shown what to write. `new_config` writes a config
+//! for a session that started without one. [`Original`] is the file: read once, replaced atomically, and only if it is
+//! unchanged.
 
 mod change;
 mod content;

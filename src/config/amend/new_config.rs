@@ -1,20 +1,20 @@
-//! A config for who began without one: what held, written out.
+//! Writes a config for a session that was started without one.
 
 use super::error::AmendError;
 use super::flow::{self, Flow};
 use crate::config::loaded::Loaded;
 use crate::policy::{AbsPath, Demand, DenyFallback, HostAccess, Network, ProtectFallback, Right, Root, Target};
 
-/// What somebody began with.
+/// What the session was started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Basis {
-    /// A preset, which means this directory where it says `.`.
+    /// A preset, and the directory that `.` in it stands for.
     Preset(String, AbsPath),
     /// Flags on the preset `system`.
     Flags,
 }
 
-/// The text of a config in `dir` that says what was loaded.
+/// The text of a config in `dir` that gives the same policy.
 pub fn new_config(loaded: &Loaded, basis: &Basis, dir: &AbsPath) -> Result<String, AmendError> {
     let policy = &loaded.policy;
     let mut text = String::from("# Written by `stockade learn`; `stockade check` says what it comes to.\n");
@@ -74,7 +74,7 @@ fn root_yaml(root: &Root, all: &[Root], dir: &AbsPath) -> Result<Flow, AmendErro
         .iter()
         .any(|outer| root.path.is_below(&outer.path) && outer.rights.has(Right::Execute))
     {
-        // It would be what the root around it is.
+        // Else it would inherit the right of the root around it.
         entries.push(pair("execute", Flow::Keyword("false")));
     }
     let demand = |demand: Demand| Flow::Text(demand.to_string());
