@@ -283,7 +283,7 @@ impl Denied {
 
     /// A place that is no absolute path covers everything.
     fn covers(&self, path: &AbsPath) -> bool {
-        let ended = || self.ends().any(|end| end.spares(path));
+        let ended = || self.ends().any(|end| end.exempts(path));
         self.target().map_or(true, |target| target.covers(path) && !ended())
     }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::complain::Complaint;
-use crate::policy::{HostList, HostRule, Network, Origin, PatternError, Place};
+use crate::policy::{Destination, HostList, HostRule, Network, Origin, PatternError};
 
 /// One `--net`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum NetFlag {
     /// Every host.
     On,
     /// These hosts and ports, with those of every other `--net`.
-    Hosts(Place),
+    Hosts(Destination),
 }
 
 /// Why a word is no `--net`.
@@ -37,7 +37,7 @@ impl FromStr for NetFlag {
             "off" => Ok(Self::Off),
             "on" => Ok(Self::On),
             word if WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) => Err(NetError::Word),
-            place => Ok(Self::Hosts(Place::parse(place)?)),
+            place => Ok(Self::Hosts(Destination::parse(place)?)),
         }
     }
 }

@@ -253,7 +253,7 @@ fn drop_missing_roots(loaded: &mut Loaded) {
         cuts.push(Cut {
             origin: root.origin.clone(),
             ceiling: Arc::clone(&ceiling.file),
-            clause: ceiling.policy.speaker(&root.path).map(|over| over.origin.clone()),
+            clause: ceiling.policy.root_for(&root.path).map(|over| over.origin.clone()),
             what: Lost::Files {
                 rights: root.rights,
                 path: root.path.clone(),
@@ -268,7 +268,7 @@ fn drop_missing_roots(loaded: &mut Loaded) {
 fn grants(ceiling: &Ceiling, root: &Root) -> bool {
     let requested = root.rights.and(Rights::READ | Rights::WRITE);
     let speaks = |over: &Root| over.rights.contains(requested);
-    ceiling.policy.speaker(&root.path).is_some_and(speaks)
+    ceiling.policy.root_for(&root.path).is_some_and(speaks)
         && ceiling.policy.access(Operation::List, &root.path) != Access::Denied
 }
 

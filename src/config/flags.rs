@@ -107,7 +107,7 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     let private = credentials::deny(&mut roots, base, context, &cache, |_| None);
     loaded.warnings.extend(private);
     loaded.policy.roots = roots;
-    loaded.policy.ways = links.into_iter().map(|(link, _)| link).collect();
+    loaded.policy.links = links.into_iter().map(|(link, _)| link).collect();
     loaded.policy.network = flags.net.clone();
     loaded.policy.protect_fallback = ProtectFallback::Undo;
     loaded.policy.default_rule = ShellRule {

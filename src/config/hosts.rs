@@ -10,7 +10,9 @@ use super::scalar::{At, Position, RawHosts, RawNetwork};
 use super::values;
 use super::warnings::SHELL;
 use crate::policy::hosts::{AddressKind, kinds};
-use crate::policy::{Demand, HostList, HostPattern, HostRule, Network, OwnNetwork, PatternError, Place, Policy, Ports};
+use crate::policy::{
+    Demand, Destination, HostList, HostPattern, HostRule, Network, OwnNetwork, PatternError, Policy, Ports,
+};
 
 /// The network that a line gives.
 pub(crate) fn network(layer: &Layer, raw: &At<RawNetwork>) -> Result<Network, Box<Diagnostic>> {
@@ -41,16 +43,19 @@ fn list(layer: &Layer, at: Position, raw: &RawHosts) -> Result<HostList, Box<Dia
     }
     let mut rules = Vec::new();
     for entry in raw.allow.iter().flatten() {
-        rules.push(HostRule::free(place(layer, entry)?, layer.source.origin(entry.at)));
+        rules.push(HostRule::free(
+            destination(layer, entry)?,
+            layer.source.origin(entry.at),
+        ));
     }
     if let Some(ask) = raw.ask.as_ref().filter(|ask| ask.value) {
-        rules.push(HostList::ask_about_every_other(layer.source.origin(ask.at)));
+        rules.push(HostList::ask_for_others(layer.source.origin(ask.at)));
     }
     Ok(HostList::new(rules))
 }
 
-fn place(layer: &Layer, entry: &At<String>) -> Result<Place, Box<Diagnostic>> {
-    Place::parse(&entry.value).map_err(|error| {
+fn destination(layer: &Layer, entry: &At<String>) -> Result<Destination, Box<Diagnostic>> {
+    Destination::parse(&entry.value).map_err(|error| {
         let wrong = Diagnostic::error(error.to_string()).at(layer.source.span(entry.at), "not HOST:PORTS");
         match hint(&entry.value, &error) {
             Some(hint) => wrong.hint(hint),
@@ -62,7 +67,7 @@ fn place(layer: &Layer, entry: &At<String>) -> Result<Place, Box<Diagnostic>> {
 /// Advice for an invalid entry.
 fn hint(entry: &str, error: &PatternError) -> Option<String> {
     match error {
-        PatternError::Url => in_url(entry).map(|place| format!("write `{place}`")),
+        PatternError::Url => in_url(entry).map(|destination| format!("write `{destination}`")),
         PatternError::Bits(_, net) => Some(format!("write `{net}`, or the one address without a prefix")),
         PatternError::Prefix(_) => {
             Some("a prefix is 0 to 32 for IPv4, 0 to 128 for IPv6, without leading zeros".into())
@@ -85,7 +90,7 @@ fn hint(entry: &str, error: &PatternError) -> Option<String> {
 }
 
 /// The host and port of a URL.
-fn in_url(text: &str) -> Option<Place> {
+fn in_url(text: &str) -> Option<Destination> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
@@ -97,8 +102,8 @@ fn in_url(text: &str) -> Option<Place> {
         _ => "",
     };
     // An explicit port, or the default port of the scheme.
-    let parsed = Place::parse(host).ok()?;
-    let with_port = Place::parse(&format!("{host}{port}")).ok();
+    let parsed = Destination::parse(host).ok()?;
+    let with_port = Destination::parse(&format!("{host}{port}")).ok();
     Some(with_port.unwrap_or(parsed))
 }
 
@@ -127,24 +132,24 @@ fn lists(layers: &Layers) -> impl Iterator<Item = (&Layer, Position, &RawHosts)>
 }
 
 /// The valid entries of a list.
-fn entries(hosts: &RawHosts) -> impl Iterator<Item = (&At<String>, Place)> {
+fn entries(hosts: &RawHosts) -> impl Iterator<Item = (&At<String>, Destination)> {
     let entries = hosts.allow.iter().flatten();
-    entries.filter_map(|entry| Some((entry, Place::parse(&entry.value).ok()?)))
+    entries.filter_map(|entry| Some((entry, Destination::parse(&entry.value).ok()?)))
 }
 
 /// A warning for each duplicate entry of a list.
 pub(crate) fn duplicates(layers: &Layers) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (layer, _, hosts) in lists(layers) {
-        let mut before: HashMap<Place, Position> = HashMap::new();
-        for (entry, place) in entries(hosts) {
-            if let Some(first) = before.get(&place) {
-                let warning = Diagnostic::warning(format!("`{place}` is listed twice"))
+        let mut before: HashMap<Destination, Position> = HashMap::new();
+        for (entry, destination) in entries(hosts) {
+            if let Some(first) = before.get(&destination) {
+                let warning = Diagnostic::warning(format!("`{destination}` is listed twice"))
                     .at(layer.source.span(entry.at), "says nothing new")
                     .and(layer.source.span(*first), "listed here");
                 found.push(*warning);
             }
-            before.entry(place).or_insert(entry.at);
+            before.entry(destination).or_insert(entry.at);
         }
     }
     found
@@ -154,9 +159,9 @@ pub(crate) fn duplicates(layers: &Layers) -> Vec<Diagnostic> {
 pub(crate) fn notes(layers: &Layers, policy: &Policy, tools: &[CustomTool]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (layer, at, hosts) in lists(layers) {
-        for (entry, place) in entries(hosts) {
-            let remark = remark(&place.hosts).map(|(what, label)| {
-                Diagnostic::warning(format!("`{place}` {what}")).at(layer.source.span(entry.at), label)
+        for (entry, destination) in entries(hosts) {
+            let remark = remark(&destination.hosts).map(|(what, label)| {
+                Diagnostic::warning(format!("`{destination}` {what}")).at(layer.source.span(entry.at), label)
             });
             found.extend(remark.map(|note| *note));
         }

@@ -4,7 +4,7 @@ use super::error::Diagnostic;
 use super::keywords::RawProtectWord;
 use super::layers::{Layer, Layers, Role};
 use super::scalar::{At, RawProtect, RawProtectNames};
-use crate::policy::protected::{TOOLS, is_taken_off, why_not_taken_off};
+use crate::policy::protected::{TOOLS, exception_objection, is_excepted};
 use crate::policy::{NameChanges, NamePattern, Protect};
 
 /// Most names that a config may add.
@@ -67,7 +67,7 @@ pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
                     .hint("a ceiling may `add` names; `except` belongs to a config"));
             }
             let taken_off = pattern(layer, name)?;
-            if let Some(why) = why_not_taken_off(taken_off.as_str()) {
+            if let Some(why) = exception_objection(taken_off.as_str()) {
                 return Err(Diagnostic::error(format!("`except: {taken_off}`: {why}"))
                     .at(layer.source.span(name.at), "cannot be taken off")
                     .hint(instead(taken_off.as_str())));
@@ -89,7 +89,7 @@ fn contradiction(layers: &Layers) -> Option<Box<Diagnostic>> {
     let excepted = lists().flat_map(|(layer, names)| names.except.iter().flatten().map(move |name| (layer, name)));
     excepted.into_iter().find_map(|(layer, except)| {
         let mut added = lists().flat_map(|(layer, names)| names.add.iter().flatten().map(move |name| (layer, name)));
-        let (other, add) = added.find(|(_, add)| is_taken_off(&add.value, &except.value))?;
+        let (other, add) = added.find(|(_, add)| is_excepted(&add.value, &except.value))?;
         let error = Diagnostic::error(format!(
             "`{}` is to be added to the protected names, and to be taken off them",
             except.value.escape_debug()
@@ -108,7 +108,7 @@ fn instead(except: &str) -> String {
         directory.is_some_and(|directory| lower.starts_with(&directory))
     };
     match TOOLS.iter().flat_map(|tool| tool.reads).find(holds) {
-        Some(listed) if why_not_taken_off(listed).is_none() => {
+        Some(listed) if exception_objection(listed).is_none() => {
             format!("`{listed}` is on the list, and is taken off as it stands there or not at all")
         }
         Some(_) | None => "`stockade profile show` prints the list; write a name as it stands there".to_owned(),

@@ -44,7 +44,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
         contradictions::refuse_writable_state(&drafts, context)?;
         contradictions::refuse_kernel_file_systems(&drafts, context)?;
     }
-    let ways = drafts.iter().flat_map(|draft| draft.links.iter().cloned()).collect();
+    let links = drafts.iter().flat_map(|draft| draft.links.iter().cloned()).collect();
     let of_roots = drafts
         .iter()
         .filter(|d| layers.role == Role::Config && d.rights.contains(Rights::WRITE))
@@ -89,7 +89,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
     warnings.extend(hosts::duplicates(layers));
     let policy = Policy {
         roots: finished,
-        ways,
+        links,
         base,
         protect: protect::protect(layers)?,
         names: protect::names(layers)?,

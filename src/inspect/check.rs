@@ -46,7 +46,7 @@ impl ProtectedNames {
         let each =
             |names: &BTreeSet<NamePattern>| names.iter().map(|name| escape(name.to_string().as_bytes())).collect();
         Self {
-            word: policy.protect.word(),
+            word: policy.protect.keyword(),
             add: each(&policy.names.add),
             except: each(&policy.names.except),
         }

@@ -77,7 +77,7 @@ pub(super) fn network(profile: &Profile, backend: Backend) -> Vec<ClauseStatus> 
                         HostAccess::Asked => " after a question",
                         HostAccess::Free | HostAccess::Denied => "",
                     };
-                    clause(format!("connect {}{after}", rule.place), rule.origin.to_string())
+                    clause(format!("connect {}{after}", rule.destination), rule.origin.to_string())
                 })
                 .collect()
         }

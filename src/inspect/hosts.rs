@@ -74,7 +74,7 @@ pub(super) const fn word(access: HostAccess) -> &'static str {
 impl Inspection {
     /// Every network: first that of all commands, then those that rules and tools have in its place.
     pub(super) fn reaches(&self) -> Vec<Reach> {
-        let mut asked = self.policy.asked_networks();
+        let mut asked = self.policy.requested_networks();
         let all = Reach {
             of: "every command".to_owned(),
             origin: self.policy.network_line().cloned(),
@@ -124,7 +124,7 @@ impl NetworkRow {
 
 fn row(rule: &crate::policy::HostRule) -> HostRow {
     HostRow {
-        hosts: rule.place.to_string(),
+        hosts: rule.destination.to_string(),
         access: word(rule.access),
         unasked: word(match rule.access {
             HostAccess::Free => HostAccess::Free,

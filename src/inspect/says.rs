@@ -151,9 +151,9 @@ impl<'a> Says<'a> {
         let holding = list
             .rules()
             .iter()
-            .filter(|rule| rule.place.holds(self.host, self.port));
+            .filter(|rule| rule.destination.holds(self.host, self.port));
         let entries: Vec<String> = holding
-            .map(|rule| format!("`{}` ({})", rule.place, rule.origin))
+            .map(|rule| format!("`{}` ({})", rule.destination, rule.origin))
             .collect();
         format!("without {} it would be denied", entries.join(" and "))
     }
@@ -164,10 +164,10 @@ impl<'a> Says<'a> {
             Network::Off | Network::Full => return Vec::new(),
             Network::Hosts(list) => list.rules().iter(),
         };
-        let others = list.filter(|rule| !rule.place.holds(self.host, self.port));
+        let others = list.filter(|rule| !rule.destination.holds(self.host, self.port));
         let missed = others.filter_map(|rule| Some((rule, nearly(rule, self.host)?)));
         missed
-            .map(|(rule, why)| format!("`{}` ({}) {why}", rule.place, rule.origin))
+            .map(|(rule, why)| format!("`{}` ({}) {why}", rule.destination, rule.origin))
             .collect()
     }
 }
@@ -186,7 +186,7 @@ impl Say<'_> {
     pub(super) fn clause(&self, host: &Host, port: u16) -> Option<Clause> {
         let text = match self.network {
             Network::Off | Network::Full => format!("network {}", self.network),
-            Network::Hosts(list) => list.rule_for(host, port)?.place.to_string(),
+            Network::Hosts(list) => list.rule_for(host, port)?.destination.to_string(),
         };
         Some(Clause {
             text,
@@ -265,7 +265,7 @@ fn whole(host: &Host, port: u16) -> String {
 
 /// Why an entry that does not name a host nearly does.
 fn nearly(rule: &HostRule, host: &Host) -> Option<&'static str> {
-    match (&rule.place.hosts, host) {
+    match (&rule.destination.hosts, host) {
         (hosts, host) if hosts.holds(host) => Some("is for other ports"),
         (HostPattern::Below(suffix), Host::Name(name)) if name == suffix => {
             Some("names what lies below it, not itself")

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::proposal::{AcceptedBy, Proposal};
 use super::risk::Risk;
 use crate::config::{self, amend::Change};
-use crate::policy::{AbsPath, PatternError, Place, Rights};
+use crate::policy::{AbsPath, Destination, PatternError, Rights};
 use crate::tools::call::pasted;
 
 /// Something that was named to be accepted.
@@ -16,7 +16,7 @@ pub enum Include {
     /// These rights on this path.
     Path(Rights, PathBuf),
     /// A host.
-    Host(Place),
+    Host(Destination),
 }
 
 /// Why a word names nothing.
@@ -47,7 +47,7 @@ impl Include {
             (Some(_), [] | [_]) => Err(IncludeError::NoPath),
             (Some(rights), [_, path @ ..]) => Ok(Self::Path(rights, PathBuf::from(OsStr::from_bytes(path)))),
             // No host has a byte that is no text.
-            (None, _) => Ok(Self::Host(Place::parse(
+            (None, _) => Ok(Self::Host(Destination::parse(
                 &text
                     .to_str()
                     .map_or_else(|| crate::policy::path::display(text), str::to_owned),
@@ -71,7 +71,7 @@ struct Named {
 pub struct Consent {
     low: bool,
     paths: Vec<Named>,
-    hosts: Vec<Place>,
+    hosts: Vec<Destination>,
 }
 
 impl Consent {

@@ -44,7 +44,7 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
             .iter()
             .map(|(name, rule)| (name.clone(), rule.approval))
             .collect();
-        let protects = (policy.protect.word(), &policy.names);
+        let protects = (policy.protect.keyword(), &policy.names);
         let settings = (
             policy.deny_fallback,
             policy.protect_fallback,

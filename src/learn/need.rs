@@ -23,7 +23,7 @@ impl Need {
     ) -> Result<Change, String> {
         // A root speaks in the place of all that is around it, so it keeps what that gives.
         let around = given(policy, &self.path, self.scope);
-        let Some(speaker) = policy.speaker(&self.path) else {
+        let Some(speaker) = policy.root_for(&self.path) else {
             return Ok(self.root(around, writing, names));
         };
         let root = &speaker.name;

@@ -8,7 +8,7 @@ use super::risk::Surroundings;
 use super::wish::{Wish, host_bounded, wish};
 use crate::config::amend::{Change, Widened, Writing};
 use crate::confine::ConfineError;
-use crate::policy::{AbsPath, Place, Policy, Right, Rights, Scope};
+use crate::policy::{AbsPath, Destination, Policy, Right, Rights, Scope};
 use crate::profile::Call;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
@@ -196,7 +196,7 @@ impl Gathered {
     ) {
         for tried in outcome.network.iter().flat_map(|network| &network.attempts) {
             let denied = format!("connect {}", tried.place);
-            match tried.unlisted().map(Place::parse) {
+            match tried.unlisted().map(Destination::parse) {
                 Some(Ok(place)) => self.host(policy, explained, place, denied),
                 Some(Err(error)) => self.stands(denied, &format!("it cannot be listed: {error}")),
                 None => {}
@@ -211,16 +211,16 @@ impl Gathered {
         }
     }
 
-    fn host(&mut self, policy: &Policy, explained: &Explained, place: Place, denied: String) {
+    fn host(&mut self, policy: &Policy, explained: &Explained, destination: Destination, denied: String) {
         let own = explained.call.as_ref().is_some_and(|call| call.network.is_some());
         let why = if own {
             Some("a rule has a network of its own, which is changed by a person".to_owned())
         } else {
-            host_bounded(policy, &place)
+            host_bounded(policy, &destination)
         };
         match why {
             Some(why) => self.stands(denied, &why),
-            None => self.change(Change::Host(place), denied),
+            None => self.change(Change::Host(destination), denied),
         }
     }
 

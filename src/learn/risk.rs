@@ -15,7 +15,7 @@ use crate::config::{self, Context};
 use crate::confine::protect::Person;
 use crate::policy::hosts::{AddressKind, kinds};
 use crate::policy::path::is_escaped;
-use crate::policy::{AbsPath, BasePath, HostPattern, Place, Policy, Right, Rights, Scope};
+use crate::policy::{AbsPath, BasePath, Destination, HostPattern, Policy, Right, Rights, Scope};
 use crate::tools::{person, writers};
 
 /// How bad it would be, were it accepted by mistake. Ordered.
@@ -327,7 +327,7 @@ impl Surroundings {
     }
 }
 
-fn host(place: &Place) -> Judged {
+fn host(place: &Destination) -> Judged {
     let special = match &place.hosts {
         HostPattern::Net(net) => kinds(*net).into_iter().find_map(|kind| match kind {
             AddressKind::Special(name) | AddressKind::Unusable(name) => Some(format!(
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_wildcard_is_told_to_be_many_hosts_and_no_address() {
-        let judged = |text| host(&Place::parse(text).unwrap());
+        let judged = |text| host(&Destination::parse(text).unwrap());
         for text in ["*:443", "*.example.org:443"] {
             let Judged { risk, reasons } = judged(text);
             assert_eq!((risk, reasons), (Risk::Secret, vec!["many hosts at once".to_owned()]));

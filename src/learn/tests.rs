@@ -9,7 +9,7 @@ use super::*;
 use crate::config::amend::{Change, NewRoot, Widened, Writing, amend, load_amended};
 use crate::config::{Context, Matchers};
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, Place, Rights, Scope};
+use crate::policy::{AbsPath, Destination, Rights, Scope};
 use crate::tools::explain::{Blocked, Layer, Permitted, Subject, Wanted};
 
 /// Texts in every form that people write, with comments in every place where one may stand.
@@ -71,7 +71,7 @@ fn change(kind: u8, name: &str, dir: &AbsPath, rights: u8) -> Change {
             writing: Writing::Free,
         }),
         2 => Change::List(dir.child("d").and_then(|d| d.child(name)).unwrap()),
-        _ => Change::Host(Place::parse("*.example.net:80,443").unwrap()),
+        _ => Change::Host(Destination::parse("*.example.net:80,443").unwrap()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::config;
 use crate::confine::protect::{is_git_directory, protected_by};
 use crate::policy::path::display;
 use crate::policy::{
-    AbsPath, Access, HostList, HostRule, Network, Operation, Origin, Place, Policy, Right, Rights, Scope,
+    AbsPath, Access, Destination, HostList, HostRule, Network, Operation, Origin, Policy, Right, Rights, Scope,
 };
 use crate::tools::explain::{Blocked, Layer, Permitted, Subject, Wanted};
 use crate::tools::watched::names;
@@ -19,7 +19,7 @@ pub(super) enum Wish {
     /// The names in a directory.
     Names(AbsPath),
     /// A host.
-    Host(Place),
+    Host(Destination),
     /// Hosts, whose names nobody knows.
     SomeHost,
     /// Nothing that is proposed, for this reason.
@@ -64,7 +64,7 @@ pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
                 .to_owned(),
         ),
         Subject::Address(address) if address.port() == DNS => Wish::SomeHost,
-        Subject::Address(address) => match Place::parse(&address.to_string()) {
+        Subject::Address(address) => match Destination::parse(&address.to_string()) {
             Ok(place) => Wish::Host(place),
             Err(error) => Wish::Nothing(format!("it cannot be listed: {error}")),
         },
@@ -97,7 +97,7 @@ pub(super) fn bounded(policy: &Policy, gives: impl Fn(&Policy) -> bool) -> Optio
 }
 
 /// The ceiling that does not give a host, if there is one.
-pub(super) fn host_bounded(policy: &Policy, place: &Place) -> Option<String> {
+pub(super) fn host_bounded(policy: &Policy, place: &Destination) -> Option<String> {
     let alone = Network::hosts(HostList::new([HostRule::free(place.clone(), Origin::Builtin("learn"))]));
     bounded(policy, |most| alone.within(&most.network).is_ok())
 }

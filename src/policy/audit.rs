@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::path::AbsPath;
 
-/// How large a file of a log grows where nothing else is said.
+/// The default size limit of a log file.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// `audit:`.
@@ -48,7 +48,7 @@ impl Audit {
         }
     }
 
-    /// The same, with a log where `most` demands one.
+    /// Turns the log on if `most` demands one.
     pub(super) fn and(&mut self, most: &Self) {
         match (&self.log, &most.log) {
             (AuditLog::Off, AuditLog::Default | AuditLog::At(_)) => self.log = AuditLog::Default,

@@ -1,8 +1,8 @@
-//! Ceilings: files that only take away, and what they took.
+//! Ceilings, and what they take from a policy.
 //!
 //! A ceiling is a policy of its own. What it does not grant is not granted, whatever the config says: the
-//! reach of a policy under ceilings is the smallest that any of them gives. What was asked beyond one of
-//! them is a [`Cut`], which names both lines.
+//! reach of a policy is the intersection with all its ceilings. What a config requests beyond one of
+//! them is a [`Cut`], with the lines of both.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use super::policy::{Ceiling, HomeChoice, OsSandbox, Policy, Protect};
 const NETWORK: &str = "shell.network";
 
 impl Policy {
-    /// Takes every setting down to what the ceilings give, and notes what that took. Files are not
-    /// touched: their reach is compared path by path.
+    /// Limits every setting to what the ceilings give, and records the cuts. Files are excluded:
+    /// their reach is compared path by path.
     pub fn cap(&mut self) {
         let ceilings = std::mem::take(&mut self.ceilings.all);
-        if !ceilings.is_empty() && self.ceilings.asked.is_empty() {
-            self.ceilings.asked = self.networks().cloned().collect();
+        if !ceilings.is_empty() && self.ceilings.requested.is_empty() {
+            self.ceilings.requested = self.networks().cloned().collect();
         }
-        // All are compared with what was asked, so that their order tells nothing.
+        // All are compared with the original request, so that their order does not matter.
         let found: Vec<Cut> = ceilings.iter().flat_map(|ceiling| self.beyond(ceiling)).collect();
         for Ceiling { policy: most, .. } in &ceilings {
             self.network = self.network.and(&most.network);
@@ -61,15 +61,17 @@ impl Policy {
         self.ceilings.cuts.dedup();
     }
 
-    /// The line that says which network commands have, where one does.
+    /// The line of `shell.network`, if it is set.
     pub fn network_line(&self) -> Option<&Origin> {
         self.ceilings.lines.get(NETWORK)
     }
 
-    /// What each of [`networks`](Self::networks) was, in their order, before a ceiling took any of it.
-    pub fn asked_networks(&self) -> impl Iterator<Item = &Network> {
-        let asked = self.ceilings.asked.iter().map(Some).chain(std::iter::repeat(None));
-        self.networks().zip(asked).map(|(left, asked)| asked.unwrap_or(left))
+    /// The networks before any ceiling was applied, in the order of [`networks`](Self::networks).
+    pub fn requested_networks(&self) -> impl Iterator<Item = &Network> {
+        let requested = self.ceilings.requested.iter().map(Some).chain(std::iter::repeat(None));
+        self.networks()
+            .zip(requested)
+            .map(|(left, requested)| requested.unwrap_or(left))
     }
 
     /// The loosest mode that the ceilings allow.
@@ -91,16 +93,16 @@ impl Policy {
         })
     }
 
-    /// The hosts that are asked for and that a ceiling does not give, line by line.
+    /// The requested hosts that a ceiling does not give, line by line.
     fn networks_beyond(&self, ceiling: &Ceiling) -> Vec<Cut> {
         let most = &ceiling.policy;
-        let asked = self.network_line().cloned();
-        let asked = asked.unwrap_or(Origin::Builtin("the default"));
+        let requested = self.network_line().cloned();
+        let requested = requested.unwrap_or(Origin::Builtin("the default"));
         let own = self.own_networks().map(|(_, own)| (&own.network, &own.origin));
-        let all = std::iter::once((&self.network, &asked)).chain(own);
-        let cuts = all.flat_map(|(network, asked)| {
+        let all = std::iter::once((&self.network, &requested)).chain(own);
+        let cuts = all.flat_map(|(network, requested)| {
             let beyond = network.beyond(&most.network).into_iter();
-            beyond.map(move |(lost, at)| (lost, at.unwrap_or(asked).clone()))
+            beyond.map(move |(lost, at)| (lost, at.unwrap_or(requested).clone()))
         });
         cuts.map(|(lost, origin)| Cut {
             origin,
@@ -111,14 +113,14 @@ impl Policy {
         .collect()
     }
 
-    /// The settings that ask for more than a ceiling gives.
+    /// The settings that request more than a ceiling gives.
     fn beyond(&self, ceiling: &Ceiling) -> Vec<Cut> {
         let most = &ceiling.policy;
         let mut cuts = self.networks_beyond(ceiling);
         let mut cut = |key: &str, what: Lost| {
-            let asked = self.ceilings.lines.get(key).cloned();
+            let requested = self.ceilings.lines.get(key).cloned();
             cuts.push(Cut {
-                origin: asked.unwrap_or(Origin::Builtin("the default")),
+                origin: requested.unwrap_or(Origin::Builtin("the default")),
                 ceiling: Arc::clone(&ceiling.file),
                 clause: most.ceilings.lines.get(key).cloned(),
                 what,
@@ -128,12 +130,12 @@ impl Policy {
             cut("shell.unix_sockets", Lost::UnixSockets(self.unix_sockets));
         }
         for (name, rule) in self.environment.iter() {
-            let given = match (rule, most.environment.get(name)) {
+            let granted = match (rule, most.environment.get(name)) {
                 (_, Some(EnvRule::Pass)) => true,
                 (EnvRule::Set(a), Some(EnvRule::Set(b))) => a == b,
                 (EnvRule::Pass, Some(EnvRule::Set(_))) | (_, None) => false,
             };
-            if !given {
+            if !granted {
                 cut(&Lines::of_variable(name), Lost::Variable(name.clone()));
             }
         }
@@ -149,13 +151,13 @@ impl Policy {
         if let (HomeChoice::Real, HomeChoice::Private) = (self.home, most.home) {
             cut("shell.home", setting("shell.home", "real"));
         }
-        // Refusing to start and refusing each call confine alike: only running unconfined is beyond.
+        // Only running unconfined exceeds a ceiling: the other two values both confine.
         if self.os_sandbox == OsSandbox::NotRequired && most.os_sandbox < OsSandbox::NotRequired {
             let key = "sandbox.require_os_sandbox";
             cut(key, setting(key, "false"));
         }
-        if self.protect.and(&most.protect).word() != self.protect.word() {
-            cut("sandbox.protect", setting("sandbox.protect", self.protect.word()));
+        if self.protect.and(&most.protect).keyword() != self.protect.keyword() {
+            cut("sandbox.protect", setting("sandbox.protect", self.protect.keyword()));
         }
         if most.protect != Protect::None && !self.names.except.is_empty() {
             let names: Vec<&str> = self.names.except.iter().map(NamePattern::as_str).collect();
@@ -165,13 +167,13 @@ impl Policy {
         if self.protect_fallback > most.protect_fallback {
             cut("sandbox.protect_fallback", setting("sandbox.protect_fallback", "undo"));
         }
-        // Nobody asked for what holds where nothing is said.
-        let asked = self.ceilings.lines.get("sandbox.deny_fallback").is_some();
-        if self.deny_fallback > most.deny_fallback && asked {
-            let word = self.deny_fallback.word();
-            cut("sandbox.deny_fallback", setting("sandbox.deny_fallback", word));
+        // A default is no request.
+        let requested = self.ceilings.lines.get("sandbox.deny_fallback").is_some();
+        if self.deny_fallback > most.deny_fallback && requested {
+            let keyword = self.deny_fallback.keyword();
+            cut("sandbox.deny_fallback", setting("sandbox.deny_fallback", keyword));
         }
-        // To report is what holds where nothing is said: nobody asked for it there.
+        // A default is no request.
         if self.residuals > most.residuals && self.ceilings.lines.get("sandbox.residuals").is_some() {
             cut("sandbox.residuals", setting("sandbox.residuals", "report"));
         }
@@ -181,7 +183,7 @@ impl Policy {
         if let Some(channel) = self.channels.beyond(&most.channels) {
             cut("approval.channel", setting("approval.channel", channel.name()));
         }
-        // Nobody asked for none where nothing is said.
+        // A default is no request.
         if !self.audit.is_on() && most.audit.is_on() && self.ceilings.lines.get("audit.log").is_some() {
             cut("audit.log", setting("audit.log", &self.audit.log.to_string()));
         }
@@ -189,17 +191,17 @@ impl Policy {
     }
 }
 
-/// Each limit that `asked` names, and whether it is wider than in `most`. A limit that nobody named is no request.
-fn wider_limits(asked: &Limits, most: &Limits) -> [(&'static str, bool); 6] {
-    fn wider<T: Ord>(asked: Option<T>, most: Option<T>) -> bool {
-        asked.zip(most).is_some_and(|(asked, most)| asked > most)
+/// Each limit, and whether it is set wider than in `most`.
+fn wider_limits(requested: &Limits, most: &Limits) -> [(&'static str, bool); 6] {
+    fn wider<T: Ord>(requested: Option<T>, most: Option<T>) -> bool {
+        requested.zip(most).is_some_and(|(requested, most)| requested > most)
     }
     [
-        ("shell.limits.timeout", wider(asked.timeout, most.timeout)),
-        ("shell.limits.memory", wider(asked.memory, most.memory)),
-        ("shell.limits.processes", wider(asked.processes, most.processes)),
-        ("shell.limits.open_files", wider(asked.open_files, most.open_files)),
-        ("shell.limits.file_size", wider(asked.file_size, most.file_size)),
-        ("shell.limits.output", wider(asked.output, most.output)),
+        ("shell.limits.timeout", wider(requested.timeout, most.timeout)),
+        ("shell.limits.memory", wider(requested.memory, most.memory)),
+        ("shell.limits.processes", wider(requested.processes, most.processes)),
+        ("shell.limits.open_files", wider(requested.open_files, most.open_files)),
+        ("shell.limits.file_size", wider(requested.file_size, most.file_size)),
+        ("shell.limits.output", wider(requested.output, most.output)),
     ]
 }

@@ -1,23 +1,23 @@
-//! Where somebody may be asked.
+//! The channels on which approval may be requested.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A place to ask somebody.
+/// A way to request approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Channel {
     /// A program that was named, or the one that embeds Stockade.
     Program,
-    /// Whoever comes to the approvals socket.
+    /// A client of the approvals socket.
     Socket,
     /// The person at the terminal.
     Terminal,
-    /// The client of the protocol, which asks whoever sits before it, or answers by itself.
+    /// The MCP client, which asks its user or answers by itself.
     Elicitation,
 }
 
 impl Channel {
-    /// All of them, in the order in which they are tried where nothing else is said.
+    /// All of them, in the default order.
     pub const ALL: [Self; 4] = [Self::Program, Self::Socket, Self::Terminal, Self::Elicitation];
 
     /// Its name in a config.
@@ -37,7 +37,7 @@ impl fmt::Display for Channel {
     }
 }
 
-/// The channels of a policy: in which order they are tried, and which may be tried at all.
+/// The channels of a policy: their order, and which are allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channels {
     named: Option<Vec<Channel>>,
@@ -54,7 +54,7 @@ impl Default for Channels {
 }
 
 impl Channels {
-    /// These and no others, in this order. None at all means that nobody is asked.
+    /// Only these channels, in this order. Without any, nobody is asked.
     pub fn only(named: Vec<Channel>) -> Self {
         Self {
             allowed: named.iter().copied().collect(),
@@ -62,7 +62,7 @@ impl Channels {
         }
     }
 
-    /// Whether somebody may be asked there.
+    /// Whether the channel may be used.
     pub fn allow(&self, channel: Channel) -> bool {
         self.allowed.contains(&channel)
     }
@@ -78,7 +78,7 @@ impl Channels {
         order.iter().copied().filter(|channel| self.allow(*channel)).collect()
     }
 
-    /// Those of these that `most` allows too. What it names beyond them, and its order, add nothing.
+    /// The channels that `most` allows too, in the order of `self`.
     #[must_use]
     pub fn and(&self, most: &Self) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Channels {
         }
     }
 
-    /// The first that is named here and not allowed there.
+    /// The first channel that is named here and that `most` does not allow.
     pub fn beyond(&self, most: &Self) -> Option<Channel> {
         let mut named = self.named.iter().flatten().copied();
         named.find(|channel| !most.allow(*channel))

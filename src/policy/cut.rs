@@ -1,4 +1,4 @@
-//! What a policy asks for and a ceiling does not give, with the lines of both.
+//! What a policy requests and a ceiling does not give, with the lines of both.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::environment::VarName;
 use super::grant::Origin;
-use super::network::{Reached, UnixSockets};
+use super::network::{NetworkWitness, UnixSockets};
 use super::path::{AbsPath, display, escape};
 use super::right::Rights;
 
@@ -21,7 +21,7 @@ impl Lines {
         self.0.get(key)
     }
 
-    /// Notes the line of a key; the last one noted holds.
+    /// Sets the line of a key.
     pub fn set(&mut self, key: impl Into<String>, origin: Origin) {
         self.0.insert(key.into(), origin);
     }
@@ -32,16 +32,16 @@ impl Lines {
     }
 }
 
-/// One thing that was asked for and that a ceiling does not give.
+/// A request that a ceiling does not give.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cut {
-    /// The line that asks.
+    /// The line of the request.
     pub origin: Origin,
     /// The ceiling that does not give it.
     pub ceiling: Arc<PathBuf>,
-    /// The line of the ceiling that decides, where one does: often it is what no line says.
+    /// The line of the ceiling that decides, if there is one.
     pub clause: Option<Origin>,
-    /// What was asked.
+    /// What is lost.
     pub what: Lost,
 }
 
@@ -50,24 +50,24 @@ pub struct Cut {
 pub enum Lost {
     /// Rights on files.
     Files {
-        /// Those that some file below the path loses.
+        /// The rights that some file below the path loses.
         rights: Rights,
-        /// What the line grants.
+        /// The path that the line grants.
         path: AbsPath,
         /// One path that loses them.
         witness: AbsPath,
     },
-    /// Rights on files without a question: a yes gives them back.
+    /// Rights on files without approval: an approval gives them back.
     Unasked {
-        /// Those that some file below the path loses.
+        /// The rights that some file below the path loses.
         rights: Rights,
-        /// What the line grants.
+        /// The path that the line grants.
         path: AbsPath,
         /// One path that loses them.
         witness: AbsPath,
     },
     /// Hosts, or all of them.
-    Network(Reached),
+    Network(NetworkWitness),
     /// Unix sockets.
     UnixSockets(UnixSockets),
     /// A variable of the environment.
@@ -78,7 +78,7 @@ pub enum Lost {
     Setting {
         /// Its key.
         key: &'static str,
-        /// What was asked.
+        /// The requested value.
         value: String,
     },
 }
@@ -111,7 +111,7 @@ impl fmt::Display for Cut {
     }
 }
 
-/// A line of a ceiling as it is named; the file where none is known.
+/// A line of a ceiling for a message; the file if there is none.
 pub fn line_of(ceiling: &Path, line: Option<&Origin>) -> String {
     match line {
         Some(line @ Origin::File { .. }) => line.to_string(),

@@ -1,4 +1,4 @@
-//! The environment of a command: empty but for what is named.
+//! The environment of a command: only named variables.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,10 +35,10 @@ impl fmt::Display for VarName {
     }
 }
 
-/// What a command may find under one name.
+/// The value of a variable for a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EnvRule {
-    /// Whatever Stockade's own environment holds there.
+    /// The value in Stockade's own environment.
     Pass,
     /// Exactly this value.
     Set(OsString),
@@ -49,7 +49,7 @@ pub enum EnvRule {
 pub struct Environment(BTreeMap<VarName, EnvRule>);
 
 impl Environment {
-    /// Names the variable; a later `Set` replaces an earlier rule, a `Pass` never replaces a `Set`.
+    /// Adds a rule; a later `Set` replaces an earlier rule, a `Pass` never replaces a `Set`.
     pub fn insert(&mut self, name: VarName, rule: EnvRule) {
         match rule {
             EnvRule::Set(_) => {
@@ -71,7 +71,7 @@ impl Environment {
         self.0.get(name)
     }
 
-    /// What both permit: a passed variable meets a set one in the set value; unequal values meet in nothing.
+    /// What both permit: a passed and a set variable give the set value; two unequal values give nothing.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let meet = |a: &EnvRule, b: &EnvRule| match (a, b) {

@@ -105,19 +105,19 @@ impl Grant {
 
     /// What this clause alone gives for `operation` on `path`.
     pub fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
-        let what = Given {
+        let terms = GrantTerms {
             path: &self.path,
             rights: self.rights,
             scope: self.scope,
             suffixes: self.suffixes.as_ref(),
             max_file_bytes: self.max_file_bytes,
         };
-        what.gives(operation, path)
+        terms.gives(operation, path)
     }
 }
 
-/// What a clause or a root gives, wherever it was written.
-pub(super) struct Given<'a> {
+/// The terms of a grant or a root.
+pub(super) struct GrantTerms<'a> {
     pub(super) path: &'a AbsPath,
     pub(super) rights: Rights,
     pub(super) scope: Scope,
@@ -125,14 +125,14 @@ pub(super) struct Given<'a> {
     pub(super) max_file_bytes: Option<u64>,
 }
 
-impl Given<'_> {
+impl GrantTerms<'_> {
     pub(super) fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
         let reaches = || match self.scope {
             Scope::File => operation != Operation::List && path == self.path,
             Scope::Tree => path.is_within(self.path),
             Scope::Names => operation == Operation::List && path.is_within(self.path),
         };
-        // Whether it has the right is told at once.
+        // The right is the cheap check.
         if !self.rights.has(operation.right()) || !reaches() {
             return Access::Denied;
         }
@@ -152,18 +152,18 @@ impl Given<'_> {
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.scope {
-            Scope::Tree | Scope::File => in_words(f, "grant", self.rights, &self.path)?,
+            Scope::Tree | Scope::File => write_clause(f, "grant", self.rights, &self.path)?,
             Scope::Names => write!(f, "grant the names in {}", self.path)?,
         }
         self.suffixes.iter().try_for_each(|suffixes| write!(f, " {suffixes}"))
     }
 }
 
-fn in_words(f: &mut fmt::Formatter<'_>, verb: &str, rights: Rights, place: &dyn fmt::Display) -> fmt::Result {
+fn write_clause(f: &mut fmt::Formatter<'_>, verb: &str, rights: Rights, target: &dyn fmt::Display) -> fmt::Result {
     if rights == Rights::ALL {
-        write!(f, "{verb} all {place}")
+        write!(f, "{verb} all {target}")
     } else {
-        write!(f, "{verb} {rights} {place}")
+        write!(f, "{verb} {rights} {target}")
     }
 }
 
@@ -174,17 +174,17 @@ pub struct Deny {
     pub target: Target,
     /// What it takes.
     pub rights: Rights,
-    /// If present, files with one of these suffixes are left alone. Listing is not forbidden then.
+    /// If present, files with one of these suffixes are exempt, and so is listing.
     pub except: Option<SuffixSet>,
     /// If present, only writes that would make a file larger than this are forbidden.
     pub beyond: Option<u64>,
-    /// Where it ends: at roots inside its own, which speak for themselves.
+    /// Where it ends: at roots inside its own, which have clauses of their own.
     pub ends: BTreeSet<Ending>,
     /// Where it was written.
     pub origin: Origin,
 }
 
-/// A place where a [`Deny`] ends.
+/// A path at which a [`Deny`] ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ending {
     /// A path and everything below it.
@@ -202,7 +202,7 @@ impl Ending {
     }
 
     /// Whether `path` lies in it.
-    pub fn spares(&self, path: &AbsPath) -> bool {
+    pub fn exempts(&self, path: &AbsPath) -> bool {
         match self {
             Self::Tree(at) => path.is_within(at),
             Self::File(at) => path == at,
@@ -210,7 +210,7 @@ impl Ending {
     }
 
     /// Whether `path` and everything below it lies in it.
-    pub fn spares_tree(&self, path: &AbsPath) -> bool {
+    pub fn exempts_tree(&self, path: &AbsPath) -> bool {
         match self {
             Self::Tree(at) => path.is_within(at),
             Self::File(_) => false,
@@ -221,7 +221,7 @@ impl Ending {
     pub fn holds(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tree(_), Self::Tree(inner) | Self::File(inner)) | (Self::File(_), Self::File(inner)) => {
-                self.spares(inner)
+                self.exempts(inner)
             }
             (Self::File(_), Self::Tree(_)) => false,
         }
@@ -243,7 +243,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whether `path` is meant.
+    /// Whether the target includes `path`.
     pub fn covers(&self, path: &AbsPath) -> bool {
         match self {
             Self::Path(at) => path.is_within(at),
@@ -266,7 +266,7 @@ impl fmt::Display for Target {
 
 impl fmt::Display for Deny {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        in_words(f, "deny", self.rights, &self.target)?;
+        write_clause(f, "deny", self.rights, &self.target)?;
         if let Some(except) = &self.except {
             write!(f, " but {except}")?;
         }
@@ -290,19 +290,19 @@ impl Deny {
         }
     }
 
-    /// Whether `path` is meant: the target covers it, and the clause does not end above it.
+    /// Whether the clause applies to `path`: the target covers it, and the clause does not end at or above it.
     pub fn covers(&self, path: &AbsPath) -> bool {
-        self.target.covers(path) && !self.spares(path)
+        self.target.covers(path) && !self.exempts(path)
     }
 
     /// Whether the clause ends at `path` or above it.
-    pub fn spares(&self, path: &AbsPath) -> bool {
-        self.ends.iter().any(|end| end.spares(path))
+    pub fn exempts(&self, path: &AbsPath) -> bool {
+        self.ends.iter().any(|end| end.exempts(path))
     }
 
     /// Whether the clause reaches neither `path` nor anything below it, because it ends above.
-    pub fn spares_tree(&self, path: &AbsPath) -> bool {
-        self.ends.iter().any(|end| end.spares_tree(path))
+    pub fn exempts_tree(&self, path: &AbsPath) -> bool {
+        self.ends.iter().any(|end| end.exempts_tree(path))
     }
 
     /// Whether the clause ends somewhere at `path` or below it.
@@ -310,7 +310,7 @@ impl Deny {
         self.ends.iter().any(|end| end.path().is_within(path))
     }
 
-    /// What this clause leaves of `operation` on `path`: all of it, where it does not reach.
+    /// What this clause leaves of `operation` on `path`: full access if it does not apply.
     pub fn leaves(&self, operation: Operation, path: &AbsPath) -> Access {
         if !self.rights.has(operation.right()) || !self.covers(path) {
             return Access::Full;
@@ -333,12 +333,12 @@ impl Deny {
 pub enum Pattern {
     /// Entries of exactly this name.
     Name(OsString),
-    /// Entries whose name ends so.
+    /// Entries whose name has this end.
     Suffix(OsString),
 }
 
 impl Pattern {
-    /// Whether an entry of that name is meant.
+    /// Whether an entry of that name matches.
     pub fn matches(&self, name: &OsStr) -> bool {
         match self {
             Self::Name(exact) => name == exact,

@@ -1,7 +1,7 @@
-//! The vocabulary: what may be said about an agent's reach, before any operating system is named.
+//! The vocabulary of an agent's reach, independent of the operating system.
 //!
-//! A [`Policy`] is what one config says once every path in it is resolved: roots, base paths,
-//! network, limits, environment, shell rules. It is the oracle the rest is held against: a profile
+//! A [`Policy`] is a config with every path resolved: roots, base paths,
+//! network, limits, environment, shell rules. It is the oracle for all later steps: a profile
 //! derived from it may permit less, never more.
 //!
 //! Nothing here does I/O, knows serde, or names a kernel facility.
@@ -12,6 +12,7 @@ mod channel;
 mod cut;
 mod decision;
 mod environment;
+mod escaping;
 mod grant;
 pub(crate) mod hex;
 pub mod hosts;
@@ -28,7 +29,6 @@ mod root;
 mod rule;
 pub mod shell;
 mod suffix;
-mod visible;
 
 pub use audit::{Audit, AuditLog};
 pub use channel::{Channel, Channels};
@@ -36,10 +36,12 @@ pub use cut::{Cut, Lines, Lost, line_of};
 pub use decision::{Demand, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};
 pub use grant::{Access, Deny, Ending, Grant, Origin, Pattern, Scope, Target};
-pub use hosts::{Host, HostAccess, HostList, HostName, HostPattern, HostRule, HostWitness, PatternError, Place, Ports};
+pub use hosts::{
+    Destination, Host, HostAccess, HostList, HostName, HostPattern, HostRule, HostWitness, PatternError, Ports,
+};
 pub use limits::Limits;
 pub use name_pattern::{NameChanges, NamePattern, NamePatternError};
-pub use network::{Network, OwnNetwork, Reached, UnixSockets};
+pub use network::{Network, NetworkWitness, OwnNetwork, UnixSockets};
 pub use path::AbsPath;
 pub use policy::{
     BackendChoice, Ceiling, Ceilings, DenyFallback, Explain, HomeChoice, NetworkOf, OsSandbox, Policy, Protect,

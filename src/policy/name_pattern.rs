@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// A name or relative path that is looked for at any depth below a writable root. `*` may stand once, in its last part, and
-/// `/**` at its end stands for a directory with everything in it.
+/// A name or relative path at any depth below a writable root. Its last part may have one `*`, and
+/// `/**` at its end means a directory with everything in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamePattern(String);
 
-/// Why a text is no pattern of protected names.
+/// Why a text is not a pattern of protected names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NamePatternError {
     /// It begins with a slash, is empty, or has a part that is empty, `.` or `..`.
@@ -45,8 +45,8 @@ impl NamePattern {
         }
         let (above, last) = path.rsplit_once('/').unwrap_or(("", path));
         let stars = last.matches('*').count();
-        let is_whole = path.len() != text.len();
-        if above.contains('*') || stars > 1 || last == "*" || (is_whole && stars > 0) {
+        let is_directory = path.len() != text.len();
+        if above.contains('*') || stars > 1 || last == "*" || (is_directory && stars > 0) {
             return Err(NamePatternError::Star);
         }
         Ok(Self(text.to_owned()))
@@ -65,12 +65,12 @@ impl fmt::Display for NamePattern {
     }
 }
 
-/// What a config makes of the list of protected names: `add` and `except` of `sandbox.protect`.
+/// Changes to the list of protected names: `add` and `except` of `sandbox.protect`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameChanges {
-    /// Protected besides.
+    /// Names to add.
     pub add: std::collections::BTreeSet<NamePattern>,
-    /// On the list, and not protected.
+    /// Names to remove.
     pub except: std::collections::BTreeSet<NamePattern>,
 }
 

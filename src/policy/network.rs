@@ -1,4 +1,4 @@
-//! What may be reached beyond the file system.
+//! Reach over IP and Unix sockets.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Network {
     Full,
 }
 
-/// A network in place of [`Policy::network`](super::Policy::network), and the line that says so.
+/// A network that replaces [`Policy::network`](super::Policy::network), and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnNetwork {
     /// The reach.
@@ -32,7 +32,7 @@ impl Network {
         if list.is_empty() { Self::Off } else { Self::Hosts(list) }
     }
 
-    /// What both give.
+    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (self, other) {
@@ -42,63 +42,63 @@ impl Network {
         }
     }
 
-    /// Whether the other gives everything that this one gives.
+    /// Whether the other permits everything that this one permits.
     ///
     /// # Errors
-    /// Something that this one gives and the other does not.
-    pub fn within(&self, other: &Self) -> Result<(), Reached> {
+    /// A witness that only this one permits.
+    pub fn within(&self, other: &Self) -> Result<(), NetworkWitness> {
         match (self, other) {
             (Self::Off, _) | (_, Self::Full) => Ok(()),
-            (Self::Full, Self::Off | Self::Hosts(_)) => Err(Reached::EveryHost),
-            (Self::Hosts(a), Self::Hosts(b)) => a.within(b).map_err(Reached::Host),
-            (Self::Hosts(a), Self::Off) => a.within(&HostList::default()).map_err(Reached::Host),
+            (Self::Full, Self::Off | Self::Hosts(_)) => Err(NetworkWitness::EveryHost),
+            (Self::Hosts(a), Self::Hosts(b)) => a.within(b).map_err(NetworkWitness::Host),
+            (Self::Hosts(a), Self::Off) => a.within(&HostList::default()).map_err(NetworkWitness::Host),
         }
     }
 
-    /// Everything that this one gives and the other does not: one witness for each rule that gives more.
-    pub fn beyond(&self, other: &Self) -> Vec<(Reached, Option<&Origin>)> {
+    /// One witness for each rule that permits more than the other network.
+    pub fn beyond(&self, other: &Self) -> Vec<(NetworkWitness, Option<&Origin>)> {
         match self {
             Self::Off | Self::Full => self
                 .within(other)
                 .err()
-                .map(|reached| (reached, None))
+                .map(|witness| (witness, None))
                 .into_iter()
                 .collect(),
             Self::Hosts(list) => {
                 let rules = list.rules().iter();
                 let beyond = rules.filter_map(|rule| {
                     let alone = HostList::new([rule.clone()]);
-                    let mut reached = Self::Hosts(alone).within(other).err()?;
-                    // Another rule may give the same place more.
-                    if let Reached::Host(HostWitness { host, port, access, .. }) = &mut reached {
+                    let mut witness = Self::Hosts(alone).within(other).err()?;
+                    // Another rule may give the same host more.
+                    if let NetworkWitness::Host(HostWitness { host, port, access, .. }) = &mut witness {
                         *access = list.access(host, *port);
                     }
-                    Some((reached, Some(&rule.origin)))
+                    Some((witness, Some(&rule.origin)))
                 });
                 beyond.collect()
             }
         }
     }
 
-    /// What is left for a command that nobody was asked about.
+    /// The reach of a command without approval.
     #[must_use]
-    pub fn unasked(&self) -> Self {
+    pub fn free_only(&self) -> Self {
         match self {
             Self::Off => Self::Off,
-            Self::Hosts(list) => Self::hosts(list.unasked()),
+            Self::Hosts(list) => Self::hosts(list.free_only()),
             Self::Full => Self::Full,
         }
     }
 
-    /// The line that decides about what another network gives beyond this one, where one does.
-    pub(super) fn decides(&self, reached: &Reached) -> Option<&Origin> {
-        match reached {
-            Reached::EveryHost => None,
-            Reached::Host(HostWitness { host, port, .. }) => self.rule_for(host, *port).map(|rule| &rule.origin),
+    /// The line that decides about the witness, if there is one.
+    pub(super) fn decides(&self, witness: &NetworkWitness) -> Option<&Origin> {
+        match witness {
+            NetworkWitness::EveryHost => None,
+            NetworkWitness::Host(HostWitness { host, port, .. }) => self.rule_for(host, *port).map(|rule| &rule.origin),
         }
     }
 
-    /// The rule that speaks for this host and port; none where the network is off or full.
+    /// The rule that decides about this host and port; `None` if the network is off or full.
     pub fn rule_for(&self, host: &Host, port: u16) -> Option<&HostRule> {
         match self {
             Self::Off | Self::Full => None,
@@ -106,7 +106,7 @@ impl Network {
         }
     }
 
-    /// What becomes of a connection to this host and port.
+    /// The access to this host and port.
     pub fn access(&self, host: &Host, port: u16) -> HostAccess {
         match self {
             Self::Off => HostAccess::Denied,
@@ -116,16 +116,16 @@ impl Network {
     }
 }
 
-/// What one network gives and another does not.
+/// Something that one network permits and another does not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reached {
+pub enum NetworkWitness {
     /// Every host, and every protocol.
     EveryHost,
     /// One host and port.
     Host(HostWitness),
 }
 
-impl fmt::Display for Reached {
+impl fmt::Display for NetworkWitness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EveryHost => f.write_str("network full"),

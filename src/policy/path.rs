@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-pub use super::visible::{display, escape, escape_backslashes, is_escaped};
+pub use super::escaping::{display, escape, escape_backslashes, is_escaped};
 
 /// An absolute path without `.`, `..`, doubled or trailing slashes, or NUL.
 ///
@@ -49,7 +49,7 @@ impl Ord for AbsPath {
     }
 }
 
-/// How many bytes both begin with. Eight at a time: paths that are compared mostly begin the same.
+/// The length of the common prefix. Compares eight bytes at a time: compared paths often share a long prefix.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let most = a.len().min(b.len());
     let (a, b) = (&a[..most], &b[..most]);
@@ -59,12 +59,12 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
     };
     let (chunks, others) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
     let found = chunks.iter().zip(others).enumerate();
-    if let Some(place) = found.into_iter().find_map(|(i, (x, y))| Some(8 * i + differ(x, y)?)) {
-        return place;
+    if let Some(index) = found.into_iter().find_map(|(i, (x, y))| Some(8 * i + differ(x, y)?)) {
+        return index;
     }
     match (a.last_chunk(), b.last_chunk()) {
-        // Some of these bytes were seen to be the same.
-        (Some(x), Some(y)) => differ(x, y).map_or(most, |place| most - 8 + place),
+        // Some of these bytes are already known to be equal.
+        (Some(x), Some(y)) => differ(x, y).map_or(most, |index| most - 8 + index),
         _ => a.iter().zip(b).take_while(|(x, y)| x == y).count(),
     }
 }
@@ -181,7 +181,7 @@ fn parent_of(path: &[u8]) -> Option<&[u8]> {
     (path.len() > 1).then(|| &path[..slash.max(1)])
 }
 
-/// Whether bytes are spelled as an [`AbsPath`] is.
+/// Whether bytes have the form of an [`AbsPath`].
 pub fn is_normal(path: &[u8]) -> bool {
     let Some((b'/', below)) = path.split_first() else {
         return false;

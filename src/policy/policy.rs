@@ -1,4 +1,4 @@
-//! One config, resolved, and the ceilings that it stands under, which are policies too.
+//! One resolved config, and its ceilings, which are policies too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,19 +21,19 @@ use super::rule::ShellRule;
 
 /// What a config says, once its paths are absolute and its presets are merged in.
 ///
-/// This is the oracle: [`Policy::access`] answers from the config's own words (the most specific
-/// root speaks), independently of how a profile is derived from it.
+/// This is the oracle: [`Policy::access`] answers from the roots of the config (the most specific
+/// root decides), independently of how a profile is derived from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// The named roots, sorted by path; no two have the same path.
     pub roots: Vec<Root>,
-    /// Symlinks that the config went through to name them. They give nothing: commands may find the roots under these names, too.
-    pub ways: Vec<AbsPath>,
-    /// System paths from presets: no tool names them; a root at or above one speaks for it no longer.
+    /// Symlinks on the paths of the roots. They grant nothing; commands may use the roots under these paths, too.
+    pub links: Vec<AbsPath>,
+    /// System paths from presets. No tool uses them; a root at the path of one replaces it.
     pub base: Vec<BasePath>,
     /// Whether names the host will later trust or run are protected below writable roots.
     pub protect: Protect,
-    /// Which names that is, beside the list.
+    /// Changes to the list of protected names.
     pub names: NameChanges,
     /// What to do about protected names where a write-deny cannot be held.
     pub protect_fallback: ProtectFallback,
@@ -71,29 +71,29 @@ pub struct Policy {
     pub channels: Channels,
     /// Whether what happens is recorded, and where.
     pub audit: Audit,
-    /// What the rest is held under.
+    /// The ceilings.
     pub ceilings: Ceilings,
 }
 
-/// The ceilings a policy stands under.
+/// The ceilings of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ceilings {
     /// Each of them; their order means nothing.
     pub all: Vec<Ceiling>,
-    /// What was asked beyond them, files aside: those take a derivation to compare.
+    /// The requests beyond them, except for files, which take a derivation to compare.
     pub cuts: Vec<Cut>,
-    /// The networks of the policy before any ceiling took from them; none while there are no ceilings.
-    pub asked: Vec<Network>,
+    /// The networks of the policy before any ceiling was applied; empty without ceilings.
+    pub requested: Vec<Network>,
     /// The lines that the policy's own settings come from.
     pub lines: Lines,
 }
 
-/// One file that only takes away.
+/// A file that bounds a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ceiling {
     /// Where it was read.
     pub file: Arc<PathBuf>,
-    /// What it gives at most; it stands under no ceiling itself.
+    /// The bounds; it has no ceilings itself.
     pub policy: Policy,
 }
 
@@ -143,8 +143,8 @@ impl Protect {
         }
     }
 
-    /// The word of the config for it.
-    pub const fn word(&self) -> &'static str {
+    /// Its keyword in a config.
+    pub const fn keyword(&self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Default(_) => "default",
@@ -175,8 +175,8 @@ pub enum DenyFallback {
 }
 
 impl DenyFallback {
-    /// The word of the config for it.
-    pub const fn word(self) -> &'static str {
+    /// Its keyword in a config.
+    pub const fn keyword(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
             Self::Decompose => "decompose",
@@ -242,7 +242,7 @@ pub struct ToolRule {
     pub origin: Origin,
 }
 
-/// Whose network it is, where it is not that of every command.
+/// The owner of a network of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkOf<'a> {
     /// The commands that a rule matches.
@@ -261,13 +261,13 @@ impl fmt::Display for NetworkOf<'_> {
 }
 
 impl Policy {
-    /// Whether some backend may hold a pattern where commands may make names.
+    /// Whether some backend may enforce a pattern in a writable root.
     pub fn may_hold_patterns(&self) -> bool {
         let by_entry = self.deny_fallback == DenyFallback::Decompose;
         by_entry || self.backend != BackendChoice::Landlock && self.deny_fallback.admits_new_names(self.residuals)
     }
 
-    /// Everything that has a network of its own, with it: rules in file order, then tools.
+    /// Everything with a network of its own: rules in file order, then tools.
     pub fn own_networks(&self) -> impl Iterator<Item = (NetworkOf<'_>, &OwnNetwork)> {
         let rules = self.rules.iter();
         let rules = rules.filter_map(|rule| rule.network.as_ref().map(|own| (NetworkOf::Rule(rule), own)));
@@ -280,40 +280,42 @@ impl Policy {
         std::iter::once(&self.network).chain(self.own_networks().map(|(_, own)| &own.network))
     }
 
-    /// What the config gives for `operation` on `path`, in its own words.
+    /// What the config gives for `operation` on `path`.
     ///
-    /// The most specific root above the path speaks, and base paths below that root add to it.
-    /// Denies of every root win over all of it, and no ceiling is gone beyond.
+    /// The most specific root above the path decides, and base paths below that root add to it.
+    /// Denies of every root win over both, and ceilings bound the result.
     pub fn access(&self, operation: Operation, path: &AbsPath) -> Access {
-        let speaker = match operation {
-            // A file has no listing, so a one-file root leaves that answer to the root around it.
-            Operation::List => self.speaker_among(path, |root| root.scope != Scope::File),
-            Operation::Read | Operation::Write | Operation::Execute => self.speaker(path),
+        let root = match operation {
+            // A file has no listing, so the root around a one-file root decides.
+            Operation::List => self.root_among(path, |root| root.scope != Scope::File),
+            Operation::Read | Operation::Write | Operation::Execute => self.root_for(path),
         };
-        let from_root = speaker.map_or(Access::Denied, |root| root.gives(operation, path));
+        let from_root = root.map_or(Access::Denied, |root| root.gives(operation, path));
         let from_base = self
             .base
             .iter()
-            .filter(|base| speaker.is_none_or(|root| base.grant.path.is_below(&root.path)))
+            .filter(|base| root.is_none_or(|root| base.grant.path.is_below(&root.path)))
             .map(|base| base.grant.gives(operation, path));
-        let given = from_base.fold(from_root, Access::max);
+        let granted = from_base.fold(from_root, Access::max);
         let denies = self.roots.iter().flat_map(|root| &root.denies);
-        let own = denies.map(|deny| deny.leaves(operation, path)).fold(given, Access::min);
+        let own = denies
+            .map(|deny| deny.leaves(operation, path))
+            .fold(granted, Access::min);
         let ceilings = self.ceilings.all.iter();
         ceilings
             .map(|ceiling| ceiling.policy.access(operation, path))
             .fold(own, Access::min)
     }
 
-    /// The most specific root above `path`. A one-file root speaks for that very path only.
-    pub fn speaker(&self, path: &AbsPath) -> Option<&Root> {
-        self.speaker_among(path, |_| true)
+    /// The most specific root above `path`. A one-file root counts for its own path only.
+    pub fn root_for(&self, path: &AbsPath) -> Option<&Root> {
+        self.root_among(path, |_| true)
     }
 
-    fn speaker_among(&self, path: &AbsPath, may_speak: impl Fn(&Root) -> bool) -> Option<&Root> {
+    fn root_among(&self, path: &AbsPath, eligible: impl Fn(&Root) -> bool) -> Option<&Root> {
         self.roots
             .iter()
-            .filter(|root| may_speak(root))
+            .filter(|root| eligible(root))
             .filter(|root| match root.scope {
                 Scope::File => *path == root.path,
                 Scope::Tree | Scope::Names => path.is_within(&root.path),

@@ -1,7 +1,7 @@
-//! What lies in a home directory and is nobody else's: keys, tokens and what was typed. Data only.
+//! Private names in a home directory: keys, tokens and histories. Data only.
 //!
-//! A config whose root holds a home gives none of these by the way, and what was seen to be read of them is never proposed
-//! without a word. Toolchains and caches beside them are not here, nor what agents are given to read (`.claude/skills`).
+//! A root that contains a home does not grant them, and `learn` never proposes them without a warning. Toolchains and
+//! caches are not listed, nor files that agents are to read (`.claude/skills`).
 
 use super::grant::Origin;
 
@@ -175,12 +175,12 @@ pub(crate) const IN_HOME: &[&str] = &[
     ".viminfo",
 ];
 
-/// What of Stockade's own lies in a home directory, and no command may have: tokens that answer questions of other sessions, or let
-/// in over HTTP, are among it.
+/// Stockade's own directories in a home. No command may reach them: they have the tokens of approval sockets and of MCP over
+/// HTTP.
 pub(crate) const OF_STOCKADE: [&str; 2] = [".local/state/stockade", ".config/stockade"];
 
-/// Where a deny of these comes from. What lies in them is made by Stockade alone, or was taken out of a workspace: nobody looks for
-/// second names of it, nor lists what a quarantine keeps shut.
+/// The origin of a deny of these. Only Stockade creates files in them, so nobody searches them for hard links, nor lists a
+/// quarantine.
 pub(crate) const ORIGIN_OF_STOCKADE: Origin = Origin::Builtin("what belongs to Stockade");
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The list of protected names: what programs of the host run or obey later.
+//! The list of protected names: files that programs of the host run or obey later.
 //!
-//! It is data, `profiles/protected.yaml`, which says how to read it and what is deliberately absent. Git directories are not on
-//! it: they are found by what they hold.
+//! The data is in `profiles/protected.yaml`, with its format and what is deliberately absent. Git directories are not on
+//! the list: they are found by their content.
 
 use Start::{Above, Here};
 
@@ -10,20 +10,20 @@ use Start::{Above, Here};
 pub struct Tool {
     /// What it is called.
     pub name: &'static str,
-    /// What it runs or obeys of them.
+    /// How it uses them.
     pub runs: &'static str,
     /// The names it reads, as patterns.
     pub reads: &'static [&'static str],
-    /// Which files name others that are run.
+    /// The files that name other files to run.
     pub leads: &'static [Lead],
 }
 
-/// A file that names others.
+/// A file that names other files.
 #[derive(Debug)]
 pub struct Lead {
     /// Its name, or the end of its path.
     pub file: &'static str,
-    /// The last parts of the names of settings that do.
+    /// The last parts of the setting names that do.
     pub keys: &'static [&'static str],
     /// Commands in it that do.
     pub words: &'static [&'static str],
@@ -43,18 +43,18 @@ pub enum Start {
 /// The default names by tool.
 pub const TOOLS: &[Tool] = include!(concat!(env!("OUT_DIR"), "/protected.rs"));
 
-/// This program, whose names nobody takes off the list.
+/// This program, whose names cannot be removed from the list.
 const OWN: &str = "stockade";
 
-/// Whether it is this program, whose names nobody takes off the list.
+/// Whether it is this program, whose names cannot be removed from the list.
 #[must_use]
 pub fn is_of_this_program(tool: &Tool) -> bool {
     tool.name == OWN
 }
 
-/// Why names that a config wants taken off the list cannot be; `None` if they can.
+/// Why a name under `except` cannot be removed from the list; `None` if it can.
 #[must_use]
-pub fn why_not_taken_off(except: &str) -> Option<&'static str> {
+pub fn exception_objection(except: &str) -> Option<&'static str> {
     if except
         .split('/')
         .next()
@@ -62,7 +62,7 @@ pub fn why_not_taken_off(except: &str) -> Option<&'static str> {
     {
         return Some("git directories are always protected");
     }
-    let is_of = |tool: &&Tool| tool.reads.iter().any(|pattern| is_taken_off(pattern, except));
+    let is_of = |tool: &&Tool| tool.reads.iter().any(|pattern| is_excepted(pattern, except));
     match TOOLS.iter().find(is_of) {
         Some(tool) if is_of_this_program(tool) => {
             Some("what decides how the next command is confined is always protected")
@@ -72,9 +72,9 @@ pub fn why_not_taken_off(except: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the pattern is the one that is to be taken off, which may say `/**` or leave it out.
+/// Whether `except` names this pattern, with or without `/**`.
 #[must_use]
-pub fn is_taken_off(pattern: &str, except: &str) -> bool {
+pub fn is_excepted(pattern: &str, except: &str) -> bool {
     let plain = |text: &str| text.strip_suffix("/**").unwrap_or(text).to_ascii_lowercase();
     plain(pattern) == plain(except)
 }
@@ -111,7 +111,7 @@ mod tests {
             (".stockade", false),
             (".git/hooks/**", false),
         ] {
-            assert_eq!(why_not_taken_off(except).is_none(), can, "{except}");
+            assert_eq!(exception_objection(except).is_none(), can, "{except}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The places that a config names, and those that presets give.
+//! Roots of a config, and base paths of presets.
 
 use super::decision::Demand;
-use super::grant::{Access, Deny, Given, Grant, Origin, Scope};
+use super::grant::{Access, Deny, Grant, GrantTerms, Origin, Scope};
 use super::path::AbsPath;
 use super::right::{Operation, Rights};
 use super::suffix::SuffixSet;
@@ -13,7 +13,7 @@ pub struct Root {
     pub name: String,
     /// Where it is; symlinks resolved.
     pub path: AbsPath,
-    /// The inode it was when the config was resolved.
+    /// The inode when the config was resolved.
     pub identity: Identity,
     /// Whether it is one file or a directory.
     pub scope: Scope,
@@ -47,24 +47,24 @@ pub struct Identity {
 pub struct BasePath {
     /// What it gives.
     pub grant: Grant,
-    /// The inode it was when the config was resolved.
+    /// The inode when the config was resolved.
     pub identity: Identity,
 }
 
 impl Root {
-    /// What it gives for `operation` on `path`, its denies aside.
+    /// What it gives for `operation` on `path`, without its denies.
     pub fn gives(&self, operation: Operation, path: &AbsPath) -> Access {
-        let what = Given {
+        let terms = GrantTerms {
             path: &self.path,
             rights: self.rights,
             scope: self.scope,
             suffixes: self.suffixes.as_ref(),
             max_file_bytes: self.max_file_bytes,
         };
-        what.gives(operation, path)
+        terms.gives(operation, path)
     }
 
-    /// The root as a clause, its denies aside.
+    /// The root as a grant, without its denies.
     pub fn grant(&self) -> Grant {
         Grant {
             path: self.path.clone(),

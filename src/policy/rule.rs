@@ -1,4 +1,4 @@
-//! Shell rules: the user's convenience on top of the sandbox.
+//! Shell rules, a convenience on top of the sandbox.
 
 use super::decision::Demand;
 use super::grant::Origin;
@@ -7,7 +7,7 @@ use super::network::OwnNetwork;
 /// One entry of `shell.rules`, or the `shell.default`.
 ///
 /// `pattern` is a sequence of words; a simple command matches when its first words are exactly these.
-/// How a whole line is judged by the rules is told in [`super::shell`].
+/// How a line is judged is documented in [`super::shell`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellRule {
     /// The words a simple command must begin with.
@@ -34,7 +34,7 @@ pub struct ShellRule {
 }
 
 impl ShellRule {
-    /// One that says nothing but what a command that begins with these words demands; [`Demand::Deny`] blocks it.
+    /// A rule with a demand for commands that begin with these words, and nothing else; [`Demand::Deny`] blocks them.
     pub fn plain(pattern: Vec<String>, demand: Demand, origin: Origin) -> Self {
         Self {
             pattern,

@@ -57,7 +57,7 @@ impl SuffixSet {
         self.0.iter()
     }
 
-    /// The set of suffixes of files that both sets match. `.gz` and `.tar.gz` meet in `.tar.gz`.
+    /// The suffixes of files that both sets match: `.gz` and `.tar.gz` give `.tar.gz`.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut both = BTreeSet::new();

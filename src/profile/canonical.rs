@@ -103,7 +103,7 @@ fn tidy_deny(mut deny: Deny) -> Option<Deny> {
     if deny.beyond.is_some() {
         deny.rights = deny.rights.and(Rights::WRITE);
     }
-    if deny.spares_tree(at(&deny)) {
+    if deny.exempts_tree(at(&deny)) {
         return None;
     }
     let ends = std::mem::take(&mut deny.ends);
@@ -168,7 +168,7 @@ fn deny_within(a: &Deny, b: &Deny) -> bool {
     };
     // Where `b` ends, `a` must end too, or not reach at all.
     let ends = b.ends.iter().all(|end| {
-        let apart = !end.path().is_within(at(a)) && !end.spares_tree(at(a));
+        let apart = !end.path().is_within(at(a)) && !end.exempts_tree(at(a));
         apart || a.ends.iter().any(|earlier| earlier.holds(end))
     });
     // What `b` excepts, `a` must except too.

@@ -201,7 +201,7 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
         network: {
             let most = call.network.as_ref().unwrap_or(&policy.network);
             match call.asked {
-                Asked::Nobody => most.unasked(),
+                Asked::Nobody => most.free_only(),
                 Asked::Roots(_) | Asked::Everything => most.clone(),
             }
         },

@@ -7,8 +7,8 @@ use super::index::Index;
 use super::profile::Profile;
 pub use super::representatives::Landmarks;
 use crate::policy::{
-    AbsPath, Access, BasePath, Deny, Grant, Operation, Policy, Reached, Root, Scope, SuffixSet, Target, UnixSockets,
-    VarName,
+    AbsPath, Access, BasePath, Deny, Grant, NetworkWitness, Operation, Policy, Root, Scope, SuffixSet, Target,
+    UnixSockets, VarName,
 };
 
 /// What is permitted at one path.
@@ -105,7 +105,7 @@ pub enum Permission {
         access: Access,
     },
     /// Hosts, or all of them.
-    Network(Reached),
+    Network(NetworkWitness),
     /// Unix sockets.
     UnixSockets(UnixSockets),
     /// Going beyond a limit of that name.

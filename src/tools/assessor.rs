@@ -17,7 +17,7 @@ use super::tool::Assessment;
 use crate::approval::Remember;
 use crate::config::CustomTool;
 use crate::policy::shell::{
-    Directory, Judgement, Names, Part, Reach, RuleRef, judge_argv_in, judge_in, names_of_argv, names_of_line,
+    Directory, Judgement, Names, Part, RuleNetwork, RuleRef, judge_argv_in, judge_in, names_of_argv, names_of_line,
 };
 use crate::policy::{AbsPath, Demand, Policy, Requirement, ShellRule};
 use crate::profile::{Asked, Call};
@@ -96,7 +96,7 @@ impl Assessor<'_> {
             call: Call {
                 asked: Asked::Nobody,
                 narrow: judgement.narrow.clone(),
-                network: judgement.reach.in_place_of(&policy.network),
+                network: judgement.network.override_of(&policy.network),
             },
             search: if sought.is_answered {
                 Search::Outside {
@@ -160,7 +160,7 @@ impl Assessor<'_> {
             }),
             why: approvals::why(policy, &judgement, &planted),
             remember: remembered(judgement.demand),
-            unresolved: unresolved(names.not_remembered(), &permit.operands),
+            unresolved: unresolved(names.why_not_remembered(), &permit.operands),
         };
         let request = Box::new(approvals::request(
             told,
@@ -249,7 +249,7 @@ fn needs_answer(policy: &Policy, judgement: &Judgement) -> bool {
         RuleRef::Rule(_) => part.demand == Demand::None && policy.default_rule.approval == Demand::None,
     };
     judgement.requirement != Requirement::PreApproved
-        || judgement.reach != Reach::Unsaid
+        || judgement.network != RuleNetwork::Default
         || !policy.default_rule.allowed
         || !judgement.parts.iter().all(by_default)
 }
@@ -290,7 +290,7 @@ fn judged_by(
         let Ok(path) = AbsPath::new(directory.as_path().join(argument)) else {
             return false;
         };
-        policy.speaker(&path).is_some_and(|root| names.contains(&root.name))
+        policy.root_for(&path).is_some_and(|root| names.contains(&root.name))
     };
     let default = &policy.default_rule;
     // The same directory may be spelled otherwise.

@@ -330,7 +330,7 @@ async fn assess_custom(
         derived: executor.profiles.of(&approved(&call))?,
         regime: executor.regime_line()?.to_string(),
     };
-    let bound = (call.narrow.as_deref(), names.not_remembered());
+    let bound = (call.narrow.as_deref(), names.why_not_remembered());
     let assessment = executor.assessor().assess_custom(tool, wanted, bound, &operands, facts);
     let permit = Permit { call, operands, search };
     Ok((assessment, permit))

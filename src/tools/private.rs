@@ -83,7 +83,7 @@ fn shows(envelope: &Profile, path: &AbsPath) -> bool {
 /// seen anyway.
 fn ways(policy: &Policy, envelope: &Profile) -> Vec<AbsPath> {
     let mut links = way_here();
-    links.extend(policy.ways.iter().cloned());
+    links.extend(policy.links.iter().cloned());
     links.sort();
     links.dedup();
     let in_a_root = |link: &AbsPath| policy.roots.iter().any(|root| link.is_within(&root.path));

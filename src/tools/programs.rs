@@ -70,7 +70,7 @@ pub(super) async fn programs(
         files.pool.others(),
     );
     let (mut paths, bare): (Vec<&String>, Vec<&String>) = names.programs.iter().partition(|name| name.contains('/'));
-    if names.moved {
+    if names.changes_directory {
         // From where is known only when it runs.
         paths.retain(|path| path.starts_with('/'));
     }

@@ -210,7 +210,10 @@ fn reached(network: &Network) -> String {
         Network::Off => "off".to_owned(),
         Network::Full => "open".to_owned(),
         Network::Hosts(list) => {
-            let free: Vec<String> = list.only(HostAccess::Free).map(|rule| rule.place.to_string()).collect();
+            let free: Vec<String> = list
+                .only(HostAccess::Free)
+                .map(|rule| rule.destination.to_string())
+                .collect();
             let asks = if list.asks() { "asks for others" } else { "" };
             let more = free.len().saturating_sub(MOST);
             let mut told: Vec<String> = free.into_iter().take(MOST).collect();
@@ -281,11 +284,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{RegimeLine, reached};
-    use crate::policy::{HostAccess, HostList, HostRule, Network, Origin, Place};
+    use crate::policy::{Destination, HostAccess, HostList, HostRule, Network, Origin};
 
     fn list(entries: &[&str]) -> Network {
         Network::hosts(HostList::new(entries.iter().map(|entry| HostRule {
-            place: Place::parse(entry.trim_start_matches('?')).unwrap(),
+            destination: Destination::parse(entry.trim_start_matches('?')).unwrap(),
             access: if entry.starts_with('?') {
                 HostAccess::Asked
             } else {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::bounds::{Bounds, bounded};
-use stockade::policy::{Host, HostAccess, HostList, HostRule, Network, Origin, Place, Reached};
+use stockade::policy::{Destination, Host, HostAccess, HostList, HostRule, Network, NetworkWitness, Origin};
 
 const BOUNDS: Bounds = Bounds {
     bytes: 64 << 20,
@@ -35,7 +35,7 @@ fn read(text: &str) {
     };
     let (a, b) = (list(), list());
     let meet = a.and(&b);
-    for (tight, wide) in [(&meet, &a), (&meet, &b), (&a.unasked(), &a)] {
+    for (tight, wide) in [(&meet, &a), (&meet, &b), (&a.free_only(), &a)] {
         assert_eq!(tight.within(wide), Ok(()), "{tight} {wide}");
     }
     assert_eq!(a.and(&a), a);
@@ -43,11 +43,11 @@ fn read(text: &str) {
     for (wide, tight) in [(&a, &b), (&b, &a)] {
         match wide.within(tight) {
             Ok(()) => assert_eq!(wide.within(&meet), Ok(())),
-            Err(Reached::EveryHost) => unreachable!("neither gives every host"),
-            Err(Reached::Host(witness)) => {
+            Err(NetworkWitness::EveryHost) => unreachable!("neither gives every host"),
+            Err(NetworkWitness::Host(witness)) => {
                 assert_eq!(wide.access(&witness.host, witness.port), witness.access);
-                assert_eq!(tight.access(&witness.host, witness.port), witness.given);
-                assert!(witness.access > witness.given);
+                assert_eq!(tight.access(&witness.host, witness.port), witness.other_access);
+                assert!(witness.access > witness.other_access);
             }
         }
     }
@@ -58,10 +58,14 @@ fn rule(line: &str) -> Option<HostRule> {
         Some(entry) => (HostAccess::Asked, entry),
         None => (HostAccess::Free, line),
     };
-    let place = Place::parse(entry).ok()?;
-    assert_eq!(Place::parse(&place.to_string()).as_ref(), Ok(&place), "{entry:?}");
+    let destination = Destination::parse(entry).ok()?;
+    assert_eq!(
+        Destination::parse(&destination.to_string()).as_ref(),
+        Ok(&destination),
+        "{entry:?}"
+    );
     Some(HostRule {
-        place,
+        destination,
         access,
         origin: Origin::Builtin("fuzzing"),
     })

@@ -88,7 +88,7 @@ impl<'a> Obstacles<'a> {
             standing = Standing::Mixed;
         }
         for deny in self.placed.above(path).filter(|deny| touches(deny, operation)) {
-            if deny.spares_tree(path) {
+            if deny.exempts_tree(path) {
                 continue;
             }
             if deny.covers(path) && takes_all(deny, operation) && !deny.ends_within(path) {
@@ -109,7 +109,7 @@ impl<'a> Obstacles<'a> {
     }
 
     fn culprits(&self, operations: Operations, path: &AbsPath) -> impl Iterator<Item = &'a Deny> {
-        let near = |deny: &Deny| !deny.spares_tree(path) && path.is_within(at(deny)) || at(deny).is_within(path);
+        let near = |deny: &Deny| !deny.exempts_tree(path) && path.is_within(at(deny)) || at(deny).is_within(path);
         let touching = move |deny: &&Deny| near(deny) && operations.iter().any(|op| touches(deny, op));
         self.all.iter().filter(touching)
     }

@@ -43,8 +43,8 @@ impl Covered {
     /// What it takes at a path within it.
     pub(super) fn over(&self, path: &AbsPath, kind: Kind) -> Option<Cover> {
         let ended = self.ends.iter().any(|end| match kind {
-            Kind::Directory => end.spares_tree(path),
-            Kind::File | Kind::Device | Kind::Fifo | Kind::Socket | Kind::Symlink => end.spares(path),
+            Kind::Directory => end.exempts_tree(path),
+            Kind::File | Kind::Device | Kind::Fifo | Kind::Socket | Kind::Symlink => end.exempts(path),
         });
         (!ended).then_some(self.cover)
     }

@@ -7,7 +7,9 @@ use super::reader::{Expressions, Object, Reader, Semantics, Vnode};
 use super::syntax::{Filter, Rule, Script, Verdict};
 use super::view::{Aspect, View};
 use super::{base, spelling};
-use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Pattern, Reached, Rights, Scope, Target, UnixSockets};
+use crate::policy::{
+    AbsPath, Access, Deny, Grant, NetworkWitness, Operation, Pattern, Rights, Scope, Target, UnixSockets,
+};
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Profile, Witness, files_within};
 
@@ -149,7 +151,7 @@ fn beyond_files(reader: &Reader<'_>, profile: &Profile) -> Result<(), Witness> {
         // The shipped rules are not among those that are read here.
         if any(Object::Internet) {
             return Err(Witness {
-                what: Permission::Network(Reached::EveryHost),
+                what: Permission::Network(NetworkWitness::EveryHost),
                 ..kernel(String::new())
             });
         }

@@ -1,6 +1,6 @@
 //! What may be added to a config.
 
-use crate::policy::{AbsPath, Place, Rights, Scope};
+use crate::policy::{AbsPath, Destination, Rights, Scope};
 
 /// A grant to be added to a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Change {
     /// The names in a directory and below it.
     List(AbsPath),
     /// Hosts, as an entry of `shell.network.allow`.
-    Host(Place),
+    Host(Destination),
 }
 
 /// A root to be added.

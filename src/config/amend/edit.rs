@@ -20,7 +20,7 @@ pub(super) fn apply(text: &str, dir: &AbsPath, change: &Change) -> Result<String
         }
         Change::Widen(root) => widen(text, root),
         Change::List(path) => push(text, &["sandbox", "base", "list"], flow::path(path, &AbsPath::root())?),
-        Change::Host(place) => host(text, Flow::Text(place.to_string())),
+        Change::Host(destination) => host(text, Flow::Text(destination.to_string())),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn new_config(loaded: &Loaded, basis: &Basis, dir: &AbsPath) -> Result<Strin
     match policy.deny_fallback {
         DenyFallback::CoverExisting => {}
         fallback @ (DenyFallback::Refuse | DenyFallback::Decompose) => {
-            sandbox.extend(["  deny_fallback: ", fallback.word(), "\n"]);
+            sandbox.extend(["  deny_fallback: ", fallback.keyword(), "\n"]);
         }
     }
     if !roots.is_empty() {
@@ -101,7 +101,7 @@ fn network_yaml(network: &Network) -> Flow {
         Network::Hosts(list) => {
             let destinations = list
                 .only(HostAccess::Free)
-                .map(|rule| Flow::Text(rule.place.to_string()));
+                .map(|rule| Flow::Text(rule.destination.to_string()));
             let mut entries = vec![("allow".to_owned(), Flow::List(destinations.collect()))];
             if list.asks() {
                 entries.push(("ask".to_owned(), Flow::Keyword("true")));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{Place, Rights, Scope};
+use crate::policy::{Destination, Rights, Scope};
 
 fn dir() -> AbsPath {
     AbsPath::new("/work/project").unwrap()
@@ -26,7 +26,7 @@ fn widen(name: &str, rights: Rights) -> Change {
 }
 
 fn host(place: &str) -> Change {
-    Change::Host(Place::parse(place).unwrap())
+    Change::Host(Destination::parse(place).unwrap())
 }
 
 #[track_caller]

@@ -12,7 +12,7 @@ fn a_nested_root_and_a_deny_by_path_are_resolved() {
     let secret = crate::policy::AbsPath::new(world.project().join("a/secret")).unwrap();
     assert_eq!(root(&loaded, "a").denies[0].target, Target::Path(secret));
     assert_eq!(root(&loaded, "a").denies[0].rights, Rights::ALL);
-    assert_eq!(loaded.policy.speaker(&root(&loaded, "b").path).unwrap().name, "b");
+    assert_eq!(loaded.policy.root_for(&root(&loaded, "b").path).unwrap().name, "b");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn a_network_is_nothing_everything_or_the_hosts_that_are_named() {
     let asks = network("{allow: [a.example], ask: true}");
     assert_eq!(access(&asks, "a.example", 443), HostAccess::Free);
     assert_eq!(access(&asks, "b.example", 22), HostAccess::Asked);
-    assert_eq!(access(&asks.unasked(), "b.example", 22), HostAccess::Denied);
+    assert_eq!(access(&asks.free_only(), "b.example", 22), HostAccess::Denied);
     // Not even a question leads to an address that is not public.
     assert_eq!(access(&asks, "127.0.0.1", 22), HostAccess::Denied);
     assert_eq!(access(&network("{ask: true}"), "a.example", 1), HostAccess::Asked);

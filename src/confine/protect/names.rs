@@ -2,7 +2,7 @@
 //!
 //! The list is [`TOOLS`]. A config adds to it and takes off it ([`Names`]). Git directories are not on it: they are found by what they hold ([`super::place`]).
 
-use crate::policy::protected::{TOOLS, Tool, is_of_this_program, is_taken_off};
+use crate::policy::protected::{TOOLS, Tool, is_excepted, is_of_this_program};
 
 /// What a config makes of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -26,7 +26,7 @@ impl Names {
             .iter()
             .flat_map(|tool| tool.reads.iter().map(move |pattern| (tool, *pattern)));
         let counts = |(tool, pattern): &(&Tool, &str)| {
-            is_of_this_program(tool) || !self.except.iter().any(|except| is_taken_off(pattern, except))
+            is_of_this_program(tool) || !self.except.iter().any(|except| is_excepted(pattern, except))
         };
         let listed = listed.filter(counts).map(|(_, pattern)| pattern);
         listed.chain(self.add.iter().map(String::as_str))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clauses::WrittenOrigin;
 use super::error::DocumentError;
-use crate::policy::{HostAccess, HostList, HostPattern, HostRule, Network, Place};
+use crate::policy::{Destination, HostAccess, HostList, HostPattern, HostRule, Network};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -62,14 +62,14 @@ impl WrittenHost {
             HostAccess::Asked => WrittenAccess::Asked,
             HostAccess::Free => WrittenAccess::Free,
         };
-        let (hosts, public_only) = match &rule.place.hosts {
+        let (hosts, public_only) = match &rule.destination.hosts {
             HostPattern::PublicNet(net) => (HostPattern::Net(*net), true),
             other @ (HostPattern::Every | HostPattern::Below(_) | HostPattern::Name(_) | HostPattern::Net(_)) => {
                 (other.clone(), false)
             }
         };
         Some(Self {
-            hosts: format!("{hosts}:{}", rule.place.ports),
+            hosts: format!("{hosts}:{}", rule.destination.ports),
             public_only,
             access,
             origin: WrittenOrigin::of(&rule.origin),
@@ -78,15 +78,16 @@ impl WrittenHost {
 
     fn rule(self) -> Result<HostRule, DocumentError> {
         let wrong = |why: String| DocumentError::Value(format!("{}: {why}", self.hosts));
-        let mut place = Place::parse(&self.hosts).map_err(|error| wrong(error.to_string()))?;
+        let mut destination = Destination::parse(&self.hosts).map_err(|error| wrong(error.to_string()))?;
         if self.public_only {
-            let HostPattern::Net(net) = place.hosts else {
+            let HostPattern::Net(net) = destination.hosts else {
                 return Err(wrong("only a network has public addresses".to_owned()));
             };
-            place.hosts = HostPattern::public(net).ok_or_else(|| wrong("it has no public addresses".to_owned()))?;
+            destination.hosts =
+                HostPattern::public(net).ok_or_else(|| wrong("it has no public addresses".to_owned()))?;
         }
         Ok(HostRule {
-            place,
+            destination,
             access: match self.access {
                 WrittenAccess::Asked => HostAccess::Asked,
                 WrittenAccess::Free => HostAccess::Free,

@@ -1,4 +1,4 @@
-//! What kind of address a number is.
+//! Kinds of IP addresses.
 //!
 //! Sources: the IANA special-purpose address registries for IPv4 and IPv6 (RFC 6890 and its updates).
 
@@ -8,12 +8,12 @@ use std::fmt;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// What an address leads to, as far as that can be told from its number.
+/// The kind of an IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressKind {
-    /// Anybody's: a host of the internet.
+    /// A host of the internet.
     Public,
-    /// Not of the internet: private, loopback, link-local, metadata, reserved, or a tunnel to such.
+    /// Not on the internet: private, loopback, link-local, metadata, reserved, or a tunnel to such.
     Special(&'static str),
     /// No single host: the unspecified address (which Linux takes for loopback), multicast, broadcast. Never reached.
     Unusable(&'static str),
@@ -39,7 +39,7 @@ const fn v6(head: [u16; 4], prefix: u8) -> Ipv6Net {
 
 use AddressKind::{Special, Unusable};
 
-/// The first that holds an address speaks.
+/// The first network that contains an address decides.
 const SPECIAL_V4: [(Ipv4Net, AddressKind); 18] = [
     (v4(0, 0, 0, 0, 8), Unusable("the unspecified network")),
     (v4(10, 0, 0, 0, 8), Special("private")),
@@ -81,7 +81,7 @@ const SPECIAL_V6: [(Ipv6Net, AddressKind); 11] = [
 /// The only addresses of IPv6 that are handed out to hosts of the internet.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0], 3);
 
-/// The kind of an address; an IPv4 address inside an IPv6 one counts as what it is.
+/// The kind of an address; a mapped IPv4 address has the kind of the IPv4 address.
 pub fn kind(address: IpAddr) -> AddressKind {
     match address.to_canonical() {
         IpAddr::V4(address) => SPECIAL_V4
@@ -99,13 +99,13 @@ pub fn kind(address: IpAddr) -> AddressKind {
     }
 }
 
-/// Every kind that addresses of a network are of.
+/// The kinds of the addresses in a network.
 pub fn kinds(net: IpNet) -> BTreeSet<AddressKind> {
     let inside = boundaries().filter(|address| net.contains(address));
     inside.chain([net.network()]).map(kind).collect()
 }
 
-/// Where the kind may change, in ascending order of each family: the first of each range, and the first after it.
+/// The addresses at which the kind may change, in ascending order of each family: the first of each range, and the first after it.
 pub(super) fn boundaries() -> impl Iterator<Item = IpAddr> {
     let four = SPECIAL_V4.iter().flat_map(|(net, _)| {
         let after = u32::from(net.broadcast()).checked_add(1).map(Ipv4Addr::from);
@@ -119,7 +119,7 @@ pub(super) fn boundaries() -> impl Iterator<Item = IpAddr> {
             let after = u128::from(net.broadcast()).checked_add(1).map(Ipv6Addr::from);
             [Some(net.network()), after].into_iter().flatten().map(IpAddr::V6)
         });
-    // The range of IPv4 addresses in the form of IPv6 ones is none of IPv6; what follows it is.
+    // Mapped IPv4 addresses are no IPv6 range; the address after them is a boundary.
     let low = [0, 1, 2, 1 << 48].map(|bits: u128| IpAddr::V6(Ipv6Addr::from(bits)));
     four.chain(six).chain(low)
 }

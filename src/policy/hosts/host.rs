@@ -4,23 +4,23 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A name that is looked up: lower case ASCII, no trailing dot, nothing that any resolver takes for an address.
+/// A host name to resolve: lower case ASCII, no trailing dot, and nothing that a resolver parses as an address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(Box<str>);
 
-/// Why a text is no host.
+/// Why a text is not a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Nothing is there.
+    /// It is empty.
     #[error("is empty")]
     Empty,
     /// Longer than a name can be: 253 bytes, 63 a label.
     #[error("is too long for a host name")]
     TooLong,
-    /// Bytes that stand in no name.
+    /// A character that is not valid in a name.
     #[error("holds a character that no host name has")]
     Character,
-    /// Some resolver takes it for an address: octal, hexadecimal, fewer than four parts.
+    /// Some resolver parses it as an address: octal, hexadecimal, fewer than four parts.
     #[error("is neither a name nor an address in its plain form")]
     Number,
     /// An IPv6 address with a zone (`%eth0`), or with brackets that do not match.
@@ -35,7 +35,7 @@ impl HostName {
     /// The canonical form of a name. Text beyond ASCII is mapped by UTS 46.
     ///
     /// # Errors
-    /// What is no name, and what some resolver could take for an address.
+    /// It is no name, or some resolver could parse it as an address.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let text = text.strip_suffix('.').unwrap_or(text);
         if text.is_empty() {
@@ -61,7 +61,7 @@ impl HostName {
         if name.split('.').any(str::is_empty) {
             return Err(HostError::Empty);
         }
-        // Punycode that says nothing, or something that would be written otherwise, names a host twice.
+        // Punycode that is not canonical would be a second name of a host.
         if name.split('.').any(|label| label.starts_with("xn--")) {
             let (shown, valid) = idna::domain_to_unicode(&name);
             let again = idna::domain_to_ascii_cow(shown.as_bytes(), idna::AsciiDenyList::URL);
@@ -84,12 +84,12 @@ impl HostName {
         &self.0
     }
 
-    /// The names around it, from the nearest: of `a.b.c`, `b.c` and `c`.
+    /// Its parent domains, nearest first: of `a.b.c`, `b.c` and `c`.
     pub fn parents(&self) -> impl Iterator<Item = &str> {
         self.0.match_indices('.').filter_map(|(dot, _)| self.0.get(dot + 1..))
     }
 
-    /// The names that it lies below, the nearest first.
+    /// Its parent domains as names, nearest first.
     pub(super) fn above(&self) -> impl Iterator<Item = Self> {
         self.parents().map(|parent| Self(parent.into()))
     }
@@ -109,9 +109,9 @@ impl fmt::Display for HostName {
 /// One host: a name or an address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
-    /// A name that is looked up.
+    /// A name to resolve.
     Name(HostName),
-    /// An address; never an IPv4 address in the form of an IPv6 one.
+    /// An address; never a mapped IPv4 address.
     Address(IpAddr),
 }
 
@@ -119,7 +119,7 @@ impl Host {
     /// The host that a text means: a name, an IPv4 address of four decimal numbers, an IPv6 address with or without brackets.
     ///
     /// # Errors
-    /// What is neither, and every notation that another program might read otherwise.
+    /// It is neither, or another program might parse it otherwise.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.strip_suffix(']').ok_or(HostError::Brackets)?;

@@ -1,4 +1,4 @@
-//! The rules of a list by the pattern of each, so that those that may speak for a host are found without a look at all.
+//! The rules of a list by their patterns, so that a lookup does not scan all of them.
 
 use core::net::IpAddr;
 use std::collections::{BTreeSet, HashMap};
@@ -6,16 +6,16 @@ use std::collections::{BTreeSet, HashMap};
 use ipnet::IpNet;
 
 use super::host::Host;
-use super::pattern::{HostPattern, Place};
+use super::pattern::{Destination, HostPattern};
 use super::rule::HostRule;
 
 /// Rules by their pattern.
 #[derive(Debug, Default)]
 pub(super) struct Index<'a> {
     rules: HashMap<&'a HostPattern, Vec<(usize, &'a HostRule)>>,
-    /// The ranges of their ports by the pattern, in order, each with the last port of all up to it.
+    /// The port ranges by pattern, in order, each with the largest last port of the ranges up to it.
     ranges: HashMap<&'a HostPattern, Vec<Range>>,
-    /// How long the prefixes of its networks are.
+    /// The prefix lengths of its networks.
     prefixes: BTreeSet<u8>,
 }
 
@@ -30,16 +30,16 @@ struct Range {
 }
 
 impl<'a> Index<'a> {
-    /// An index of these rules, by their place in the list.
+    /// Indexes these rules by their position in the list.
     pub(super) fn of(rules: &'a [HostRule]) -> Self {
         let mut index = Self::default();
         for (at, rule) in rules.iter().enumerate() {
-            let hosts = &rule.place.hosts;
+            let hosts = &rule.destination.hosts;
             if let HostPattern::Net(net) | HostPattern::PublicNet(net) = hosts {
                 index.prefixes.insert(net.prefix_len());
             }
             index.rules.entry(hosts).or_default().push((at, rule));
-            let ranges = rule.place.ports.ranges().iter();
+            let ranges = rule.destination.ports.ranges().iter();
             index
                 .ranges
                 .entry(hosts)
@@ -62,24 +62,24 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// The rules that hold this host on some port.
+    /// The rules that match this host on some port.
     pub(super) fn holding(&self, host: &Host) -> Vec<&'a HostRule> {
         let around = match host {
             Host::Name(name) => self.around(&HostPattern::Name(name.clone())),
             Host::Address(address) => self.around(&HostPattern::Net((*address).into())),
         };
         let all = around.into_iter().map(|(_, rule)| rule);
-        all.filter(|rule| rule.place.hosts.holds(host)).collect()
+        all.filter(|rule| rule.destination.hosts.holds(host)).collect()
     }
 
     /// The rules that may cover a place: around its hosts, with its first port among their own.
-    pub(super) fn covering(&self, place: &Place) -> Vec<usize> {
-        let Some((port, _)) = place.ports.ranges().first() else {
+    pub(super) fn covering(&self, destination: &Destination) -> Vec<usize> {
+        let Some((port, _)) = destination.ports.ranges().first() else {
             return Vec::new();
         };
         let mut found = Vec::new();
         for ranges in self
-            .patterns(&place.hosts)
+            .patterns(&destination.hosts)
             .iter()
             .filter_map(|pattern| self.ranges.get(pattern))
         {
@@ -91,7 +91,7 @@ impl<'a> Index<'a> {
         found
     }
 
-    /// The rules whose hosts may be all of this pattern's, or all but its special addresses. Every other that has one of its hosts
+    /// The rules that may match all hosts of this pattern, or all its public addresses. Any other rule that matches one of its hosts
     /// lies within it.
     pub(super) fn around(&self, pattern: &HostPattern) -> Vec<(usize, &'a HostRule)> {
         let patterns = self.patterns(pattern);
@@ -117,7 +117,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The network with a prefix of this length that holds another.
+/// The network with this prefix length that contains another.
 fn around(net: IpNet, prefix: u8) -> Option<IpNet> {
     if prefix > net.prefix_len() {
         return None;
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn of_very_many_rules_only_those_around_a_host_are_looked_at() {
-        let rule = |entry: String| HostRule::free(Place::parse(&entry).unwrap(), Origin::Builtin("a test"));
+        let rule = |entry: String| HostRule::free(Destination::parse(&entry).unwrap(), Origin::Builtin("a test"));
         let names = (0..40_000).map(|number| rule(format!("h{number}.example.org:443")));
         let nets = (0..20_000_u32).map(|number| rule(format!("10.{}.{}.0/24:443", number / 250, number % 250)));
         let wide = [rule("*.example.org:80".to_owned()), rule("10.0.0.0/8:22".to_owned())];
@@ -152,7 +152,10 @@ mod tests {
         }
         let ports = HostList::new((1..=40_000).map(|port| rule(format!("h.example.org:{port}"))));
         assert_eq!(ports.rules().len(), 40_000);
-        assert_eq!(Index::of(ports.rules()).covering(&ports.rules()[7].place).len(), 1);
+        assert_eq!(
+            Index::of(ports.rules()).covering(&ports.rules()[7].destination).len(),
+            1
+        );
         assert_eq!(ports.within(&ports), Ok(()));
         assert_eq!(list.within(&list), Ok(()));
         assert_eq!(list.and(&list), list);

@@ -1,4 +1,4 @@
-//! A list of hosts: rules, of which the widest that matches speaks.
+//! A list of host rules, of which the widest that matches decides.
 
 use core::net::IpAddr;
 use std::collections::BTreeSet;
@@ -6,12 +6,12 @@ use std::fmt;
 
 use super::host::Host;
 use super::index::Index;
-use super::pattern::{HostPattern, Place};
+use super::pattern::{Destination, HostPattern};
 use super::ports::Ports;
 use super::rule::{HostAccess, HostRule};
 use crate::policy::Origin;
 
-/// The hosts that may be reached, as a set of rules. What no rule names is denied; an empty list reaches nothing.
+/// The hosts that may be reached, as a set of rules. Other hosts are denied; an empty list denies all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct HostList {
     rules: Vec<HostRule>,
@@ -25,14 +25,21 @@ impl HostList {
             .filter(|rule| rule.access != HostAccess::Denied)
             .collect();
         rules.sort_by(|a, b| {
-            let key = |rule: &HostRule| (rule.place.clone(), std::cmp::Reverse(rule.access), rule.origin.clone());
+            let key = |rule: &HostRule| {
+                (
+                    rule.destination.clone(),
+                    std::cmp::Reverse(rule.access),
+                    rule.origin.clone(),
+                )
+            };
             key(a).cmp(&key(b))
         });
-        // What covers a rule that is covered covers what that one covers; of two that cover each other the first counts.
-        let covers = |by: &HostRule, rule: &HostRule| rule.access <= by.access && rule.place.is_within(&by.place);
+        // Covering is transitive; of two rules that cover each other the first stays.
+        let covers =
+            |by: &HostRule, rule: &HostRule| rule.access <= by.access && rule.destination.is_within(&by.destination);
         let index = Index::of(&rules);
         let is_covered = |(at, rule): (usize, &HostRule)| {
-            let others = index.covering(&rule.place).into_iter();
+            let others = index.covering(&rule.destination).into_iter();
             let mut others = others.filter_map(|by| Some((by, rules.get(by)?)));
             others.any(|(by, other)| by != at && covers(other, rule) && (by < at || !covers(rule, other)))
         };
@@ -43,7 +50,7 @@ impl HostList {
         }
     }
 
-    /// Whether nothing is reached.
+    /// Whether all hosts are denied.
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -53,67 +60,67 @@ impl HostList {
         &self.rules
     }
 
-    /// What becomes of a connection to this host and port.
+    /// The access to this host and port.
     pub fn access(&self, host: &Host, port: u16) -> HostAccess {
         self.rule_for(host, port).map_or(HostAccess::Denied, |rule| rule.access)
     }
 
-    /// The rule that speaks for this host and port.
+    /// The rule that decides about this host and port.
     pub fn rule_for(&self, host: &Host, port: u16) -> Option<&HostRule> {
-        let matching = self.rules.iter().filter(|rule| rule.place.holds(host, port));
+        let matching = self.rules.iter().filter(|rule| rule.destination.holds(host, port));
         // The first of the widest.
         matching.reduce(|best, rule| if rule.access > best.access { rule } else { best })
     }
 
-    /// Whether a rule that names addresses by number, and not by `*`, lets this one through without a question.
+    /// Whether a rule that names addresses by number, and not by `*`, permits this one without approval.
     pub fn names_by_number(&self, address: IpAddr, port: u16) -> bool {
         let host = Host::address(address);
-        self.only(HostAccess::Free).any(|rule| match rule.place.hosts {
-            HostPattern::Net(_) => rule.place.holds(&host, port),
+        self.only(HostAccess::Free).any(|rule| match rule.destination.hosts {
+            HostPattern::Net(_) => rule.destination.holds(&host, port),
             HostPattern::Every | HostPattern::Below(_) | HostPattern::Name(_) | HostPattern::PublicNet(_) => false,
         })
     }
 
-    /// What both lists give.
+    /// The hosts that both lists permit.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        // Hosts that both have are all of a rule of the one or of the other.
+        // Two rules overlap only if one is around the other.
         let (ours, theirs) = (Index::of(&self.rules), Index::of(&other.rules));
         let mut pairs = BTreeSet::new();
         for (at, rule) in self.rules.iter().enumerate() {
-            let around = theirs.around(&rule.place.hosts).into_iter();
+            let around = theirs.around(&rule.destination.hosts).into_iter();
             pairs.extend(around.map(|(theirs, _)| (at, theirs)));
         }
         for (at, rule) in other.rules.iter().enumerate() {
-            let around = ours.around(&rule.place.hosts).into_iter();
+            let around = ours.around(&rule.destination.hosts).into_iter();
             pairs.extend(around.map(|(ours, _)| (ours, at)));
         }
         let pairs = pairs.into_iter();
         let pairs = pairs.filter_map(|(a, b)| Some((self.rules.get(a)?, other.rules.get(b)?)));
         Self::new(pairs.filter_map(|(a, b)| {
-            let place = a.place.and(&b.place)?;
-            let origin = if place == b.place && place != a.place {
+            let destination = a.destination.and(&b.destination)?;
+            let origin = if destination == b.destination && destination != a.destination {
                 b.origin.clone()
             } else {
                 a.origin.clone()
             };
             Some(HostRule {
-                place,
+                destination,
                 access: a.access.min(b.access),
                 origin,
             })
         }))
     }
 
-    /// What is left for a command that nobody was asked about: only what is free.
+    /// The hosts that need no approval.
     #[must_use]
-    pub fn unasked(&self) -> Self {
+    pub fn free_only(&self) -> Self {
         Self {
             rules: self.only(HostAccess::Free).cloned().collect(),
         }
     }
 
-    /// The rules that give this.
+    /// The rules with this access.
     pub fn only(&self, access: HostAccess) -> impl Iterator<Item = &HostRule> {
         self.rules.iter().filter(move |rule| rule.access == access)
     }
@@ -123,10 +130,10 @@ impl HostList {
         self.only(HostAccess::Asked).next().is_some()
     }
 
-    /// The rule of `ask: true`: whatever is not listed is asked about.
-    pub fn ask_about_every_other(origin: Origin) -> HostRule {
+    /// The rule of `ask: true`: every other host needs approval.
+    pub fn ask_for_others(origin: Origin) -> HostRule {
         HostRule {
-            place: Place {
+            destination: Destination {
                 hosts: HostPattern::Every,
                 ports: Ports::all(),
             },
@@ -141,7 +148,7 @@ impl fmt::Display for HostList {
         let mut written = false;
         for rule in self.only(HostAccess::Free) {
             let comma = if written { ", " } else { "" };
-            write!(f, "{comma}{}", rule.place)?;
+            write!(f, "{comma}{}", rule.destination)?;
             written = true;
         }
         for (index, rule) in self.only(HostAccess::Asked).enumerate() {
@@ -150,13 +157,13 @@ impl fmt::Display for HostList {
                 (0, true) => "; asks for ",
                 (1.., _) => ", ",
             })?;
-            match &rule.place.hosts {
-                HostPattern::Every if rule.place.ports == Ports::all() => f.write_str("other hosts")?,
+            match &rule.destination.hosts {
+                HostPattern::Every if rule.destination.ports == Ports::all() => f.write_str("other hosts")?,
                 HostPattern::Every
                 | HostPattern::Below(_)
                 | HostPattern::Name(_)
                 | HostPattern::PublicNet(_)
-                | HostPattern::Net(_) => rule.place.fmt(f)?,
+                | HostPattern::Net(_) => rule.destination.fmt(f)?,
             }
             written = true;
         }

@@ -3,9 +3,9 @@
 //! Text becomes a [`Host`] or a [`HostPattern`] once, in one canonical form: lower case, no trailing dot, IDNA,
 //! addresses as numbers, an IPv4 address inside an IPv6 one taken out of it. Nothing is compared before that.
 //!
-//! A [`HostList`] is a set of rules; the widest that matches speaks. That makes the order, the intersection and the
-//! tight form exact: each is decided on the finitely many classes that two lists cut hosts and ports into, and a
-//! failure comes with a witness.
+//! A [`HostList`] is a set of rules; the widest that matches decides. So order, intersection and canonical form are
+//! exact: each is decided on the finitely many classes into which two lists divide hosts and ports, and a
+//! failure has a witness.
 //!
 //! An address that is not public (private, loopback, link-local, metadata) is reached only where a rule names
 //! it by number: no name, and no `*`, ever leads there.
@@ -25,6 +25,6 @@ pub use address::{AddressKind, kind, kinds};
 pub use host::{Host, HostError, HostName};
 pub use list::HostList;
 pub use order::HostWitness;
-pub use pattern::{HostPattern, PatternError, Place};
+pub use pattern::{Destination, HostPattern, PatternError};
 pub use ports::{Ports, PortsError};
 pub use rule::{HostAccess, HostRule};

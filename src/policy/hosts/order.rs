@@ -1,9 +1,9 @@
 //! The order of lists, decided.
 //!
-//! What a list answers for a name depends on the names that it writes and on what the name lies below; for an address,
-//! on the ranges it falls in. So two lists and the table of special addresses cut the hosts into finitely many classes.
-//! One of each is tried: every name written, one fresh child below each, one name below none; for addresses, which lie on a
-//! line, the first of each range and the first after it. The same for ports.
+//! The answer for a name depends on the names in the list and on the parents of the name; for an address, on the ranges
+//! that contain it. So two lists and the table of special addresses divide the hosts into finitely many classes.
+//! One host of each class is tried: every listed name, one unlisted child of each, one unrelated name; for addresses, the
+//! first of each range and the first after it. The same for ports.
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,7 +18,7 @@ use super::list::HostList;
 use super::pattern::HostPattern;
 use super::rule::{HostAccess, HostRule};
 
-/// A host and port that the first of two lists gives more than the second.
+/// A host and port to which the first of two lists gives more access than the second.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostWitness {
     /// The host.
@@ -28,13 +28,13 @@ pub struct HostWitness {
     /// What the first list gives.
     pub access: HostAccess,
     /// What the second gives.
-    pub given: HostAccess,
+    pub other_access: HostAccess,
 }
 
 impl fmt::Display for HostWitness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "connect {}:{}", self.host, self.port)?;
-        match (self.access, self.given) {
+        match (self.access, self.other_access) {
             (HostAccess::Free, HostAccess::Asked) => f.write_str(" without a question"),
             (HostAccess::Asked, _) => f.write_str(" after a question"),
             (HostAccess::Free | HostAccess::Denied, _) => Ok(()),
@@ -50,22 +50,22 @@ impl HostList {
     pub fn within(&self, other: &Self) -> Result<(), HostWitness> {
         let both = self.rules().iter().chain(other.rules());
         let (ours, theirs) = (Index::of(self.rules()), Index::of(other.rules()));
-        for host in representatives(both.map(|rule| &rule.place.hosts)) {
-            let (ours, theirs) = (given(&ours.holding(&host)), given(&theirs.holding(&host)));
-            // What is given changes at these ports and nowhere else.
+        for host in representatives(both.map(|rule| &rule.destination.hosts)) {
+            let (ours, theirs) = (access_steps(&ours.holding(&host)), access_steps(&theirs.holding(&host)));
+            // The access changes only at these ports.
             let ports: BTreeSet<u16> = ours.keys().chain(theirs.keys()).copied().chain([1]).collect();
             let at = |steps: &BTreeMap<u16, HostAccess>, port: u16| {
                 let step = steps.range(..=port).next_back();
                 step.map_or(HostAccess::Denied, |(_, access)| *access)
             };
             for &port in &ports {
-                let (access, given) = (at(&ours, port), at(&theirs, port));
-                if access > given {
+                let (access, other_access) = (at(&ours, port), at(&theirs, port));
+                if access > other_access {
                     return Err(HostWitness {
                         host,
                         port,
                         access,
-                        given,
+                        other_access,
                     });
                 }
             }
@@ -74,9 +74,9 @@ impl HostList {
     }
 }
 
-/// What the rules that hold a host give it, from each of these ports on.
-fn given(rules: &[&HostRule]) -> BTreeMap<u16, HostAccess> {
-    // How many ranges of each kind begin at a port, less those that have ended before it.
+/// The access that the rules of a host give, by the first port from which it applies.
+fn access_steps(rules: &[&HostRule]) -> BTreeMap<u16, HostAccess> {
+    // The change in the number of open ranges of each kind at a port.
     let mut steps: BTreeMap<u16, (i64, i64)> = BTreeMap::new();
     for rule in rules {
         let mut step = |port: u16, by: i64| {
@@ -87,7 +87,7 @@ fn given(rules: &[&HostRule]) -> BTreeMap<u16, HostAccess> {
                 HostAccess::Free => *free += by,
             }
         };
-        for (first, last) in rule.place.ports.ranges() {
+        for (first, last) in rule.destination.ports.ranges() {
             step(*first, 1);
             if let Some(after) = last.checked_add(1) {
                 step(after, -1);
@@ -108,7 +108,7 @@ fn given(rules: &[&HostRule]) -> BTreeMap<u16, HostAccess> {
     access.collect()
 }
 
-/// One host of each class that the patterns tell apart.
+/// One host of each class that the patterns distinguish.
 fn representatives<'a>(patterns: impl Iterator<Item = &'a HostPattern>) -> BTreeSet<Host> {
     let mut hosts: BTreeSet<Host> = boundaries().map(Host::Address).collect();
     let mut names: BTreeSet<&HostName> = BTreeSet::new();
@@ -127,7 +127,7 @@ fn representatives<'a>(patterns: impl Iterator<Item = &'a HostPattern>) -> BTree
                         .checked_add(1)
                         .map(|bits| IpAddr::V6(bits.into())),
                 };
-                // A network may begin and end inside the range that the canonical form takes out of IPv6.
+                // A network may begin or end among the mapped IPv4 addresses.
                 hosts.extend([Some(net.network()), after].into_iter().flatten().map(Host::address));
             }
         }
@@ -144,21 +144,21 @@ fn representatives<'a>(patterns: impl Iterator<Item = &'a HostPattern>) -> BTree
     hosts
 }
 
-/// A name below this one that no other name written is, or lies above. None where none is left: a parent may be so long
-/// that only a few names fit below it.
+/// A child of this name that is not listed, nor has a listed child. `None` if there is none: below a long parent only a few
+/// names fit.
 fn fresh(parent: Option<&HostName>, taken: &HashSet<HostName>) -> Option<Host> {
     let below = |label: &str| match parent {
         Some(parent) => HostName::parse(&format!("{label}.{parent}")),
         None => HostName::parse(label),
     };
-    // Twice as many as there are names, and some: one of them is free, though labels of digits alone are no top-level names.
+    // Enough attempts for one to be free, although digits alone are no top-level name.
     (1..=taken.len() * 2 + 100)
         .filter_map(|number| below(&label(number)).ok())
         .find(|name| !taken.contains(name))
         .map(Host::Name)
 }
 
-/// The labels one after the other, short ones first, so that each that fits is tried.
+/// The label with this number, short ones first.
 fn label(mut number: usize) -> String {
     const LETTERS: &[u8; 38] = b"xabcdefghijklmnopqrstuvwyz0123456789-_";
     let mut label = String::new();

@@ -1,4 +1,4 @@
-//! What one entry of a list names.
+//! The pattern of one entry of a list.
 
 use core::net::IpAddr;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum HostPattern {
     Net(IpNet),
 }
 
-/// Why a text is no entry.
+/// Why a text is not a valid entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// The host is none.
@@ -47,7 +47,7 @@ pub enum PatternError {
     /// The ports are none.
     #[error(transparent)]
     Ports(#[from] PortsError),
-    /// Something that stands in front of a host in a URL, or behind it.
+    /// It has a part of a URL other than the host and port.
     #[error("write HOST:PORTS, without a scheme, a user or a path")]
     Url,
     /// An IPv6 address without brackets whose end may be a port.
@@ -58,16 +58,16 @@ pub enum PatternError {
     Unusable(IpAddr, AddressKind),
 }
 
-/// Hosts and ports, as one entry names them.
+/// The hosts and ports of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct Destination {
     /// Which hosts.
     pub hosts: HostPattern,
     /// Which ports of theirs.
     pub ports: Ports,
 }
 
-impl Place {
+impl Destination {
     /// Reads `HOST`, `HOST:PORTS`, `[IPV6]:PORTS`, `NET/PREFIX:PORTS`, `*.NAME:PORTS`, `*:PORTS`. Without ports, 80 and 443.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Place {
         self.hosts.holds(host) && self.ports.holds(port)
     }
 
-    /// What both name.
+    /// The intersection.
     pub(super) fn and(&self, other: &Self) -> Option<Self> {
         Some(Self {
             hosts: self.hosts.and(&other.hosts)?,
@@ -100,13 +100,13 @@ impl Place {
         })
     }
 
-    /// Whether the other names all that this one names.
+    /// Whether the other includes this one.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         self.ports.are_within(&other.ports) && self.hosts.and(&other.hosts).as_ref() == Some(&self.hosts)
     }
 }
 
-/// Host and ports; a colon inside brackets, or one of several, is the address's own.
+/// Splits host and ports; colons in brackets, or more than one, belong to the address.
 fn split(text: &str) -> (&str, Option<&str>) {
     let host_ends = text.rfind(']').map_or(0, |bracket| bracket + 1);
     let tail = text.get(host_ends..).unwrap_or_default();
@@ -119,7 +119,7 @@ fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The two things that an IPv6 address without brackets may be, where its end may be a port: `2001:db8::1:443`.
+/// The address and port in an IPv6 address without brackets that is ambiguous: `2001:db8::1:443`.
 fn address_and_port(text: &str) -> Option<(&str, &str)> {
     let (address, port) = text.rsplit_once(':')?;
     let is_address = |text: &str| text.parse::<core::net::Ipv6Addr>().is_ok();
@@ -154,7 +154,7 @@ impl HostPattern {
         let Host::Address(_) = Host::parse(address).map_err(wrong)? else {
             return Err(PatternError::Url);
         };
-        // Not the canonical form: the prefix counts the bits of the family that was written.
+        // Not the canonical form: the prefix counts bits of the family as written.
         let address: IpAddr = address.parse().map_err(|_| wrong(HostError::Number))?;
         let plain = prefix.len() <= 3 && (prefix == "0" || !prefix.starts_with('0'));
         let bits = prefix.parse::<u8>().ok().filter(|_| plain && !prefix.starts_with('+'));
@@ -172,7 +172,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether it names this host. Addresses of no host at all are never named.
+    /// Whether it matches this host. Unusable addresses never match.
     pub fn holds(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Every, Host::Name(_)) => true,
@@ -191,7 +191,7 @@ impl HostPattern {
         }
     }
 
-    /// The public addresses of a network: all of it where it has no others, none where it has none.
+    /// The public addresses of a network; `None` if it has none.
     pub fn public(net: IpNet) -> Option<Self> {
         let kinds = kinds(net);
         let special = kinds.iter().any(|kind| matches!(kind, AddressKind::Special(_)));
@@ -200,7 +200,7 @@ impl HostPattern {
             .then_some(if special { Self::PublicNet(net) } else { Self::Net(net) })
     }
 
-    /// The hosts that both name.
+    /// The intersection of hosts.
     fn and(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::Every, Self::Net(net)) | (Self::Net(net), Self::Every) => Self::public(*net),
@@ -221,7 +221,7 @@ impl HostPattern {
     }
 }
 
-/// Networks lie within one another or apart.
+/// The smaller of two nested networks; `None` if they are disjoint.
 fn smaller(a: IpNet, b: IpNet) -> Option<IpNet> {
     if a.contains(&b) {
         Some(b)
@@ -230,7 +230,7 @@ fn smaller(a: IpNet, b: IpNet) -> Option<IpNet> {
     }
 }
 
-/// A network of IPv4 addresses in the form of IPv6 ones, as what it is. None where it is neither wholly.
+/// Converts a network of mapped IPv4 addresses to IPv4.
 fn unmapped(net: IpNet) -> Option<IpNet> {
     const MAPPED: Ipv6Net = Ipv6Net::new_assert(core::net::Ipv4Addr::UNSPECIFIED.to_ipv6_mapped(), 96);
     match net {
@@ -240,7 +240,7 @@ fn unmapped(net: IpNet) -> Option<IpNet> {
             };
             Ipv4Net::new(address, six.prefix_len() - 96).ok().map(IpNet::V4)
         }
-        // What holds the mapped range and more would name IPv4 addresses by the way: it names none of them.
+        // A larger IPv6 network includes no IPv4 address.
         IpNet::V4(_) | IpNet::V6(_) => Some(net),
     }
 }
@@ -269,7 +269,7 @@ impl fmt::Display for HostPattern {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.hosts, self.ports)
     }

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ports(Vec<(u16, u16)>);
 
-/// Why a text is no set of ports.
+/// Why a text is not a set of ports.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PortsError {
     /// Not numbers from 1 to 65535.
@@ -50,7 +50,7 @@ impl Ports {
             return Ok(Self::all());
         }
         let number = |text: &str| {
-            // Signs and blanks, which `parse` or a reader might take, are none of ours.
+            // Signs and blanks are not accepted.
             let plain = !text.is_empty() && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
             let port = text.parse::<u16>().ok().filter(|port| plain && *port != 0);
             match port {
@@ -81,13 +81,13 @@ impl Ports {
         self.0.iter().any(|(first, last)| (*first..=*last).contains(&port))
     }
 
-    /// Whether all of these are among the others.
+    /// Whether the other set includes this one.
     pub fn are_within(&self, other: &Self) -> bool {
         let inside = |(first, last): &(u16, u16)| other.0.iter().any(|(a, b)| a <= first && last <= b);
         self.0.iter().all(inside)
     }
 
-    /// Those that are in both, if there are any.
+    /// The intersection; `None` if it is empty.
     pub fn and(&self, other: &Self) -> Option<Self> {
         let pairs = self.0.iter().flat_map(|a| other.0.iter().map(move |b| (a, b)));
         let both = pairs.map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
@@ -95,29 +95,29 @@ impl Ports {
         (!both.is_empty()).then(|| Self(merged(both)))
     }
 
-    /// Those that are in either.
+    /// The union.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self(merged(self.0.iter().chain(&other.0).copied().collect()))
     }
 
-    /// Its ranges, in order and apart from one another.
+    /// Its ranges, sorted and disjoint.
     pub(super) fn ranges(&self) -> &[(u16, u16)] {
         &self.0
     }
 }
 
-/// In order, apart from one another.
+/// Sorts and merges ranges.
 fn merged(mut ranges: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
     ranges.sort_unstable();
-    let mut apart: Vec<(u16, u16)> = Vec::with_capacity(ranges.len());
+    let mut disjoint: Vec<(u16, u16)> = Vec::with_capacity(ranges.len());
     for (first, last) in ranges {
-        match apart.last_mut() {
+        match disjoint.last_mut() {
             Some(before) if u32::from(first) <= u32::from(before.1) + 1 => before.1 = before.1.max(last),
-            _ => apart.push((first, last)),
+            _ => disjoint.push((first, last)),
         }
     }
-    apart
+    disjoint
 }
 
 impl fmt::Display for Ports {

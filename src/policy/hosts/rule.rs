@@ -1,16 +1,16 @@
-//! One rule of a list: what becomes of connections to some hosts and ports.
+//! One rule of a list: the access to some hosts and ports.
 
-use super::pattern::Place;
+use super::pattern::Destination;
 use crate::policy::Origin;
 
-/// What becomes of a connection to a host and port. Ordered; the rules of one list combine by `max`, lists by `min`.
+/// The access to a host and port. Ordered; the rules of one list combine by `max`, lists by `min`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostAccess {
-    /// It is refused.
+    /// Refused.
     Denied,
-    /// Somebody is asked first.
+    /// Permitted after approval.
     Asked,
-    /// It is made.
+    /// Permitted.
     Free,
 }
 
@@ -18,7 +18,7 @@ pub enum HostAccess {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostRule {
     /// Hosts and ports.
-    pub place: Place,
+    pub destination: Destination,
     /// What it gives them: [`Asked`](HostAccess::Asked) or [`Free`](HostAccess::Free).
     pub access: HostAccess,
     /// Where it was written.
@@ -26,10 +26,10 @@ pub struct HostRule {
 }
 
 impl HostRule {
-    /// One that gives hosts and ports without a question.
-    pub const fn free(place: Place, origin: Origin) -> Self {
+    /// A rule that permits hosts and ports without approval.
+    pub const fn free(destination: Destination, origin: Origin) -> Self {
         Self {
-            place,
+            destination,
             access: HostAccess::Free,
             origin,
         }

@@ -1,12 +1,12 @@
 //! The canonical form of hosts, and the laws of lists.
 
-use super::{Host, HostAccess, HostList, HostRule, Place};
+use super::{Destination, Host, HostAccess, HostList, HostRule};
 use crate::policy::Origin;
 
 fn list(free: &[&str], asked: &[&str]) -> HostList {
     let rule = |access| {
         move |text: &&str| HostRule {
-            place: Place::parse(text).unwrap(),
+            destination: Destination::parse(text).unwrap(),
             access,
             origin: Origin::Builtin("a test"),
         }
@@ -137,10 +137,10 @@ fn a_network_of_no_host_is_no_entry() {
         "[ff00::/8]",
         "255.255.255.255",
     ] {
-        assert!(Place::parse(text).is_err(), "{text}");
+        assert!(Destination::parse(text).is_err(), "{text}");
     }
     for text in ["0.0.0.0/0", "224.0.0.0/3", "[::/0]"] {
-        assert!(Place::parse(text).is_ok(), "{text}");
+        assert!(Destination::parse(text).is_ok(), "{text}");
     }
 }
 
@@ -156,7 +156,7 @@ fn an_entry_that_may_be_read_in_two_ways_is_refused_with_both() {
         ("::5:80", "`[::5]:80`"),
         ("fe80::1:2:8080", "`[fe80::1:2]:8080`"),
     ] {
-        let error = Place::parse(text).unwrap_err().to_string();
+        let error = Destination::parse(text).unwrap_err().to_string();
         assert!(error.contains(advice), "{text}: {error}");
     }
     for (text, form) in [
@@ -167,6 +167,6 @@ fn an_entry_that_may_be_read_in_two_ways_is_refused_with_both() {
         ("2001:db8::a:b", "[2001:db8::a:b]:80,443"),
         ("1:2:3:4:5:6:7:80", "[1:2:3:4:5:6:7:80]:80,443"),
     ] {
-        assert_eq!(Place::parse(text).unwrap().to_string(), form);
+        assert_eq!(Destination::parse(text).unwrap().to_string(), form);
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
-use super::sentences::rule;
+use super::line_tests::rule;
 use super::*;
 use crate::policy::{Demand, Requirement};
 
@@ -167,8 +167,8 @@ fn disturbed() -> impl Strategy<Value = String> {
     let piece = (any::<prop::sample::Index>(), prop::sample::select(PIECES));
     (prop::sample::select(HARMLESS), prop::collection::vec(piece, 1..4)).prop_map(|(line, pieces)| {
         let mut line: Vec<char> = line.chars().collect();
-        for (place, piece) in pieces {
-            let at = place.index(line.len() + 1);
+        for (prefix, piece) in pieces {
+            let at = prefix.index(line.len() + 1);
             line.splice(at..at, piece.chars());
         }
         line.into_iter().collect()
@@ -216,7 +216,7 @@ fn world() -> tempfile::TempDir {
     for tool in ["env", "xargs", "find", "nice", "timeout", "sh", "cat", "bash"] {
         let real = ["/usr/bin", "/bin"]
             .iter()
-            .map(|place| Path::new(place).join(tool))
+            .map(|prefix| Path::new(prefix).join(tool))
             .find(|path| path.exists());
         symlink(real.unwrap(), bin.join(tool)).unwrap();
     }

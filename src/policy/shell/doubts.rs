@@ -1,6 +1,6 @@
 //! Lines that hide a forbidden command where nothing else asks: each is a doubt, beside a twin that is none.
 
-use super::sentences::rule;
+use super::line_tests::rule;
 use super::*;
 use crate::policy::{Demand, Requirement};
 
@@ -19,11 +19,11 @@ fn doubted(lines: &[&str]) {
 }
 
 fn free(lines: &[&str]) {
-    let asked: Vec<_> = lines
+    let refused: Vec<_> = lines
         .iter()
         .filter(|line| requirement(line) != Requirement::PreApproved)
         .collect();
-    assert!(asked.is_empty(), "{asked:#?}");
+    assert!(refused.is_empty(), "{refused:#?}");
 }
 
 #[test]

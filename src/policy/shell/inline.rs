@@ -1,54 +1,54 @@
-//! Words that are text of another program, in which a name may be written so that it is not found.
+//! Arguments that are code of another program, in which a file name may be hidden.
 //!
-//! `python3 -c`, `perl -e`, an awk program and an alias of git are texts. What they name is looked for as in every word, and
-//! not found where an escape spells a letter of it (`\\x78`), or where a shell, or the program, fills it in (`$PWD/x`, `?.sh`). A yes
-//! for the session is to what a line names, so there is none for such a line. Few programs are known to take words for what they are;
-//! any other may hand one to a shell.
+//! `python3 -c`, `perl -e`, an awk program and an alias of git take code. File names in it are searched as in every word, and
+//! missed if a letter is escaped (`\\x78`), or if a shell or the program expands it (`$PWD/x`, `?.sh`). An approval
+//! for the session is bound to the names in a line, so such a line gets none. Few programs are known to take arguments as data;
+//! any other may pass one to a shell.
 
-use super::line::is_strictness;
+use super::analysis::{Analysis, SimpleCommand};
 use super::matching::base_name;
-use super::reading::{Reading, Simple};
+use super::nested_shell::is_strictness;
+use super::programs::{Interpreter, interpreter, is_shell};
 use super::sed;
-use super::unknown::{Interpreter, interpreter, is_shell};
 use super::word::Word;
 use super::wrapper::is_wrapper;
 
-/// Why some text in the line may name a file that is not found in it.
-pub(super) fn hides_a_name(reading: &Reading) -> Option<String> {
-    let of_commands = reading.commands.iter().find_map(of_command);
-    let runs_text = reading
+/// Why a text in the line may name a file that is not found in it.
+pub(super) fn hides_a_name(analysis: &Analysis) -> Option<String> {
+    let of_commands = analysis.commands.iter().find_map(of_command);
+    let runs_text = analysis
         .commands
         .iter()
         .filter_map(|command| command.words.first()?.literal())
         .any(|path| !matches!(Reads::of(path), Reads::Words | Reads::Nothing | Reads::Command));
-    // Documents, and what loops run over: what is run may read them as its program, or hand them to a shell.
-    let of_values = reading.values.iter().filter_map(Word::literal);
+    // Here-documents and values of loops: a command may read them as code, or pass them to a shell.
+    let of_values = analysis.values.iter().filter_map(Word::literal);
     let mut of_values = of_values.filter(|text| is_filled_in(text) || (runs_text && text.contains('\\')));
-    let of_values = of_commands.or_else(|| of_values.next().map(told));
+    let of_values = of_commands.or_else(|| of_values.next().map(reason));
     of_values.or_else(|| {
-        let name = reading.assignments.first()?.split(['=', '+']).next()?;
+        let name = analysis.assignments.first()?.split(['=', '+']).next()?;
         Some(format!("what `{name}` has programs do is known only when they run"))
     })
 }
 
-/// What a program does with the words that it is given.
+/// How a program uses its arguments.
 #[derive(Debug, Clone, Copy)]
 enum Reads {
-    /// It takes them for what they are.
+    /// As data.
     Nothing,
-    /// They are a command, which is judged itself.
+    /// As a command, which is judged itself.
     Command,
-    /// Names, patterns and options. One may be a line for a shell.
+    /// As names, patterns and options. One may be a line for a shell.
     Words,
     /// An interpreter, which runs a script, or a program among its words or in its input.
     Script(&'static Interpreter),
-    /// A program that is given programs in more ways than are known here.
+    /// A program that takes code in more ways than are known here.
     Program,
     /// A program of awk: `$1` is a field.
     Awk,
     /// A script of sed, where `.` is often behind a backslash.
     Sed,
-    /// Lines for shells in many a place.
+    /// Some are lines for a shell.
     Lines,
     /// The same, and settings.
     Git,
@@ -71,21 +71,21 @@ impl Reads {
     }
 }
 
-/// Programs that run nothing that they are given, and hand no word to a shell, but for [`OPTIONS`].
+/// Programs that run no argument, and pass none to a shell, except for [`OPTIONS`].
 const DATA: &str = "
     echo printf test [ : true false exit return shift wait kill sleep
     grep egrep fgrep rg find ls cat head tail wc cut tr uniq cmp comm diff jq stat basename dirname mkdir rmdir touch cp mv rm ln chmod
 ";
 
-/// Subcommands of git that take words for what they are.
+/// Subcommands of git that take arguments as data.
 const DATA_OF_GIT: &str = "
     add blame branch checkout commit diff grep log ls-files merge restore rev-parse show stash status switch tag
 ";
 
-/// Settings of git that are given in a line and run nothing, nor lead anywhere.
+/// Settings of git that run nothing and name no file.
 const SETTINGS: &str = "user.name user.email init.defaultbranch core.quotepath core.autocrlf commit.gpgsign";
 
-/// Options that have a program run something, load something, or look elsewhere for it: names of the programs, letters, long names.
+/// Options with which a program runs or loads something, or searches it elsewhere: program names, letters, long names.
 const OPTIONS: &[(&str, &str, &str)] = &[
     (
         "git",
@@ -115,18 +115,18 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-fn of_command(command: &Simple) -> Option<String> {
+fn of_command(command: &SimpleCommand) -> Option<String> {
     let (path, rest) = command.words.split_first()?;
     let path = path.literal()?;
     let name = base_name(path);
-    let given: Vec<&str> = rest.iter().filter_map(Word::literal).collect();
-    let first = |is_meant: &dyn Fn(&str) -> bool| given.iter().copied().find(|text| is_meant(text)).map(told);
-    // The line is judged itself, and what it is given is known only when it runs.
-    let mut options = given
+    let args: Vec<&str> = rest.iter().filter_map(Word::literal).collect();
+    let first = |is_hidden: &dyn Fn(&str) -> bool| args.iter().copied().find(|text| is_hidden(text)).map(reason);
+    // The line is judged itself; its arguments are known only when it runs.
+    let mut options = args
         .iter()
         .take_while(|text| text.starts_with('-') || is_strictness(text));
     let is_opened = is_shell(name) && options.any(|text| text.starts_with('-') && text.contains('c'));
-    // Another program of a known name does what it likes.
+    // A program of a known name at another path may do anything.
     let is_known = !path.contains('/')
         || ["/bin/", "/usr/bin/"]
             .iter()
@@ -136,11 +136,11 @@ fn of_command(command: &Simple) -> Option<String> {
         Reads::Nothing | Reads::Command => None,
         Reads::Words if is_opened => first(&is_filled_in),
         Reads::Words => first(&is_a_line),
-        Reads::Script(interpreter) if interpreter.is_given_a_script(&given) => first(&is_a_line),
-        Reads::Sed if sed::runs_nothing(&given) => None,
-        Reads::Script(_) | Reads::Program | Reads::Sed => Some(told(given.first().unwrap_or(&name))),
-        Reads::Awk => of_awk(&given).map(told),
-        Reads::Git => of_git(&given).map(told),
+        Reads::Script(interpreter) if interpreter.is_given_a_script(&args) => first(&is_a_line),
+        Reads::Sed if sed::runs_nothing(&args) => None,
+        Reads::Script(_) | Reads::Program | Reads::Sed => Some(reason(args.first().unwrap_or(&name))),
+        Reads::Awk => of_awk(&args).map(reason),
+        Reads::Git => of_git(&args).map(reason),
         Reads::Lines => {
             let runs = |text: &str| matches!(text, "exec" | "x" | "dlx" | "node" | "explore");
             let is_input = |text: &str| text == "-" || text.ends_with("f-") || text.ends_with("=-");
@@ -148,14 +148,14 @@ fn of_command(command: &Simple) -> Option<String> {
                 "make" | "gmake" => is_input(text) || text.contains('=') && text.contains(SPECIAL),
                 "npm" | "yarn" | "pnpm" => runs(text),
                 // The first word may be letters of options without a dash.
-                _ => !text.starts_with('-') && given.first() == Some(&text) && has_option(name, &format!("-{text}")),
+                _ => !text.starts_with('-') && args.first() == Some(&text) && has_option(name, &format!("-{text}")),
             })
             .or_else(|| first(&is_text))
         }
     })
 }
 
-/// Whether the word is an option of the program that has it run something. Long names may be cut short.
+/// Whether the word is such an option of the program. Long names may be abbreviated.
 fn has_option(program: &str, word: &str) -> bool {
     let Some(option) = word.strip_prefix('-') else {
         return false;
@@ -175,8 +175,8 @@ fn has_option(program: &str, word: &str) -> bool {
     })
 }
 
-/// The word of awk that may run something.
-fn of_awk<'a>(given: &[&'a str]) -> Option<&'a str> {
+/// The argument of awk that may run something.
+fn of_awk<'a>(args: &[&'a str]) -> Option<&'a str> {
     let mut is_file = false;
     let hides = |text: &&&str| {
         let is_name = std::mem::replace(&mut is_file, **text == "-f");
@@ -187,12 +187,12 @@ fn of_awk<'a>(given: &[&'a str]) -> Option<&'a str> {
             || !text.starts_with("-F")
                 && (text.contains(['\\', '`', '|', '@']) || runs_a_line(text) || fills_in_a_string(text))
     };
-    given.iter().find(hides).copied()
+    args.iter().find(hides).copied()
 }
 
-/// The word of git that may run something.
-fn of_git<'a>(given: &[&'a str]) -> Option<&'a str> {
-    let mut words = given.iter().copied();
+/// The argument of git that may run something.
+fn of_git<'a>(args: &[&'a str]) -> Option<&'a str> {
+    let mut words = args.iter().copied();
     let subcommand = loop {
         let word = words.next()?;
         match word {
@@ -224,41 +224,41 @@ fn is_harmless(setting: &str) -> bool {
     key.starts_with("color.") || key.starts_with("advice.") || SETTINGS.split(' ').any(|known| known == key)
 }
 
-fn told(text: &str) -> String {
+fn reason(text: &str) -> String {
     const MOST: usize = 60;
     let short: String = text.chars().take(MOST).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("what `{short}{more}` names is known only when it runs")
 }
 
-/// What a shell takes for more than letters of a name.
+/// Characters with a meaning in a shell.
 const SPECIAL: [char; 22] = [
     '*', '?', '[', ']', '{', '}', '~', '<', '>', '(', ')', '\'', '"', '$', '\\', ';', '|', '&', '`', '#', '!', '^',
 ];
 
-/// Whether a shell that is given the word may run other than the names in it.
+/// Whether a shell may run something else than the names in the text.
 fn is_a_line(text: &str) -> bool {
     is_filled_in(text) || text.contains(char::is_whitespace) && text.contains(SPECIAL)
 }
 
-/// The same for programs that read escapes in their words, or lines behind a `!`.
+/// The same for programs that read escapes, or lines behind a `!`.
 fn is_text(text: &str) -> bool {
     text.contains(['\\', '!']) || is_a_line(text)
 }
 
-/// Whether a shell, make or git would put something in the place of a part: `$x`, `${x}`, `$(x)`, a backquote.
+/// Whether a shell, make or git would expand a part: `$x`, `${x}`, `$(x)`, a backquote.
 fn is_filled_in(text: &str) -> bool {
     let begins = |next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '{' | '(' | '@' | '*');
     let mut behind = text.split('$').skip(1);
     text.contains('`') || behind.any(|rest| rest.starts_with(begins))
 }
 
-/// Whether a dollar stands in quotes: awk hands strings to a shell.
+/// Whether a dollar is in quotes: awk passes strings to a shell.
 fn fills_in_a_string(text: &str) -> bool {
     text.split('"').skip(1).step_by(2).any(|string| string.contains('$'))
 }
 
-/// Whether awk hands a string to a shell.
+/// Whether awk passes a string to a shell.
 fn runs_a_line(text: &str) -> bool {
     ["system", "getline"].iter().any(|word| text.contains(word))
 }
@@ -309,7 +309,7 @@ mod tests {
             "sed 's/.*/sh ?.sh/ge' f",
             "sed --expression='1esh ?.sh' f",
         ] {
-            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+            assert!(hides_a_name(&Analysis::of_line(line)).is_some(), "{line}");
         }
     }
 
@@ -336,7 +336,7 @@ mod tests {
             "cat x | awk -f- y",
             "cat x | sed -f - y",
         ] {
-            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+            assert!(hides_a_name(&Analysis::of_line(line)).is_some(), "{line}");
         }
     }
 
@@ -398,7 +398,7 @@ mod tests {
             "gcc -Bsub x.c",
             "gcc -fplugin=sub/x x.c",
         ] {
-            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+            assert!(hides_a_name(&Analysis::of_line(line)).is_some(), "{line}");
         }
     }
 
@@ -418,7 +418,7 @@ mod tests {
             "LUA_INIT=x lua y.lua",
             "for CC in ./cc; do make; done",
         ] {
-            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+            assert!(hides_a_name(&Analysis::of_line(line)).is_some(), "{line}");
         }
     }
 
@@ -443,7 +443,7 @@ mod tests {
             "awk '@include \"x\"' y",
             "GIT_CONFIG_PARAMETERS=\"'alias.z=!sh ?.sh'\" git z",
         ] {
-            assert!(hides_a_name(&Reading::of_line(line)).is_some(), "{line}");
+            assert!(hides_a_name(&Analysis::of_line(line)).is_some(), "{line}");
         }
     }
 
@@ -492,7 +492,7 @@ mod tests {
             "CI=1 cargo test",
             "for i in 1 2; do make; done",
         ] {
-            assert_eq!(hides_a_name(&Reading::of_line(line)), None, "{line}");
+            assert_eq!(hides_a_name(&Analysis::of_line(line)), None, "{line}");
         }
     }
 }

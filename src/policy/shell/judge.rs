@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
+use super::analysis::{Analysis, SimpleCommand};
 use super::matching::{Directory, Match, Roots, demand, forbids, matches};
-use super::reading::{Reading, Simple};
 use super::word::Word;
 use crate::policy::{Demand, Network, Requirement, ShellRule, path};
 
@@ -23,19 +23,19 @@ pub struct Judgement {
     /// Where several rules narrow, what all of them name; that may be nothing.
     pub narrow: Option<Vec<String>>,
     /// What the rules say of its network.
-    pub reach: Reach,
+    pub network: RuleNetwork,
     /// What in it is not understood.
     pub not_understood: Option<String>,
 }
 
 /// What rules say of the network of a line: it runs in one sandbox, so it gets what each command in it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum RuleNetwork {
     /// No rule says anything: it has `shell.network`.
-    Unsaid,
+    Default,
     /// What all rules with a network of their own give, and no more than `shell.network` where something in the line
     /// has none.
-    Said {
+    Own {
         /// What those rules give.
         network: Network,
         /// Whether every command has its own.
@@ -43,16 +43,16 @@ pub enum Reach {
     },
 }
 
-impl Reach {
+impl RuleNetwork {
     /// The network in place of this one, where it has one.
-    pub fn in_place_of(&self, network: &Network) -> Option<Network> {
+    pub fn override_of(&self, network: &Network) -> Option<Network> {
         match self {
-            Self::Unsaid => None,
-            Self::Said { network, by_all: true } => Some(network.clone()),
-            Self::Said {
-                network: said,
+            Self::Default => None,
+            Self::Own { network, by_all: true } => Some(network.clone()),
+            Self::Own {
+                network: own,
                 by_all: false,
-            } => Some(said.and(network)),
+            } => Some(own.and(network)),
         }
     }
 }
@@ -107,7 +107,7 @@ pub fn judge_in(
     if asks_nothing(rules, default) {
         return unread();
     }
-    decide((&Reading::of_line(line), directory), rules, default, roots)
+    decide((&Analysis::of_line(line), directory), rules, default, roots)
 }
 
 /// Judges a command given as words, without a shell.
@@ -137,16 +137,16 @@ pub fn judge_argv_in<S: AsRef<OsStr>>(
         Some(text) => Word::Literal(text.to_owned()),
         None => Word::Dynamic(path::display(word.as_ref())),
     };
-    let reading = Reading::of_words(argv.iter().map(word).collect());
-    decide((&reading, directory), rules, default, roots)
+    let analysis = Analysis::of_words(argv.iter().map(word).collect());
+    decide((&analysis, directory), rules, default, roots)
 }
 
 /// Whether some simple command of the line matches the rule: what a `match` example claims.
 ///
 /// Where paths lie is not asked: roots need not be resolved to check an example.
 pub fn rule_matches(rule: &ShellRule, line: &str) -> bool {
-    let reading = Reading::of_line(line);
-    reading
+    let analysis = Analysis::of_line(line);
+    analysis
         .commands
         .iter()
         .any(|command| matches(rule, command, Directory::Start, &|_, _| true) == Match::Yes)
@@ -157,24 +157,24 @@ pub fn rule_matches(rule: &ShellRule, line: &str) -> bool {
 /// A rule that forbids does so as soon as one command may match; a rule that allows must match every
 /// command, and leave nothing over.
 pub fn rule_covers(rule: &ShellRule, line: &str) -> bool {
-    let reading = Reading::of_line(line);
-    let directory = where_it_runs(&reading, Directory::Start);
-    let answer = |command: &Simple| matches(rule, command, directory, &|_, _| true);
+    let analysis = Analysis::of_line(line);
+    let directory = run_directory(&analysis, Directory::Start);
+    let answer = |command: &SimpleCommand| matches(rule, command, directory, &|_, _| true);
     if forbids(rule) {
-        return reading
+        return analysis
             .commands
             .iter()
-            .chain(&reading.scripts)
+            .chain(&analysis.scripts)
             .any(|command| answer(command) != Match::No);
     }
-    let leftover = reading.doubt.is_some() || !reading.assignments.is_empty() || !reading.outputs.is_empty();
-    let covered = |command: &Simple| match answer(command) {
+    let leftover = analysis.doubt.is_some() || !analysis.assignments.is_empty() || !analysis.outputs.is_empty();
+    let covered = |command: &SimpleCommand| match answer(command) {
         Match::Yes => command.outputs.is_empty() || rule.sandbox_paths.is_some(),
         Match::Maybe => false,
-        Match::No => command.steers,
+        Match::No => command.is_control,
     };
-    let speaks = reading.commands.iter().any(|command| answer(command) == Match::Yes);
-    !leftover && speaks && reading.commands.iter().all(covered)
+    let speaks = analysis.commands.iter().any(|command| answer(command) == Match::Yes);
+    !leftover && speaks && analysis.commands.iter().all(covered)
 }
 
 fn asks_nothing(rules: &[ShellRule], default: &ShellRule) -> bool {
@@ -188,42 +188,46 @@ fn unread() -> Judgement {
         parts: Vec::new(),
         reason: None,
         narrow: None,
-        reach: Reach::Unsaid,
+        network: RuleNetwork::Default,
         not_understood: None,
     }
 }
 
 /// Where the commands of a line run that starts in `directory`.
-const fn where_it_runs(reading: &Reading, directory: Directory) -> Directory {
-    if reading.moved { Directory::Unknown } else { directory }
+const fn run_directory(analysis: &Analysis, directory: Directory) -> Directory {
+    if analysis.changes_directory {
+        Directory::Unknown
+    } else {
+        directory
+    }
 }
 
 fn decide(
-    (reading, directory): (&Reading, Directory),
+    (analysis, directory): (&Analysis, Directory),
     rules: &[ShellRule],
     default: &ShellRule,
     roots: &Roots<'_>,
 ) -> Judgement {
     let mut verdict = Judgement {
-        not_understood: reading.doubt.clone(),
+        not_understood: analysis.doubt.clone(),
         ..unread()
     };
-    let mut reaches = Reaches::default();
-    let directory = where_it_runs(reading, directory);
-    for command in &reading.commands {
-        verdict.command(command, directory, rules, default, roots, &mut reaches);
+    let mut networks = NetworkRules::default();
+    let directory = run_directory(analysis, directory);
+    for command in &analysis.commands {
+        verdict.command(command, directory, rules, default, roots, &mut networks);
     }
-    for script in &reading.scripts {
+    for script in &analysis.scripts {
         verdict.script(script, directory, rules, roots);
     }
-    for assignment in &reading.assignments {
+    for assignment in &analysis.assignments {
         verdict.by_default(vec![assignment.clone()], default);
     }
-    for output in &reading.outputs {
+    for output in &analysis.outputs {
         verdict.by_default(vec![">".to_owned(), output.shown().to_owned()], default);
     }
-    let steered = reading.steered || reading.commands.iter().any(|command| command.steers);
-    if verdict.parts.is_empty() && !(steered && reading.inputs.is_empty()) {
+    let has_control = analysis.has_control || analysis.commands.iter().any(|command| command.is_control);
+    if verdict.parts.is_empty() && !(has_control && analysis.inputs.is_empty()) {
         // Nothing runs, as far as can be seen.
         verdict.stricter(demand(default), default);
     }
@@ -236,42 +240,42 @@ fn decide(
             .is_none_or(|path| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/"))
     };
     // No rule speaks for a variable, for what is read beside a command, nor for what is not understood.
-    let is_beside = !reading.assignments.is_empty() || reading.inputs.iter().any(connects);
+    let is_beside = !analysis.assignments.is_empty() || analysis.inputs.iter().any(connects);
     if verdict.not_understood.is_some() || is_beside {
-        reaches.unsaid = true;
+        networks.has_default = true;
     }
-    verdict.reach = reaches.into();
+    verdict.network = networks.into();
     verdict
 }
 
 /// What was found so far of the networks of a line.
 #[derive(Default)]
-struct Reaches {
-    said: Option<Network>,
-    unsaid: bool,
+struct NetworkRules {
+    own: Option<Network>,
+    has_default: bool,
 }
 
-impl Reaches {
+impl NetworkRules {
     /// Takes what would hold for one command.
     fn add(&mut self, rule: &ShellRule) {
         match &rule.network {
-            Some(own) => {
+            Some(new) => {
                 let all = self
-                    .said
+                    .own
                     .as_ref()
-                    .map_or_else(|| own.network.clone(), |said| said.and(&own.network));
-                self.said = Some(all);
+                    .map_or_else(|| new.network.clone(), |own| own.and(&new.network));
+                self.own = Some(all);
             }
-            None => self.unsaid = true,
+            None => self.has_default = true,
         }
     }
 }
 
-impl From<Reaches> for Reach {
-    fn from(Reaches { said, unsaid }: Reaches) -> Self {
-        said.map_or(Self::Unsaid, |network| Self::Said {
+impl From<NetworkRules> for RuleNetwork {
+    fn from(NetworkRules { own, has_default }: NetworkRules) -> Self {
+        own.map_or(Self::Default, |network| Self::Own {
             network,
-            by_all: !unsaid,
+            by_all: !has_default,
         })
     }
 }
@@ -279,12 +283,12 @@ impl From<Reaches> for Reach {
 impl Judgement {
     fn command(
         &mut self,
-        command: &Simple,
+        command: &SimpleCommand,
         directory: Directory,
         rules: &[ShellRule],
         default: &ShellRule,
         roots: &Roots<'_>,
-        reaches: &mut Reaches,
+        networks: &mut NetworkRules,
     ) {
         let answers: Vec<Match> = rules
             .iter()
@@ -305,7 +309,7 @@ impl Judgement {
                 }
                 Match::Maybe if decided.is_none() => {
                     strictest = strictest.max(rule.approval);
-                    reaches.add(rule);
+                    networks.add(rule);
                 }
                 Match::Yes if decided.is_none() => {
                     decided = Some((index, rule));
@@ -315,13 +319,13 @@ impl Judgement {
             }
         }
         // Nothing is started, and no file is written.
-        if command.steers && decided.is_none() && strictest == Demand::None {
+        if command.is_control && decided.is_none() && strictest == Demand::None {
             return;
         }
         let (rule_ref, rule) = decided.map_or((RuleRef::Default, default), |(index, rule)| {
             (RuleRef::Rule(index), rule)
         });
-        reaches.add(rule);
+        networks.add(rule);
         self.part(
             command.words.iter().map(|word| word.shown().to_owned()).collect(),
             rule_ref,
@@ -336,7 +340,7 @@ impl Judgement {
     }
 
     /// A script is read by a shell that was judged already; only what forbids it by name is asked.
-    fn script(&mut self, script: &Simple, directory: Directory, rules: &[ShellRule], roots: &Roots<'_>) {
+    fn script(&mut self, script: &SimpleCommand, directory: Directory, rules: &[ShellRule], roots: &Roots<'_>) {
         for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| forbids(rule)) {
             match matches(rule, script, directory, roots) {
                 Match::No => {}

@@ -6,7 +6,7 @@ use nix::time::{ClockId, clock_gettime};
 use proptest::prelude::*;
 
 use super::differential::soup;
-use super::sentences::{ask, roots, rule, rules};
+use super::line_tests::{ask, roots, rule, rules};
 use super::*;
 use crate::policy::{Demand, Requirement};
 
@@ -61,8 +61,8 @@ fn spelled_rm() -> impl Strategy<Value = String> {
             format!("{c}\"\""),
         ])
     };
-    let place = prop::sample::select(vec!["", "/bin/", "./", "/usr/../bin/"]);
-    (place, quoted('r'), quoted('m')).prop_map(|(place, r, m)| format!("{place}{r}{m}"))
+    let prefix = prop::sample::select(vec!["", "/bin/", "./", "/usr/../bin/"]);
+    (prefix, quoted('r'), quoted('m')).prop_map(|(prefix, r, m)| format!("{prefix}{r}{m}"))
 }
 
 /// The processor time that this thread has taken, which says nothing of what runs beside it.

@@ -3,8 +3,8 @@
 //! Three answers, because a word may be known only when it runs: a rule that *may* match is as
 //! strict as one that does, and pre-approves nothing.
 
-use super::reading::Simple;
-use super::unknown::{is_interpreter, is_shell};
+use super::analysis::SimpleCommand;
+use super::programs::{is_interpreter, is_shell};
 use super::word::Word;
 use crate::policy::{Demand, ShellRule};
 
@@ -47,7 +47,7 @@ pub(super) fn base_name(name: &str) -> &str {
 }
 
 /// Whether `rule` speaks for `command`, which runs in `directory`.
-pub(super) fn matches(rule: &ShellRule, command: &Simple, directory: Directory, roots: &Roots<'_>) -> Match {
+pub(super) fn matches(rule: &ShellRule, command: &SimpleCommand, directory: Directory, roots: &Roots<'_>) -> Match {
     let mut by_words = words_match(rule, &command.words);
     if by_words == Match::No {
         return Match::No;
@@ -149,12 +149,12 @@ fn names_match(rule: &ShellRule, wanted: &str, word: &str) -> Match {
 /// Whether the path arguments lie where the rule says.
 ///
 /// To allow, each must lie there. To forbid, one that lies there is enough, and so is a command that names no path.
-fn paths_match(rule: &ShellRule, command: &Simple, directory: Directory, lies: &dyn Fn(&str) -> bool) -> Match {
-    let moved = directory == Directory::Unknown;
+fn paths_match(rule: &ShellRule, command: &SimpleCommand, directory: Directory, lies: &dyn Fn(&str) -> bool) -> Match {
+    let is_unknown = directory == Directory::Unknown;
     let paths = paths(rule, command);
     let mut answers = paths.iter().map(|path| match path {
         Word::Dynamic(_) => Match::Maybe,
-        Word::Literal(path) if moved && !path.starts_with('/') => Match::Maybe,
+        Word::Literal(path) if is_unknown && !path.starts_with('/') => Match::Maybe,
         // Where it leads hangs on links.
         Word::Literal(path) if forbids(rule) && path.split('/').any(|part| part == "..") => Match::Maybe,
         Word::Literal(path) if lies(path) => Match::Yes,
@@ -168,7 +168,7 @@ fn paths_match(rule: &ShellRule, command: &Simple, directory: Directory, lies: &
 }
 
 /// Every word, or part of a word, that may be a path.
-fn paths(rule: &ShellRule, command: &Simple) -> Vec<Word> {
+fn paths(rule: &ShellRule, command: &SimpleCommand) -> Vec<Word> {
     let mut paths: Vec<Word> = command.inputs.iter().chain(&command.outputs).cloned().collect();
     let mut options = true;
     for word in command.words.iter().skip(rule.pattern.len()) {

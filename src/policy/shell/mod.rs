@@ -10,25 +10,27 @@
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX
 //! sh counts as understood. Rules are the user's convenience; the sandbox is the boundary.
 
-mod called;
+mod analysis;
+mod arguments;
+mod control;
 mod inline;
 mod judge;
-mod known;
-mod line;
 mod matching;
 mod names;
+mod nested_shell;
 mod parse;
-mod reading;
+mod programs;
 mod sed;
-mod steering;
 mod substitution;
-mod unknown;
 mod unquote;
 mod variable;
 mod walk;
 mod word;
 mod wrapper;
+mod wrapper_table;
 
+#[cfg(test)]
+mod control_tests;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
@@ -36,13 +38,11 @@ mod doubts;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
-mod sentences;
-#[cfg(test)]
-mod steered;
+mod line_tests;
 
-pub use called::{arguments_of_argv, arguments_of_line};
+pub use arguments::{arguments_of_argv, arguments_of_line};
 pub use judge::{
-    Judgement, Part, Reach, RuleRef, judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_matches,
+    Judgement, Part, RuleNetwork, RuleRef, judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_matches,
 };
 pub use matching::Directory;
 pub use names::{Names, names_of_argv, names_of_line};

@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 
+use super::analysis::{Analysis, SimpleCommand};
 use super::inline;
 use super::matching::base_name;
-use super::reading::{Reading, Simple};
-use super::unknown::is_interpreter;
+use super::programs::is_interpreter;
 use super::word::Word;
 use crate::policy::path;
 
@@ -19,7 +19,7 @@ pub struct Names {
     /// Those of them that an interpreter is given: it runs what lies in a directory among them.
     pub executed: Vec<String>,
     /// Whether it may leave the directory in which it starts.
-    pub moved: bool,
+    pub changes_directory: bool,
     /// Why it may name files that are not among these; `None` where it names no others.
     pub unresolved: Option<String>,
     /// Why what its programs run may be something else by the next time, and these words the same.
@@ -28,7 +28,7 @@ pub struct Names {
 
 /// What a shell line names.
 pub fn names_of_line(line: &str) -> Names {
-    names(Reading::of_line(line))
+    names(Analysis::of_line(line))
 }
 
 /// What a command given as words names.
@@ -37,36 +37,36 @@ pub fn names_of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Names {
         Some(text) => Word::Literal(text.to_owned()),
         None => Word::Dynamic(path::display(word.as_ref())),
     };
-    names(Reading::of_words(argv.iter().map(word).collect()))
+    names(Analysis::of_words(argv.iter().map(word).collect()))
 }
 
-fn names(reading: Reading) -> Names {
+fn names(analysis: Analysis) -> Names {
     let mut names = Names {
-        moved: reading.moved,
-        hidden: inline::hides_a_name(&reading),
+        changes_directory: analysis.changes_directory,
+        hidden: inline::hides_a_name(&analysis),
         // The doubt may hide a command and what it names.
-        unresolved: reading.doubt,
+        unresolved: analysis.doubt,
         ..Names::default()
     };
-    for command in &reading.commands {
+    for command in &analysis.commands {
         names.command(command);
     }
-    for script in &reading.scripts {
+    for script in &analysis.scripts {
         names.words(&script.words);
     }
-    names.words(&reading.inputs);
-    names.words(&reading.outputs);
-    names.words(&reading.values);
+    names.words(&analysis.inputs);
+    names.words(&analysis.outputs);
+    names.words(&analysis.values);
     names
 }
 
 impl Names {
     /// Why a yes to it cannot be a yes to what it runs; `None` where it can.
-    pub fn not_remembered(&self) -> Option<String> {
+    pub fn why_not_remembered(&self) -> Option<String> {
         self.unresolved.clone().or_else(|| self.hidden.clone())
     }
 
-    fn command(&mut self, command: &Simple) {
+    fn command(&mut self, command: &SimpleCommand) {
         self.words(&command.inputs);
         self.words(&command.outputs);
         let Some((name, rest)) = command.words.split_first() else {
@@ -84,8 +84,8 @@ impl Names {
                 return;
             }
             // What follows may be meant from a directory that nobody knows.
-            let is_told = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
-            if matches!(name, "cd" | "chdir" | "pushd" | "popd") && !rest.iter().any(is_told) {
+            let is_known = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
+            if matches!(name, "cd" | "chdir" | "pushd" | "popd") && !rest.iter().any(is_known) {
                 self.unresolved
                     .get_or_insert_with(|| format!("where {name} leads is known only when it runs"));
             }
@@ -216,7 +216,7 @@ mod tests {
             "python deploy.py",
             "printf %s \"$X\" | wc -l",
         ] {
-            assert_eq!(names_of_line(line).not_remembered(), None, "{line}");
+            assert_eq!(names_of_line(line).why_not_remembered(), None, "{line}");
         }
     }
 

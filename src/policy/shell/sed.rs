@@ -9,52 +9,52 @@ const LONG: &str = "quiet silent regexp-extended in-place null-data separate unb
 /// Whether sed with these words runs nothing, as far as they hold its scripts. A file of `-f` is held like other scripts.
 pub(super) fn runs_nothing(words: &[&str]) -> bool {
     let mut words = words.iter().copied();
-    let mut is_given = false;
+    let mut has_script = false;
     let mut are_options = true;
     while let Some(word) = words.next() {
         let is_option = are_options && word.len() > 1 && word.starts_with('-');
         let of_option = if word == "--" && are_options {
             are_options = false;
-            Given::Nothing
+            OptionValue::Nothing
         } else if is_option {
-            given(word)
-        } else if is_given {
-            Given::Nothing
+            parse_option(word)
+        } else if has_script {
+            OptionValue::Nothing
         } else {
-            Given::Script(Some(word))
+            OptionValue::Script(Some(word))
         };
         let is_plain = match of_option {
-            Given::Nothing => continue,
-            Given::Script(script) => script.or_else(|| words.next()).is_some_and(is_plain),
-            Given::File(file) => file.or_else(|| words.next()).is_some_and(|file| file != "-"),
-            Given::Unknown => false,
+            OptionValue::Nothing => continue,
+            OptionValue::Script(script) => script.or_else(|| words.next()).is_some_and(is_plain),
+            OptionValue::File(file) => file.or_else(|| words.next()).is_some_and(|file| file != "-"),
+            OptionValue::Unknown => false,
         };
         if !is_plain {
             return false;
         }
-        is_given = true;
+        has_script = true;
     }
     true
 }
 
 /// What an option brings; `None` where that is the next word.
-enum Given<'a> {
+enum OptionValue<'a> {
     Nothing,
     Script(Option<&'a str>),
     File(Option<&'a str>),
     Unknown,
 }
 
-fn given(word: &str) -> Given<'_> {
+fn parse_option(word: &str) -> OptionValue<'_> {
     if let Some(long) = word.strip_prefix("--") {
         return match long.split_once('=') {
-            None if long == "expression" => Given::Script(None),
-            None if long == "file" => Given::File(None),
-            None if LONG.split(' ').any(|known| known == long) => Given::Nothing,
-            Some(("expression", script)) => Given::Script(Some(script)),
-            Some(("file", file)) => Given::File(Some(file)),
-            Some(("in-place", _)) => Given::Nothing,
-            _ => Given::Unknown,
+            None if long == "expression" => OptionValue::Script(None),
+            None if long == "file" => OptionValue::File(None),
+            None if LONG.split(' ').any(|known| known == long) => OptionValue::Nothing,
+            Some(("expression", script)) => OptionValue::Script(Some(script)),
+            Some(("file", file)) => OptionValue::File(Some(file)),
+            Some(("in-place", _)) => OptionValue::Nothing,
+            _ => OptionValue::Unknown,
         };
     }
     for (at, letter) in word.char_indices().skip(1) {
@@ -62,13 +62,13 @@ fn given(word: &str) -> Given<'_> {
         match letter {
             'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
             // What is attached is the end of names.
-            'i' => return Given::Nothing,
-            'e' => return Given::Script(attached),
-            'f' => return Given::File(attached),
-            _ => return Given::Unknown,
+            'i' => return OptionValue::Nothing,
+            'e' => return OptionValue::Script(attached),
+            'f' => return OptionValue::File(attached),
+            _ => return OptionValue::Unknown,
         }
     }
-    Given::Nothing
+    OptionValue::Nothing
 }
 
 /// Whether a script has nothing but addresses and commands that are known.

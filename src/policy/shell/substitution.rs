@@ -21,7 +21,7 @@ impl Scanner<'_> {
 
     fn substitution(&mut self, line: &str) {
         self.dynamic = true;
-        self.reading.line(line, self.depth + 1);
+        self.analysis.line(line, self.depth + 1);
     }
 
     pub(super) fn dollar(&mut self, within: Within) -> Result<(), Doubt> {
@@ -30,7 +30,7 @@ impl Scanner<'_> {
                 let start = self.at + 1;
                 self.arithmetic().or_else(|doubt| {
                     // It may be a subshell in a substitution: then what stands in it runs.
-                    self.reading.doubt(doubt);
+                    self.analysis.doubt(doubt);
                     self.at = start;
                     let line = self.until_parenthesis()?;
                     self.substitution(&line);
@@ -121,7 +121,7 @@ impl Scanner<'_> {
             Some('-' | '+' | '?') => self.run(Within::Braces),
             Some('%' | '#') if !colon => self.run(Within::Braces),
             Some('=') => {
-                self.reading.assign("${…=…}".to_owned(), &name, None);
+                self.analysis.assign("${…=…}".to_owned(), &name, None);
                 self.run(Within::Braces)
             }
             Some(_) => Err("a parameter expansion that is not understood"),

@@ -3,7 +3,7 @@
 //! Written by hand and small, because it only has to know what bash and a POSIX sh agree on;
 //! anything else is a doubt, and a doubt costs a question.
 
-use super::reading::Reading;
+use super::analysis::Analysis;
 use super::word::Word;
 
 /// What surrounds the characters being read.
@@ -19,30 +19,30 @@ pub(super) enum Within {
     Braces,
 }
 
-/// Reads one raw word; commands inside it go to `reading`.
-pub(super) fn read(raw: &str, reading: &mut Reading, depth: usize) -> Word {
-    scan(raw, Within::Word, reading, depth)
+/// Reads one raw word; commands inside it go to `analysis`.
+pub(super) fn read(raw: &str, analysis: &mut Analysis, depth: usize) -> Word {
+    scan(raw, Within::Word, analysis, depth)
 }
 
 /// Reads the body of a here-document that is expanded.
-pub(super) fn read_document(raw: &str, reading: &mut Reading, depth: usize) -> Word {
-    scan(raw, Within::Document, reading, depth)
+pub(super) fn read_document(raw: &str, analysis: &mut Analysis, depth: usize) -> Word {
+    scan(raw, Within::Document, analysis, depth)
 }
 
-fn scan(raw: &str, within: Within, reading: &mut Reading, depth: usize) -> Word {
+fn scan(raw: &str, within: Within, analysis: &mut Analysis, depth: usize) -> Word {
     let mut scanner = Scanner {
         chars: raw.chars().collect(),
         at: 0,
         text: String::new(),
         dynamic: false,
-        reading,
+        analysis,
         depth,
     };
     match scanner.run(within) {
         Ok(()) if !scanner.dynamic => Word::Literal(scanner.text),
         Ok(()) => Word::Dynamic(raw.to_owned()),
         Err(doubt) => {
-            scanner.reading.doubt(doubt);
+            scanner.analysis.doubt(doubt);
             Word::Dynamic(raw.to_owned())
         }
     }
@@ -53,7 +53,7 @@ pub(super) struct Scanner<'a> {
     pub(super) at: usize,
     pub(super) text: String,
     pub(super) dynamic: bool,
-    pub(super) reading: &'a mut Reading,
+    pub(super) analysis: &'a mut Analysis,
     pub(super) depth: usize,
 }
 

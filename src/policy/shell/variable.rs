@@ -5,7 +5,7 @@
 //!
 //! A few others need no rule: programs only take their looks and languages from them.
 
-use super::reading::Reading;
+use super::analysis::Analysis;
 use super::word::Word;
 
 /// By line: evaluated or expanded; kept by the shell; where programs and files are found; how words
@@ -73,7 +73,7 @@ pub(super) fn may_be_reviewed(name: &str) -> bool {
     REVIEWED.split_ascii_whitespace().any(|known| known == name)
 }
 
-impl Reading {
+impl Analysis {
     /// Takes the setting of a variable; `value` where it is known.
     pub(super) fn assign(&mut self, shown: String, name: &str, value: Option<&Word>) {
         if !is_ordinary(name) || is_locale(name) && !value.is_some_and(is_plain_locale) {
@@ -85,7 +85,7 @@ impl Reading {
                 .or_else(|| shown.contains('=').then(|| Word::Dynamic(shown.clone()))),
         );
         if value.is_some_and(|value| is_reviewed(name, value)) {
-            self.steered = true;
+            self.has_control = true;
         } else {
             self.assignments.push(shown);
         }

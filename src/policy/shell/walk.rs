@@ -2,9 +2,9 @@
 
 use brush_parser::ast;
 
+use super::analysis::{Analysis, SimpleCommand};
+use super::control::is_control;
 use super::parse::{self, Parsed};
-use super::reading::{Reading, Simple};
-use super::steering::steers;
 use super::unquote;
 use super::variable::is_counter;
 use super::word::Word;
@@ -15,19 +15,19 @@ const MAX_DEPTH: usize = 8;
 /// How many simple commands one line may hold.
 const MAX_COMMANDS: usize = 512;
 
-impl Reading {
+impl Analysis {
     /// What `line` does.
     pub(super) fn of_line(line: &str) -> Self {
-        let mut reading = Self::default();
-        reading.line(line, 0);
-        reading
+        let mut analysis = Self::default();
+        analysis.line(line, 0);
+        analysis
     }
 
     /// What a single command with these words does.
     pub(super) fn of_words(words: Vec<Word>) -> Self {
-        let mut reading = Self::default();
-        reading.command(Simple::of(words), 0);
-        reading
+        let mut analysis = Self::default();
+        analysis.command(SimpleCommand::of(words), 0);
+        analysis
     }
 
     /// Takes what a line of shell does.
@@ -47,7 +47,7 @@ impl Reading {
     }
 
     /// Takes one command, and what it starts in its turn.
-    pub(super) fn command(&mut self, simple: Simple, depth: usize) {
+    pub(super) fn command(&mut self, simple: SimpleCommand, depth: usize) {
         if depth > MAX_DEPTH || self.commands.len() >= MAX_COMMANDS {
             return self.doubt("the line holds too many commands");
         }
@@ -158,7 +158,7 @@ impl Reading {
             .as_ref()
             .is_some_and(|values| values.iter().all(|value| value.literal().is_some()));
         if are_literals && is_counter(name) {
-            self.steered = true;
+            self.has_control = true;
         } else {
             self.assign(name.clone(), name, None);
         }
@@ -184,27 +184,27 @@ impl Reading {
     }
 
     fn simple(&mut self, command: &ast::SimpleCommand, timed: bool, depth: usize) {
-        let mut simple = Simple::default();
+        let mut simple = SimpleCommand::default();
         for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
-            self.item(item, Place::BeforeName, &mut simple, depth);
+            self.item(item, ItemPosition::BeforeName, &mut simple, depth);
         }
         if let Some(name) = &command.word_or_name {
             let name = unquote::read(&name.value, self, depth);
             simple.words.push(name);
         }
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
-            self.item(item, Place::AfterName, &mut simple, depth);
+            self.item(item, ItemPosition::AfterName, &mut simple, depth);
         }
         self.both_outputs(command);
         match simple.words.first() {
-            None => self.beside(simple),
+            None => self.add_redirections(simple),
             Some(name) => {
                 if timed && name.shown().starts_with('-') {
                     self.doubt("options of time differ from shell to shell");
                 }
                 // To a POSIX sh `time` is a program, which runs others.
                 let is_bare = !timed && simple.inputs.is_empty() && simple.outputs.is_empty();
-                simple.steers = is_bare && steers(&simple.words);
+                simple.is_control = is_bare && is_control(&simple.words);
                 self.command(simple, depth);
             }
         }
@@ -229,13 +229,19 @@ impl Reading {
         }
     }
 
-    fn item(&mut self, item: &ast::CommandPrefixOrSuffixItem, place: Place, simple: &mut Simple, depth: usize) {
+    fn item(
+        &mut self,
+        item: &ast::CommandPrefixOrSuffixItem,
+        position: ItemPosition,
+        simple: &mut SimpleCommand,
+        depth: usize,
+    ) {
         match item {
             ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect, simple, depth),
             ast::CommandPrefixOrSuffixItem::Word(word) => simple.words.push(unquote::read(&word.value, self, depth)),
-            ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, raw) => match place {
-                Place::BeforeName => self.assignment(assignment, raw, depth),
-                Place::AfterName => simple.words.push(unquote::read(&raw.value, self, depth)),
+            ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, raw) => match position {
+                ItemPosition::BeforeName => self.assignment(assignment, raw, depth),
+                ItemPosition::AfterName => simple.words.push(unquote::read(&raw.value, self, depth)),
             },
             ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => {
                 self.list(&subshell.list, depth);
@@ -271,20 +277,20 @@ impl Reading {
     }
 
     fn redirects(&mut self, redirects: Option<&ast::RedirectList>, depth: usize) {
-        let mut simple = Simple::default();
+        let mut simple = SimpleCommand::default();
         for redirect in redirects.iter().flat_map(|list| &list.0) {
             self.redirect(redirect, &mut simple, depth);
         }
-        self.beside(simple);
+        self.add_redirections(simple);
     }
 
     /// Keeps the redirections that belong to no simple command.
-    fn beside(&mut self, mut simple: Simple) {
+    fn add_redirections(&mut self, mut simple: SimpleCommand) {
         self.inputs.append(&mut simple.inputs);
         self.outputs.append(&mut simple.outputs);
     }
 
-    fn redirect(&mut self, redirect: &ast::IoRedirect, simple: &mut Simple, depth: usize) {
+    fn redirect(&mut self, redirect: &ast::IoRedirect, simple: &mut SimpleCommand, depth: usize) {
         match redirect {
             ast::IoRedirect::File(_, kind, target) => self.file(kind, target, simple, depth),
             ast::IoRedirect::HereDocument(_, document) => {
@@ -317,7 +323,7 @@ impl Reading {
         &mut self,
         kind: &ast::IoFileRedirectKind,
         target: &ast::IoFileRedirectTarget,
-        simple: &mut Simple,
+        simple: &mut SimpleCommand,
         depth: usize,
     ) {
         let target = match target {
@@ -350,7 +356,7 @@ impl Reading {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ItemPosition {
     BeforeName,
     AfterName,
 }

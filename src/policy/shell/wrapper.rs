@@ -4,13 +4,13 @@
 //! doubt. Programs that merely *can* run others when told to (git, make, an interpreter with a
 //! script) are programs like any other: their own words are judged.
 
-use super::known::{Kind, WRAPPERS, Wrapper};
-use super::line::{is_nameless, line_of_another, shell};
+use super::analysis::{Analysis, SimpleCommand};
+use super::control::{exports_reviewed, test};
 use super::matching::base_name;
-use super::reading::{Reading, Simple};
-use super::steering::{exports_reviewed, test};
-use super::unknown::{is_doubtful, is_opaque, is_shell, takes_a_line};
+use super::nested_shell::{is_nameless, line_of_another, shell};
+use super::programs::{is_doubtful, is_opaque, is_shell, takes_a_line};
 use super::word::Word;
+use super::wrapper_table::{Kind, WRAPPERS, Wrapper};
 
 /// The words that may begin a command and name no program, to some shell.
 const RESERVED: [&str; 13] = [
@@ -20,46 +20,46 @@ const RESERVED: [&str; 13] = [
 /// The longest command, in bytes, that is looked into for others. A line cannot be so long, but words without a shell can.
 const MAX_OPENED: usize = 64 * 1024;
 /// How many texts `xargs` may replace.
-const MAX_HOLES: usize = 4;
+const MAX_PLACEHOLDERS: usize = 4;
 
-/// Finds the command that `words` run, if they run one, and gives it to `reading`.
-pub(super) fn open(words: &[Word], reading: &mut Reading, depth: usize) {
+/// Finds the command that `words` run, if they run one, and gives it to `analysis`.
+pub(super) fn open(words: &[Word], analysis: &mut Analysis, depth: usize) {
     let Some((name, rest)) = words.split_first() else {
         return;
     };
     let Some(path) = name.literal() else {
-        return reading.doubt("the name of a command is known only when it runs");
+        return analysis.doubt("the name of a command is known only when it runs");
     };
     let name = base_name(path);
     if path.contains('/') && is_nameless(path) {
-        return reading.doubt(format!("{path} stands for another program"));
+        return analysis.doubt(format!("{path} stands for another program"));
     }
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name);
     let is_opened = wrapper.is_some() || name == "find" || is_shell(name) || takes_a_line(name);
     if is_opened && rest.iter().map(|word| word.shown().len() + 1).sum::<usize>() > MAX_OPENED {
-        return reading.doubt(format!("what {name} runs is longer than {MAX_OPENED} bytes"));
+        return analysis.doubt(format!("what {name} runs is longer than {MAX_OPENED} bytes"));
     }
     if let Some(wrapper) = wrapper {
-        return wrapper.open(rest, reading, depth);
+        return wrapper.open(rest, analysis, depth);
     }
     match name {
-        "" => reading.doubt("a command has no name"),
-        "find" => find(rest, reading, depth),
-        "cd" | "chdir" | "pushd" | "popd" => reading.moved = true,
-        "set" => set(rest, reading),
-        "test" | "[" => test(name, rest, reading),
-        "printf" | "wait" | "jobs" => evaluates(name, rest, reading),
+        "" => analysis.doubt("a command has no name"),
+        "find" => find(rest, analysis, depth),
+        "cd" | "chdir" | "pushd" | "popd" => analysis.changes_directory = true,
+        "set" => set(rest, analysis),
+        "test" | "[" => test(name, rest, analysis),
+        "printf" | "wait" | "jobs" => evaluates(name, rest, analysis),
         "export" if exports_reviewed(rest) => {}
-        _ if is_shell(name) => shell(rest, reading, depth),
-        _ if is_doubtful(name) => reading.doubt(format!("{name} changes what later words mean")),
+        _ if is_shell(name) => shell(rest, analysis, depth),
+        _ if is_doubtful(name) => analysis.doubt(format!("{name} changes what later words mean")),
         _ if is_opaque(name) => {
             if takes_a_line(name) {
-                line_of_another(rest, reading, depth);
+                line_of_another(rest, analysis, depth);
             }
-            reading.doubt(format!("what {name} runs is not looked into"));
+            analysis.doubt(format!("what {name} runs is not looked into"));
         }
         // Reserved words are commands only to a shell that does not know them.
-        "[[" | "select" | "function" => reading.doubt(format!("{name} is not understood by every shell")),
+        "[[" | "select" | "function" => analysis.doubt(format!("{name} is not understood by every shell")),
         _ => {}
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn is_wrapper(name: &str) -> bool {
 }
 
 impl Wrapper {
-    fn open(&self, mut rest: &[Word], reading: &mut Reading, depth: usize) {
+    fn open(&self, mut rest: &[Word], analysis: &mut Analysis, depth: usize) {
         if self.name == "command"
             && rest
                 .first()
@@ -81,9 +81,9 @@ impl Wrapper {
         }
         // They may have a PATH of their own for what they run.
         if matches!(self.name, "sudo" | "doas") {
-            reading.doubt(format!("{} may change where programs are searched", self.name));
+            analysis.doubt(format!("{} may change where programs are searched", self.name));
         }
-        let mut holes: Vec<&str> = Vec::new();
+        let mut placeholders: Vec<&str> = Vec::new();
         while let Some((word, tail)) = rest.split_first() {
             let Some(text) = word.literal() else { break };
             if text == "--" {
@@ -94,31 +94,31 @@ impl Wrapper {
                 break;
             }
             if self.name == "xargs" {
-                holes.extend(replaced(text, tail.first()));
-                if holes.len() > MAX_HOLES {
-                    return reading.doubt("xargs replaces too many texts");
+                placeholders.extend(replaced(text, tail.first()));
+                if placeholders.len() > MAX_PLACEHOLDERS {
+                    return analysis.doubt("xargs replaces too many texts");
                 }
             }
             match self.option(text) {
                 Some(0) => rest = tail,
                 // What is not a literal may be several words, the command among them.
                 Some(_) if tail.first().and_then(Word::literal).is_some() => rest = &tail[1..],
-                Some(_) | None => return reading.doubt(format!("an option of {} is not understood", self.name)),
+                Some(_) | None => return analysis.doubt(format!("an option of {} is not understood", self.name)),
             }
-            if gives_up_path(self.name, text, tail.first()) {
-                reading.doubt(format!("{} may change where programs are searched", self.name));
+            if loses_path(self.name, text, tail.first()) {
+                analysis.doubt(format!("{} may change where programs are searched", self.name));
             }
-            if moves(self.name, text) {
-                reading.moved = true;
+            if option_changes_directory(self.name, text) {
+                analysis.changes_directory = true;
             }
         }
         if rest.len() > self.operands {
             if rest[..self.operands].iter().any(|operand| operand.literal().is_none()) {
-                return reading.doubt(format!("what {} runs is known only when it runs", self.name));
+                return analysis.doubt(format!("what {} runs is known only when it runs", self.name));
             }
             rest = &rest[self.operands..];
         } else if self.operands > 0 {
-            return reading.doubt(format!("{} is given nothing to run", self.name));
+            return analysis.doubt(format!("{} is given nothing to run", self.name));
         }
         if self.kind == Kind::Assigns {
             while let Some((word, tail)) = rest.split_first() {
@@ -126,13 +126,13 @@ impl Wrapper {
                     break;
                 }
                 let Some((name, value)) = word.literal().and_then(|text| text.split_once('=')) else {
-                    reading.doubt(format!("what {} runs is known only when it runs", self.name));
-                    reading.assignments.push(word.shown().to_owned());
+                    analysis.doubt(format!("what {} runs is known only when it runs", self.name));
+                    analysis.assignments.push(word.shown().to_owned());
                     rest = tail;
                     continue;
                 };
                 let value = Word::Literal(value.to_owned());
-                reading.assign(word.shown().to_owned(), name, Some(&value));
+                analysis.assign(word.shown().to_owned(), name, Some(&value));
                 rest = tail;
             }
         }
@@ -141,17 +141,19 @@ impl Wrapper {
         }
         // Behind another reserved word bash takes `time` for one as well, and what follows for a pipeline.
         if self.name == "time" && begins_a_pipeline(&rest[0]) {
-            reading.doubt("what time runs differs from shell to shell");
+            analysis.doubt("what time runs differs from shell to shell");
         }
         let filled = |word: &Word| match word {
-            Word::Literal(text) if holes.iter().any(|hole| text.contains(hole)) => Word::Dynamic(text.clone()),
+            Word::Literal(text) if placeholders.iter().any(|placeholder| text.contains(placeholder)) => {
+                Word::Dynamic(text.clone())
+            }
             Word::Literal(_) | Word::Dynamic(_) => word.clone(),
         };
         let mut words: Vec<Word> = rest.iter().map(filled).collect();
         if self.kind == Kind::Appends {
             words.push(Word::Dynamic("…".to_owned()));
         }
-        reading.command(Simple::of(words), depth + 1);
+        analysis.command(SimpleCommand::of(words), depth + 1);
     }
 
     /// How many further words the option takes; `None` if it is not known.
@@ -194,7 +196,7 @@ fn begins_a_pipeline(word: &Word) -> bool {
 
 /// Whether an option of a wrapper has what it runs search programs elsewhere than in PATH: without it, or as a login shell, which
 /// reads files that say where.
-fn gives_up_path(wrapper: &str, option: &str, value: Option<&Word>) -> bool {
+fn loses_path(wrapper: &str, option: &str, value: Option<&Word>) -> bool {
     match wrapper {
         "env" => clears_path(option, value),
         // `-c` empties the environment, `-l` and `-a -sh` make a login shell of one; `-p` has a PATH of its own.
@@ -219,7 +221,7 @@ fn clears_path(option: &str, value: Option<&Word>) -> bool {
 }
 
 /// Whether an option has what is run begin in another directory.
-fn moves(wrapper: &str, option: &str) -> bool {
+fn option_changes_directory(wrapper: &str, option: &str) -> bool {
     let letter = match wrapper {
         "env" => 'C',
         "sudo" => 'D',
@@ -229,13 +231,13 @@ fn moves(wrapper: &str, option: &str) -> bool {
 }
 
 /// Every `-exec … ;` of find.
-fn find(rest: &[Word], reading: &mut Reading, depth: usize) {
+fn find(rest: &[Word], analysis: &mut Analysis, depth: usize) {
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         match word.literal() {
-            None => reading.doubt("an argument of find is known only when it runs"),
+            None => analysis.doubt("an argument of find is known only when it runs"),
             Some(exec @ ("-exec" | "-execdir" | "-ok" | "-okdir")) => {
-                reading.moved |= exec.ends_with("dir");
+                analysis.changes_directory |= exec.ends_with("dir");
                 let inner: Vec<Word> = words
                     .by_ref()
                     .take_while(|word| !matches!(word.literal(), Some(";" | "+")))
@@ -248,9 +250,9 @@ fn find(rest: &[Word], reading: &mut Reading, depth: usize) {
                 let begins = |word: &Word| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
                 let is_option = inner.first().is_some_and(|name| name.shown().starts_with('-'));
                 if is_option || inner.iter().any(begins) {
-                    reading.doubt("where an -exec of find begins is not clear");
+                    analysis.doubt("where an -exec of find begins is not clear");
                 }
-                reading.command(Simple::of(inner), depth + 1);
+                analysis.command(SimpleCommand::of(inner), depth + 1);
             }
             Some(_) => {}
         }
@@ -272,7 +274,7 @@ fn replaced<'a>(option: &'a str, next: Option<&'a Word>) -> Option<&'a str> {
 }
 
 /// `set` with the options that only make a script stricter or more talkative.
-fn set(rest: &[Word], reading: &mut Reading) {
+fn set(rest: &[Word], analysis: &mut Analysis) {
     let harmless = |word: &Word| match word.literal() {
         Some("pipefail") => true,
         Some(text) => text
@@ -281,14 +283,14 @@ fn set(rest: &[Word], reading: &mut Reading) {
         None => false,
     };
     if !rest.iter().all(harmless) {
-        reading.doubt("set changes what later words mean");
+        analysis.doubt("set changes what later words mean");
     }
 }
 
 /// Builtins that evaluate an array subscript given with `-v` or `-p`, or run what follows `-x`.
 ///
 /// Letters may stand together (`wait -fp`), and a value may be attached.
-fn evaluates(name: &str, rest: &[Word], reading: &mut Reading) {
+fn evaluates(name: &str, rest: &[Word], analysis: &mut Analysis) {
     let evaluated = |word: &Word| match word.literal() {
         Some(text) => match name {
             "wait" => text.starts_with('-') && text.contains('p'),
@@ -298,6 +300,6 @@ fn evaluates(name: &str, rest: &[Word], reading: &mut Reading) {
         None => name != "printf" || rest.first() == Some(word),
     };
     if rest.iter().any(evaluated) {
-        reading.doubt(format!("{name} may evaluate its arguments"));
+        analysis.doubt(format!("{name} may evaluate its arguments"));
     }
 }

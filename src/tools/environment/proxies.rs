@@ -10,7 +10,7 @@ fn own(list: &HostList) -> Vec<IpAddr> {
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let listed = |address: IpAddr| {
         let host = Host::address(address);
-        list.rules().iter().any(|rule| rule.place.hosts.holds(&host))
+        list.rules().iter().any(|rule| rule.destination.hosts.holds(&host))
     };
     loopback.into_iter().filter(|address| !listed(*address)).collect()
 }
@@ -76,7 +76,7 @@ pub(super) fn variables(port: u16, list: &HostList) -> Vec<(OsString, OsString)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{HostRule, Origin, Place};
+    use crate::policy::{Destination, HostRule, Origin};
 
     #[test]
     fn each_variable_is_set_once_and_leads_to_the_port() {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_loopback_that_the_list_names_is_reached_through_the_proxy() {
-        let rule = |text| HostRule::free(Place::parse(text).unwrap(), Origin::Builtin("a test"));
+        let rule = |text| HostRule::free(Destination::parse(text).unwrap(), Origin::Builtin("a test"));
         for (listed, without, java) in [
             ("example.org:443", "localhost,127.0.0.1,::1", "localhost|127.*|[::1]"),
             ("*:443", "localhost,127.0.0.1,::1", "localhost|127.*|[::1]"),

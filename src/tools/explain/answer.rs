@@ -125,7 +125,7 @@ impl Permissions<'_> {
                 }
             })
             .collect();
-        let speaker = self.policy.speaker(path);
+        let speaker = self.policy.root_for(path);
         let asked = speaker.filter(|_| permitted == Permitted::Approved);
         let mut notes: Vec<String> = asked.and_then(|root| asked_by(root, operation)).into_iter().collect();
         let beyond =
@@ -175,8 +175,8 @@ impl Permissions<'_> {
         let why = self.approved.explain(operation, path);
         let mut change = Vec::new();
         match why.decided {
-            Decided::Grant(_) if self.policy.speaker(path).is_some_and(|root| why.access_from(root)) => {
-                let root = self.policy.speaker(path).map_or("", |root| root.name.as_str());
+            Decided::Grant(_) if self.policy.root_for(path).is_some_and(|root| why.access_from(root)) => {
+                let root = self.policy.root_for(path).map_or("", |root| root.name.as_str());
                 change.push(format!("`deny:` in root `{root}` would forbid it"));
                 change.extend(why.granted.iter().map(|grant| remove(grant)));
             }
@@ -186,7 +186,7 @@ impl Permissions<'_> {
             }
             Decided::Nothing => {
                 change.extend(why.missed.first().map(|grant| missing(grant, operation, path, writing)));
-                if self.policy.speaker(path).is_none() {
+                if self.policy.root_for(path).is_none() {
                     change.push(match amend::quoted_path(path) {
                         Some(name) => format!(
                             "a root under `sandbox.paths` that holds it would permit it: `{{root: {name}{}}}`",

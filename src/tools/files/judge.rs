@@ -44,7 +44,7 @@ impl Judge<'_> {
     /// Judges one operation on one path; the reason where it is forbidden.
     pub(super) fn judge(self, operation: Operation, path: &AbsPath) -> Result<Judged, String> {
         let policy = &self.0.policy;
-        let root = policy.speaker(path).ok_or_else(|| self.in_no_root(path))?;
+        let root = policy.root_for(path).ok_or_else(|| self.in_no_root(path))?;
         let limit = match self.0.may(operation, path) {
             Access::Denied => return Err(self.forbidden(operation, path, root)),
             Access::UpTo(limit) => Some(limit),
@@ -86,7 +86,7 @@ impl Judge<'_> {
     pub(super) fn judge_kinds(self, from: &AbsPath, to: &AbsPath) -> Result<(), String> {
         let ceilings = self.0.policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
         for policy in std::iter::once(&self.0.policy).chain(ceilings) {
-            let kinds = |path| policy.speaker(path).and_then(|root| root.suffixes.as_ref());
+            let kinds = |path| policy.root_for(path).and_then(|root| root.suffixes.as_ref());
             let (before, after) = (kinds(from), kinds(to));
             if let Some(suffixes) = after.or(before).filter(|_| before != after) {
                 return Err(format!(
@@ -107,7 +107,7 @@ impl Judge<'_> {
             judged.iter().any(|one| {
                 ceiling
                     .policy
-                    .speaker(&one.path)
+                    .root_for(&one.path)
                     .is_some_and(|root| root.read_approval.max(root.write_approval) > Demand::None)
             })
         });
@@ -217,7 +217,7 @@ impl Judge<'_> {
     pub(super) fn sight_of<'a>(self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
         let closed: BTreeSet<String> = paths
             .into_iter()
-            .filter_map(|path| self.0.policy.speaker(path))
+            .filter_map(|path| self.0.policy.root_for(path))
             .filter(|root| root.read_approval > Demand::None)
             .map(|root| root.name.clone())
             .collect();
@@ -245,7 +245,7 @@ impl Judge<'_> {
 
     /// Suffixes say which files there may be, not which directories: one is judged by a file that may be in it.
     pub(super) fn writable_directory(self, path: &AbsPath) -> Result<Judged, ToolError> {
-        let suffixes = self.0.policy.speaker(path).and_then(|root| root.suffixes.as_ref());
+        let suffixes = self.0.policy.root_for(path).and_then(|root| root.suffixes.as_ref());
         let file = suffixes
             .and_then(|suffixes| suffixes.iter().next())
             .and_then(|suffix| path.child(format!("file{suffix}")));
@@ -262,7 +262,7 @@ impl Judge<'_> {
             return Ok(written);
         }
         let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
-        if self.0.may(Operation::List, &here) > Access::Denied && self.0.policy.speaker(&here).is_some() {
+        if self.0.may(Operation::List, &here) > Access::Denied && self.0.policy.root_for(&here).is_some() {
             return Ok(".");
         }
         let roots: Vec<String> = self
@@ -290,7 +290,7 @@ impl Judge<'_> {
         };
         self.0
             .policy
-            .speaker(path)
+            .root_for(path)
             .is_some_and(|root| root.read_approval == Demand::None || open(&root.name))
     }
 }
@@ -308,7 +308,7 @@ fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, V
     let mut why = Vec::new();
     let ceilings = policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
     for (index, policy) in std::iter::once(policy).chain(ceilings).enumerate() {
-        let Some(root) = policy.speaker(path) else { continue };
+        let Some(root) = policy.root_for(path) else { continue };
         let (own, key) = match operation {
             Operation::Write => (root.write_approval.max(root.read_approval), "write"),
             Operation::Read | Operation::List | Operation::Execute => (root.read_approval, "read"),

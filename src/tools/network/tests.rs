@@ -16,7 +16,7 @@ use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Presentation, Remember, TerminalApprover,
 };
 use crate::confine::io::Hold;
-use crate::policy::{Host, HostList, HostRule, Mode, Network, Origin, Place};
+use crate::policy::{Destination, Host, HostList, HostRule, Mode, Network, Origin};
 use crate::proxy::{
     Attempt, End, Failure, Gate, HelloError, Outcome, Protocol, Refusal, Seen, Subject, Verdict, Wanted,
 };
@@ -28,8 +28,8 @@ fn list(free: &[&str], ask: bool) -> HostList {
     let origin = Origin::Builtin("a test");
     let rules = free
         .iter()
-        .map(|text| HostRule::free(Place::parse(text).unwrap(), origin.clone()));
-    HostList::new(rules.chain(ask.then(|| HostList::ask_about_every_other(origin.clone()))))
+        .map(|text| HostRule::free(Destination::parse(text).unwrap(), origin.clone()));
+    HostList::new(rules.chain(ask.then(|| HostList::ask_for_others(origin.clone()))))
 }
 
 fn about(digest: u8) -> About {

@@ -43,7 +43,7 @@ use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::wire::protocol::Work;
 use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running};
 use crate::policy::path::escape;
-use crate::policy::shell::{Judgement, Reach, RuleRef};
+use crate::policy::shell::{Judgement, RuleNetwork, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
 use crate::profile::{Asked, Call, FileReach};
 pub use end::ServedEnd;
@@ -159,7 +159,7 @@ fn served_regime_line(executor: &mut Executor, judgement: &Judgement) -> Result<
 /// What needs no asking; of what rules say of the command, their network holds.
 fn served_profile(executor: &mut Executor, judgement: &Judgement) -> Result<Derived, ToolError> {
     let call = Call {
-        network: judgement.reach.in_place_of(&executor.session().policy.network),
+        network: judgement.network.override_of(&executor.session().policy.network),
         ..Call::of(Asked::Nobody)
     };
     executor.profiles.of(&call)
@@ -188,9 +188,9 @@ async fn try_to_serve(
     let judgement = judged(&executor.session().policy, &command, (directory, directory));
     forbidden(&judgement)?;
     // A rule that gives a network of its own names a program outside what the session may write.
-    let search = match judgement.reach {
-        Reach::Unsaid => Search::Everywhere,
-        Reach::Said { .. } => Search::outside(BTreeSet::new()),
+    let search = match judgement.network {
+        RuleNetwork::Default => Search::Everywhere,
+        RuleNetwork::Own { .. } => Search::outside(BTreeSet::new()),
     };
     let derived = served_profile(executor, &judgement)?;
     let profile = Arc::clone(&derived.profile);

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use stockade::backend::attributes::{self, Denied, Writable};
-use stockade::policy::{AbsPath, Access, HostWitness, Operation, Reached};
+use stockade::policy::{AbsPath, Access, HostWitness, NetworkWitness, Operation};
 use stockade::profile::order::Permission;
 use stockade::profile::{Decided, FileReach, diff, files_within, within};
 
@@ -64,7 +64,7 @@ proptest! {
                 if let Permission::File { operation, path, access } = witness {
                     prop_assert_eq!(wide.access(operation, &path), access);
                     prop_assert!(tight.access(operation, &path) < access);
-                } else if let Permission::Network(Reached::Host(HostWitness { host, port, access, .. })) = witness {
+                } else if let Permission::Network(NetworkWitness::Host(HostWitness { host, port, access, .. })) = witness {
                     prop_assert_eq!(wide.network.access(&host, port), access);
                     prop_assert!(tight.network.access(&host, port) < access);
                 }

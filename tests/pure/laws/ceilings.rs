@@ -7,8 +7,8 @@ use proptest::sample::select;
 use stockade::inspect::Inspection;
 use stockade::inspect::host::Who;
 use stockade::policy::{
-    Ceiling, Host, HostAccess, HostList, HostRule, Limits, Lost, Mode, Network, Operation, Origin, OwnNetwork, Place,
-    Policy, Residuals, ShellRule, UnixSockets,
+    Ceiling, Destination, Host, HostAccess, HostList, HostRule, Limits, Lost, Mode, Network, Operation, Origin,
+    OwnNetwork, Policy, Residuals, ShellRule, UnixSockets,
 };
 use stockade::profile::{Asked, Call, FileReach, Profile, cuts, derive, files_within, within};
 use stockade::tools::Narrowing;
@@ -197,7 +197,7 @@ proptest! {
         for (capped, asked) in capped.networks().zip(asked) {
             prop_assert_eq!(capped, &asked.and(&most));
         }
-        let kept: Vec<Network> = capped.asked_networks().cloned().collect();
+        let kept: Vec<Network> = capped.requested_networks().cloned().collect();
         prop_assert_eq!(kept, asked.map(Clone::clone));
         let taken = asked.iter().any(|asked| asked.within(&most).is_err());
         let cuts = capped.ceilings.cuts.iter();
@@ -235,7 +235,7 @@ proptest! {
         prop_assert_eq!(answer.notes.len(), others);
         // A line more in the config helps where nothing is said against that, and only there.
         let rule = HostRule::free(
-            Place::parse(&format!("{host}:{port}")).unwrap(),
+            Destination::parse(&format!("{host}:{port}")).unwrap(),
             Origin::Builtin("a line more"),
         );
         let more = |network: &Network| match network {

@@ -140,7 +140,7 @@ fn has(ports: &str, port: u16) -> bool {
 /// What a set of entries gives.
 fn naive(rules: &[HostRule], host: &str, kind: Kind, port: u16) -> HostAccess {
     let matching = rules.iter().filter(|rule| {
-        let text = rule.place.to_string();
+        let text = rule.destination.to_string();
         let (hosts, ports) = text.rsplit_once(':').unwrap();
         names(hosts, host, kind) && has(ports, port)
     });
@@ -186,11 +186,11 @@ proptest! {
     fn the_order_agrees_with_every_host_and_its_witness_is_one(a in make::network(), b in make::network()) {
         match a.within(&b) {
             Ok(()) => prop_assert_eq!(freer(&a, &b), None),
-            Err(stockade::policy::Reached::EveryHost) => prop_assert_eq!(&a, &Network::Full),
-            Err(stockade::policy::Reached::Host(witness)) => {
+            Err(stockade::policy::NetworkWitness::EveryHost) => prop_assert_eq!(&a, &Network::Full),
+            Err(stockade::policy::NetworkWitness::Host(witness)) => {
                 prop_assert_eq!(a.access(&witness.host, witness.port), witness.access);
-                prop_assert_eq!(b.access(&witness.host, witness.port), witness.given);
-                prop_assert!(witness.access > witness.given);
+                prop_assert_eq!(b.access(&witness.host, witness.port), witness.other_access);
+                prop_assert!(witness.access > witness.other_access);
             }
         }
         prop_assert_eq!(a.beyond(&b).is_empty(), a.within(&b).is_ok());
@@ -229,7 +229,7 @@ proptest! {
 
     #[test]
     fn who_is_not_asked_gets_what_is_free(a in make::network(), b in make::network()) {
-        let unasked = a.unasked();
+        let unasked = a.free_only();
         prop_assert_eq!(unasked.within(&a), Ok(()));
         for (host, .., port) in questions() {
             let expected = match a.access(host, port) {
@@ -239,7 +239,7 @@ proptest! {
             prop_assert_eq!(unasked.access(host, port), expected, "{}:{}", host, port);
         }
         // It never widens, whichever way round it is taken.
-        let (first, last) = (a.unasked().and(&b.unasked()), a.and(&b).unasked());
+        let (first, last) = (a.free_only().and(&b.free_only()), a.and(&b).free_only());
         prop_assert_eq!(first.within(&last), Ok(()));
         prop_assert_eq!(last.within(&first), Ok(()));
     }

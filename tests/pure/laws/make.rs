@@ -9,10 +9,10 @@ use proptest::option::{self, weighted};
 use proptest::prelude::*;
 use proptest::sample::select;
 use stockade::policy::{
-    AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, Ending, EnvRule, Environment, Grant,
-    HomeChoice, HostAccess, HostList, HostRule, Identity, Limits, Mode, NameChanges, Network, Origin, OsSandbox,
-    Pattern, Place, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet,
-    Target, UnixSockets, VarName,
+    AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, Destination, Ending, EnvRule, Environment,
+    Grant, HomeChoice, HostAccess, HostList, HostRule, Identity, Limits, Mode, NameChanges, Network, Origin, OsSandbox,
+    Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target,
+    UnixSockets, VarName,
 };
 use stockade::profile::{Asked, Call, Profile};
 
@@ -217,7 +217,7 @@ pub(crate) const PORTS: [&str; 9] = ["80", "443", "80,443", "79-81", "1-1024", "
 fn host_rule() -> impl Strategy<Value = HostRule> {
     let access = select(&[HostAccess::Free, HostAccess::Asked][..]);
     (select(&PLACES[..]), select(&PORTS[..]), access).prop_map(|(hosts, ports, access)| HostRule {
-        place: Place::parse(&format!("{hosts}:{ports}")).unwrap(),
+        destination: Destination::parse(&format!("{hosts}:{ports}")).unwrap(),
         access,
         origin: origin(),
     })
@@ -292,7 +292,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
 pub(crate) fn with(roots: Vec<Root>, base: Vec<BasePath>) -> Policy {
     Policy {
         roots,
-        ways: Vec::new(),
+        links: Vec::new(),
         base,
         protect: Protect::None,
         names: NameChanges::default(),

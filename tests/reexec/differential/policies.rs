@@ -171,7 +171,7 @@ pub(crate) fn policy(random: &mut Random, tree: &Tree, tools: &Tools) -> Policy 
     Policy {
         roots,
         base,
-        ways: Vec::new(),
+        links: Vec::new(),
         protect: Protect::None,
         names: NameChanges::default(),
         protect_fallback: ProtectFallback::Refuse,

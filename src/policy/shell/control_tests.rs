@@ -1,6 +1,6 @@
 //! What only steers the shell needs no rule, and nothing rides along with it.
 
-use super::sentences::rule;
+use super::line_tests::rule;
 use super::*;
 use crate::policy::{Demand, HostList, Network, Origin, OwnNetwork, Requirement, ShellRule};
 use Requirement::{Blocked, NeedsApproval, PreApproved};
@@ -239,7 +239,7 @@ fn a_builtin_takes_no_network_from_a_line_and_gives_none() {
             &rule("", Demand::Required),
             &|_, _| true,
         );
-        judged.reach.in_place_of(&Network::hosts(HostList::default()))
+        judged.network.override_of(&Network::hosts(HostList::default()))
     };
     assert_eq!(reach("cd sub; CI=1 curl x"), Some(Network::Full));
     assert_eq!(reach("cd sub"), None);

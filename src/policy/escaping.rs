@@ -1,4 +1,4 @@
-//! Bytes of any kind → text that a person sees all of.
+//! Arbitrary bytes → text that is fully visible.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,7 @@ pub fn escape_backslashes(bytes: &[u8]) -> String {
 
 /// Whether [`escape`] shows some of the bytes as an escape.
 pub fn is_escaped(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).map_or(true, |text| text.chars().any(is_unseen))
+    std::str::from_utf8(bytes).map_or(true, |text| text.chars().any(is_invisible))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ enum Backslash {
 
 fn escaped(bytes: &[u8], backslash: Backslash) -> String {
     use std::fmt::Write as _;
-    // Nearly all of them: there is nothing to be escaped.
+    // A fast path: nothing to escape.
     let plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
     if let (true, Ok(text)) = (bytes.iter().all(plain), std::str::from_utf8(bytes)) {
         return text.to_owned();
@@ -46,7 +46,7 @@ fn escaped(bytes: &[u8], backslash: Backslash) -> String {
         for c in chunk.valid().chars() {
             match c {
                 '\\' if backslash == Backslash::Doubled => out.push_str("\\\\"),
-                _ if is_unseen(c) => out.extend(c.escape_default()),
+                _ if is_invisible(c) => out.extend(c.escape_default()),
                 _ => out.push(c),
             }
         }
@@ -58,10 +58,10 @@ fn escaped(bytes: &[u8], backslash: Backslash) -> String {
     out
 }
 
-/// Letters and marks that show nothing, though their general category does not tell: every
+/// Invisible letters and marks that have a visible general category: every
 /// `Default_Ignorable_Code_Point` of `DerivedCoreProperties.txt` (Unicode 14 to 16 have the same), then the blank
 /// symbols: Braille without dots, a musical null notehead, Egyptian blanks, the Khitan filler.
-const UNSEEN: [std::ops::RangeInclusive<char>; 21] = [
+const INVISIBLE: [std::ops::RangeInclusive<char>; 21] = [
     '\u{ad}'..='\u{ad}',
     '\u{34f}'..='\u{34f}',
     '\u{61c}'..='\u{61c}',
@@ -85,9 +85,9 @@ const UNSEEN: [std::ops::RangeInclusive<char>; 21] = [
     '\u{16fe4}'..='\u{16fe4}',
 ];
 
-fn is_unseen(c: char) -> bool {
+fn is_invisible(c: char) -> bool {
     use unicode_general_category::{GeneralCategory as Category, get_general_category};
-    // Nearly all of every log and path: of ASCII only the controls cannot be seen.
+    // A fast path: of ASCII only control characters are invisible.
     if c.is_ascii() {
         return c.is_ascii_control();
     }
@@ -100,7 +100,7 @@ fn is_unseen(c: char) -> bool {
         | Category::SpaceSeparator
         | Category::Surrogate
         | Category::Unassigned => true,
-        _ => UNSEEN.iter().any(|range| range.contains(&c)),
+        _ => INVISIBLE.iter().any(|range| range.contains(&c)),
     }
 }
 

@@ -1,30 +1,30 @@
-//! What a program is given in a line, for words that are said beside it. No rule is judged by it.
+//! The arguments of a program in a line, for hints. Rules do not use them.
 
 use std::ffi::OsStr;
 
+use super::analysis::Analysis;
 use super::matching::base_name;
-use super::reading::Reading;
 use super::word::Word;
 
-/// The arguments of each simple command of a line that runs a program of this name; what is known only when it runs is empty.
+/// The arguments of each simple command of a line that runs a program of this name; an expansion is an empty text.
 pub fn arguments_of_line(line: &str, program: &str) -> Vec<Vec<String>> {
-    arguments(&Reading::of_line(line), program)
+    arguments(&Analysis::of_line(line), program)
 }
 
-/// The same of a command given as words.
+/// The same for a command given as words.
 pub fn arguments_of_argv<S: AsRef<OsStr>>(argv: &[S], program: &str) -> Vec<Vec<String>> {
     let word = |word: &S| match word.as_ref().to_str() {
         Some(text) => Word::Literal(text.to_owned()),
         None => Word::Dynamic(String::new()),
     };
-    arguments(&Reading::of_words(argv.iter().map(word).collect()), program)
+    arguments(&Analysis::of_words(argv.iter().map(word).collect()), program)
 }
 
-fn arguments(reading: &Reading, program: &str) -> Vec<Vec<String>> {
-    let commands = reading.commands.iter().filter_map(|command| {
+fn arguments(analysis: &Analysis, program: &str) -> Vec<Vec<String>> {
+    let commands = analysis.commands.iter().filter_map(|command| {
         let (name, rest) = command.words.split_first()?;
-        let is_meant = name.literal().is_some_and(|name| base_name(name) == program);
-        is_meant.then(|| {
+        let is_program = name.literal().is_some_and(|name| base_name(name) == program);
+        is_program.then(|| {
             rest.iter()
                 .map(|word| word.literal().unwrap_or_default().to_owned())
                 .collect()

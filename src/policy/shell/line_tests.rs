@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::laws::spent;
 use super::*;
-use crate::policy::{Demand, HostList, HostRule, Network, Origin, OwnNetwork, Place, Requirement, ShellRule};
+use crate::policy::{Demand, Destination, HostList, HostRule, Network, Origin, OwnNetwork, Requirement, ShellRule};
 use Requirement::{Blocked, NeedsApproval, PreApproved};
 
 pub(super) fn rule(pattern: &str, demand: Demand) -> ShellRule {
@@ -476,7 +476,7 @@ fn a_line_reaches_what_each_command_in_it_may_reach() {
     ];
     let all = hosts("a.example:443");
     let of = |line: &str| {
-        let network = judge(line, &rules, &ask(), &roots).reach.in_place_of(&all);
+        let network = judge(line, &rules, &ask(), &roots).network.override_of(&all);
         network.unwrap_or_else(|| all.clone()).to_string()
     };
     for (line, reached) in [
@@ -509,7 +509,7 @@ fn a_line_reaches_what_each_command_in_it_may_reach() {
 }
 
 fn host(text: &str) -> HostRule {
-    HostRule::free(Place::parse(text).unwrap(), Origin::Builtin("a test"))
+    HostRule::free(Destination::parse(text).unwrap(), Origin::Builtin("a test"))
 }
 
 #[test]
@@ -726,8 +726,8 @@ fn a_relative_path_in_a_pattern_gives_no_network_elsewhere() {
     };
     let reach = |directory| {
         let free = rule("", Demand::None);
-        judge_in(directory, "./sdk/tool", std::slice::from_ref(&tool), &free, &roots).reach
+        judge_in(directory, "./sdk/tool", std::slice::from_ref(&tool), &free, &roots).network
     };
-    assert_eq!(reach(Directory::Start).in_place_of(&Network::Off), Some(Network::Full));
-    assert_eq!(reach(Directory::Other).in_place_of(&Network::Off), Some(Network::Off));
+    assert_eq!(reach(Directory::Start).override_of(&Network::Off), Some(Network::Full));
+    assert_eq!(reach(Directory::Other).override_of(&Network::Off), Some(Network::Off));
 }

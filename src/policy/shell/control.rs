@@ -3,12 +3,12 @@
 //! Every name here is a builtin of bash and of a POSIX sh, so it counts only where a shell finds it: `env cd` runs a
 //! program. A rule that names one speaks for it as for any other command.
 
-use super::reading::Reading;
+use super::analysis::Analysis;
 use super::variable::{is_reviewed, may_be_reviewed};
 use super::word::Word;
 
 /// Whether a command of a shell line only steers the shell.
-pub(super) fn steers(words: &[Word]) -> bool {
+pub(super) fn is_control(words: &[Word]) -> bool {
     let Some((name, rest)) = words.split_first() else {
         return false;
     };
@@ -48,7 +48,7 @@ fn is_count(word: &Word) -> bool {
 
 /// `test` and `[`: bash evaluates an array subscript that `-v` and `-R` are given, other shells what stands beside `-eq`. With up to
 /// four arguments POSIX says which of them is the operator; with more, any word may be one.
-pub(super) fn test(name: &str, rest: &[Word], reading: &mut Reading) {
+pub(super) fn test(name: &str, rest: &[Word], analysis: &mut Analysis) {
     let rest = match rest.split_last() {
         Some((last, rest)) if name == "[" && last.literal() == Some("]") => rest,
         _ => rest,
@@ -71,7 +71,7 @@ pub(super) fn test(name: &str, rest: &[Word], reading: &mut Reading) {
     let mut operands = beside.flat_map(|(at, _)| [at.checked_sub(1), Some(at + 1)]);
     let unsure = operands.any(|at| !at.and_then(|at| rest.get(at)).is_some_and(number));
     if unsure || rest.iter().any(evaluated) || !has_clear_operator(rest) {
-        reading.doubt(format!("{name} may evaluate its arguments"));
+        analysis.doubt(format!("{name} may evaluate its arguments"));
     }
 }
 

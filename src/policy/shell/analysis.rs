@@ -4,7 +4,7 @@ use super::word::Word;
 
 /// One simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Simple {
+pub(super) struct SimpleCommand {
     /// Its name and arguments.
     pub(super) words: Vec<Word>,
     /// Files it reads by redirection.
@@ -12,10 +12,10 @@ pub(super) struct Simple {
     /// Files it writes by redirection.
     pub(super) outputs: Vec<Word>,
     /// Whether it is a builtin of the shell that only steers it, for which no rule is needed.
-    pub(super) steers: bool,
+    pub(super) is_control: bool,
 }
 
-impl Simple {
+impl SimpleCommand {
     /// A command that is given nothing but words.
     pub(super) fn of(words: Vec<Word>) -> Self {
         Self {
@@ -27,16 +27,16 @@ impl Simple {
 
 /// Everything a line was found to do.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct Analysis {
     /// Its simple commands, those inside others included.
-    pub(super) commands: Vec<Simple>,
+    pub(super) commands: Vec<SimpleCommand>,
     /// Script files it gives to a shell, with their arguments: as the name of a command would, they
     /// name what a rule may forbid.
-    pub(super) scripts: Vec<Simple>,
+    pub(super) scripts: Vec<SimpleCommand>,
     /// Variables it sets that may be more than a text to what it runs.
     pub(super) assignments: Vec<String>,
     /// Whether it has a loop or sets a variable that needs no rule.
-    pub(super) steered: bool,
+    pub(super) has_control: bool,
     /// What they are set to, loops included, and what commands are given to read by `<<`.
     pub(super) values: Vec<Word>,
     /// Files written by redirections of compound commands or of no command.
@@ -44,12 +44,12 @@ pub(super) struct Reading {
     /// Files read by such redirections.
     pub(super) inputs: Vec<Word>,
     /// Whether a command may have left the directory, so that relative paths are unknown.
-    pub(super) moved: bool,
+    pub(super) changes_directory: bool,
     /// Why it is not understood; the first reason is enough.
     pub(super) doubt: Option<String>,
 }
 
-impl Reading {
+impl Analysis {
     /// Notes why it is not understood, unless a reason is known.
     pub(super) fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert(why.into());

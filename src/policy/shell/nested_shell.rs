@@ -1,20 +1,20 @@
 //! Shells that are given a line: what it runs is judged as well, or what it forbids at least.
 
+use super::analysis::{Analysis, SimpleCommand};
 use super::matching::base_name;
-use super::reading::{Reading, Simple};
 use super::word::Word;
 
 /// `sh -c LINE`; a shell that reads its commands from a file is a program like any other.
-pub(super) fn shell(rest: &[Word], reading: &mut Reading, depth: usize) {
-    if let Err(doubt) = known_shell(rest, reading, depth) {
-        reading.doubt(doubt);
-        line_of_another(rest, reading, depth);
+pub(super) fn shell(rest: &[Word], analysis: &mut Analysis, depth: usize) {
+    if let Err(doubt) = read_options(rest, analysis, depth) {
+        analysis.doubt(doubt);
+        line_of_another(rest, analysis, depth);
     }
 }
 
 /// The line after `-c` of a shell that is not read as such, or of a program that has one run it: what a rule forbids there stays
 /// forbidden, and nothing else is made of it.
-pub(super) fn line_of_another(rest: &[Word], reading: &mut Reading, depth: usize) {
+pub(super) fn line_of_another(rest: &[Word], analysis: &mut Analysis, depth: usize) {
     let mut words = rest.iter().filter_map(Word::literal);
     let mut follows = false;
     while let Some(text) = words.next() {
@@ -33,16 +33,16 @@ pub(super) fn line_of_another(rest: &[Word], reading: &mut Reading, depth: usize
             if std::mem::take(&mut follows) { text } else { "" }
         };
         if !line.is_empty() {
-            let mut inner = Reading::default();
+            let mut inner = Analysis::default();
             inner.line(line, depth + 1);
-            reading.moved |= inner.moved;
-            reading.scripts.extend(inner.commands.into_iter().chain(inner.scripts));
+            analysis.changes_directory |= inner.changes_directory;
+            analysis.scripts.extend(inner.commands.into_iter().chain(inner.scripts));
         }
     }
 }
 
 /// A shell whose options are known, and what it runs; else why it is not understood.
-fn known_shell(rest: &[Word], reading: &mut Reading, depth: usize) -> Result<(), &'static str> {
+fn read_options(rest: &[Word], analysis: &mut Analysis, depth: usize) -> Result<(), &'static str> {
     let mut words = rest.iter();
     let mut line_follows = false;
     while let Some(word) = words.next() {
@@ -65,13 +65,13 @@ fn known_shell(rest: &[Word], reading: &mut Reading, depth: usize) -> Result<(),
         } else if text.starts_with('+') || text == "-" {
             return Err("an option of a shell is not understood");
         } else if line_follows {
-            reading.line(text, depth + 1);
+            analysis.line(text, depth + 1);
             return Ok(());
         } else if is_nameless(text) {
             return Err("what a shell runs is read from a descriptor");
         } else {
             let words = std::iter::once(word).chain(words).cloned().collect();
-            reading.scripts.push(Simple::of(words));
+            analysis.scripts.push(SimpleCommand::of(words));
             return Ok(());
         }
     }
