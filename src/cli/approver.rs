@@ -15,7 +15,7 @@ use crate::approval::{
 use crate::config;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Channel, Policy, Right};
-use crate::tools::{Another, Places, approver_program, reached, terminal_size};
+use crate::tools::{ExtraApprover, UserPaths, approver_program, reachable_reason, terminal_size};
 
 /// How long a program, or whoever comes to a socket, may take.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -43,7 +43,7 @@ pub(super) enum Answerer {
 
 impl Answerer {
     /// Whoever the flags name; the person at the terminal where they name nobody. The config may say who may be asked.
-    pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Self, Complaint> {
+    pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &UserPaths) -> Result<Self, Complaint> {
         let patience = patience(flags);
         let may = |channel: Channel, flag: &str| {
             if policy.channels.allow(channel) {
@@ -72,7 +72,7 @@ impl Answerer {
         }
         if let Some(named) = &flags.approvals_socket {
             may(Channel::Socket, "--approvals-socket")?;
-            let reached = |path: &AbsPath| reached(policy, path);
+            let reachable = |path: &AbsPath| reachable_reason(policy, path);
             let approver = if is_default(named) {
                 let directory = default_places(&places.state).swap_remove(0);
                 config::register_socket_dir(&places.state, &directory).map_err(|error| {
@@ -81,9 +81,9 @@ impl Answerer {
                         "{directory}, a place for sockets, cannot be kept from commands: {error}"
                     ))
                 })?;
-                SocketApprover::among_others(&directory, patience, reached)
+                SocketApprover::among_others(&directory, patience, reachable)
             } else {
-                SocketApprover::new(named, patience, reached)
+                SocketApprover::new(named, patience, reachable)
             };
             return approver.map(Self::Socket).map_err(|error| {
                 Complaint::failed(error)
@@ -162,8 +162,8 @@ pub(super) fn patience(flags: &ApproverFlags) -> Duration {
 pub(super) fn approver(
     flags: &ApproverFlags,
     policy: &Policy,
-    places: &Places,
-) -> Result<(Box<dyn Approver + Send>, CancelHandle, Another), Complaint> {
+    places: &UserPaths,
+) -> Result<(Box<dyn Approver + Send>, CancelHandle, ExtraApprover), Complaint> {
     let answerer = Answerer::of(flags, policy, places)?;
     let (approver, withdraw) = match answerer.channel() {
         Some(_) => answerer.next().map_err(unprepared)?,

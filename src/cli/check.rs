@@ -12,7 +12,7 @@ use crate::inspect::backend::{Stand, keeps_writers_out};
 use crate::policy::BackendChoice;
 use crate::profile;
 use crate::tools::narrowing::Narrowing;
-use crate::tools::{Places, leaves_no_place, log_stays_out_of_reach, unreadable_authorities};
+use crate::tools::{UserPaths, leaves_no_place, log_stays_out_of_reach, unreadable_authorities};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
 pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
@@ -26,7 +26,7 @@ pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
 
 /// A config whose log its commands could reach starts nothing.
 fn recorded_apart(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
-    let kept = Places::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
+    let kept = UserPaths::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
     let Err(error) = kept else {
         return Ok(loaded);
     };

@@ -19,7 +19,9 @@ use super::start::{self, Start, Told};
 use super::stops::{Ends, stops};
 use super::tool_error::{session_complaint, tool_complaint};
 use crate::policy::{Channel, Channels};
-use crate::tools::serving::{Asking, Offered, Serve, ServeEnd, Serving, Transport, Upstream, Way};
+use crate::tools::serving::{
+    ApproverChain, ApproverSource, Serve, ServeEnd, ServedTools, Serving, Transport, Upstream,
+};
 use crate::tools::{Lanes, Session};
 
 /// How many calls of one kind are under way at once, where nothing else is said.
@@ -119,14 +121,14 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
         Over::Http => Ends::Call,
     })?;
     let offered = if args.upstream {
-        Offered::Upstream(Upstream {
+        ServedTools::Upstream(Upstream {
             session,
             command: args.command,
             directory,
             state: places.state,
         })
     } else {
-        Offered::Own(Arc::new(Lanes::new(session, args.at_once)))
+        ServedTools::Own(Arc::new(Lanes::new(session, args.at_once)))
     };
     let serving = Serving {
         offered,
@@ -143,7 +145,7 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
 }
 
 /// Who is asked, in which order.
-fn asking(flags: &ApproverFlags, channels: &Channels, named: Answerer, over: Over) -> Asking {
+fn asking(flags: &ApproverFlags, channels: &Channels, named: Answerer, over: Over) -> ApproverChain {
     let here = named.channel();
     let named = Arc::new(named);
     let mut order = Vec::new();
@@ -155,16 +157,16 @@ fn asking(flags: &ApproverFlags, channels: &Channels, named: Answerer, over: Ove
                 here == Some(channel) && (channels.name(channel) || (over == Over::Http && has_terminal()))
             }
             Channel::Elicitation => {
-                order.push(Way::Elicitation);
+                order.push(ApproverSource::Elicitation);
                 continue;
             }
         };
         if available {
             let named = Arc::clone(&named);
-            order.push(Way::Here(Arc::new(move || named.next())));
+            order.push(ApproverSource::Here(Arc::new(move || named.next())));
         }
     }
-    Asking {
+    ApproverChain {
         order,
         patience: approver::patience(flags),
     }

@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::flags::duration;
 use crate::policy::Policy;
-use crate::tools::reached;
-use crate::tools::serving::{OverHttp, Ready};
+use crate::tools::reachable_reason;
+use crate::tools::serving::{HttpOptions, ReadyCheck};
 
 /// How agents reach it over HTTP.
 #[derive(Debug, Args)]
@@ -32,15 +32,15 @@ pub struct HttpFlags {
 
 impl HttpFlags {
     /// What they ask for, if they ask for HTTP.
-    pub(super) fn asked(self, policy: &Policy, ready: Ready) -> Option<OverHttp> {
+    pub(super) fn asked(self, policy: &Policy, ready: ReadyCheck) -> Option<HttpOptions> {
         let policy = policy.clone();
-        Some(OverHttp {
+        Some(HttpOptions {
             address: self.http?,
             token_file: self.token_file,
             hosts: self.allowed_hosts,
             origins: self.allowed_origins,
             drain: self.drain,
-            reached: Box::new(move |path| reached(&policy, path)),
+            reachable_reason: Box::new(move |path| reachable_reason(&policy, path)),
             ready,
         })
     }

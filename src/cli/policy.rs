@@ -10,7 +10,7 @@ use crate::config::{self, ConfigError, Context, Diagnostic, FlagPolicy, Loaded, 
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, BackendChoice, Identity, Network, Origin, Policy};
-use crate::tools::{self, Narrowing, Places};
+use crate::tools::{self, Narrowing, UserPaths};
 
 /// The preset that holds when nothing else is said.
 pub(super) const DEFAULT_PRESET: &str = "workspace-write";
@@ -37,8 +37,8 @@ pub(super) fn context(ceilings: &[PathBuf]) -> Context {
 }
 
 /// Where Stockade keeps its own state.
-pub(super) fn places(context: &Context) -> Result<Places, Complaint> {
-    Places::of_user(context).ok_or_else(|| {
+pub(super) fn places(context: &Context) -> Result<UserPaths, Complaint> {
+    UserPaths::of_user(context).ok_or_else(|| {
         Complaint::failed(
             "this user has no home directory in the passwd database, so there is no place for the journal",
         )

@@ -156,21 +156,21 @@ pub(super) fn tell(outcome: &Outcome) {
         | Status::TimedOut
         | Status::OverLimit { .. }
         | Status::NotFound { .. }
-        | Status::NotExecutable { .. } => NetworkUse::told,
+        | Status::NotExecutable { .. } => NetworkUse::messages,
     };
     for line in outcome.network.iter().flat_map(lines) {
         say(&format!("stockade: network: {line}\n"));
     }
-    for line in outcome.explained.iter().flat_map(Explained::told) {
+    for line in outcome.explained.iter().flat_map(Explained::messages) {
         say(&format!("stockade: {line}\n"));
     }
     if let Some(hint) = &outcome.hint {
         say(&format!("stockade: {hint}\n"));
     }
-    if let Some(line) = outcome.denied.told() {
+    if let Some(line) = outcome.denied.message() {
         say(&format!("stockade: {line}\n"));
     }
-    if let Some(line) = outcome.appeared.told() {
+    if let Some(line) = outcome.new_files.message() {
         say(&format!("stockade: {line}\n"));
     }
     tell_put_back(
@@ -182,7 +182,7 @@ pub(super) fn tell(outcome: &Outcome) {
 
 /// Tells what became of protected names that were changed at that time, and why the rest was not put back.
 pub(super) fn tell_put_back(changed: &Changed, unsettled: Option<&str>, when: &str) {
-    for line in changed.told(when) {
+    for line in changed.messages(when) {
         say(&format!("stockade: {line}\n"));
     }
     if let Some(why) = unsettled {

@@ -17,7 +17,7 @@ use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Diagnostic};
 use crate::policy::Policy;
 use crate::policy::path::display;
-use crate::tools::{Waiting, unreadable_authorities, unwritable, waiting};
+use crate::tools::{Waiting, unreadable_authorities, unwritable_root_warning, waiting};
 
 /// What is said of a config that lies here and is not used.
 const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
@@ -104,7 +104,7 @@ pub(super) fn start(
                 say(PASSED_OVER);
             }
             say(&cuts::short(&chosen.loaded.policy, environment));
-            if let Some(line) = unwritable(&chosen.loaded.policy) {
+            if let Some(line) = unwritable_root_warning(&chosen.loaded.policy) {
                 say(&format!("stockade: {line}\n"));
             }
         }

@@ -11,9 +11,9 @@ use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::Survey;
 use crate::policy::{BackendChoice, Policy, Right, Root, Scope, Target};
 use crate::profile::Profile;
-use crate::tools::footing::Footing;
-use crate::tools::held::{Backend, Held, Made};
-use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use crate::tools::checked_plan::{Backend, BackendPlan, CheckedPlan};
+use crate::tools::enforcement::Enforcement;
+use crate::tools::plan::{self, BackendOptions, Lowered, Mechanism, PlanError, Surroundings};
 use crate::tools::surroundings::surroundings;
 
 /// The backends of an inspection on this machine.
@@ -41,7 +41,7 @@ pub struct Stand<'a> {
 #[derive(Debug)]
 enum Foot {
     Kernel {
-        ground: Ground,
+        options: BackendOptions,
         around: Result<Surroundings, String>,
     },
     Mac,
@@ -51,12 +51,12 @@ impl<'a> Stands<'a> {
     /// Asks this machine, once for all of them.
     pub fn find(inspection: &'a Inspection, backends: &[Backend]) -> Self {
         let host = look(inspection, backends);
-        let used = match Footing::on(&host, &inspection.policy) {
-            Ok(Footing::Confined(ground)) => Some(match ground.walls {
-                Walls::Landlock => Backend::Landlock,
-                Walls::Namespaces(_) => Backend::Namespaces,
+        let used = match Enforcement::on(&host, &inspection.policy) {
+            Ok(Enforcement::Confined(options)) => Some(match options.mechanism {
+                Mechanism::Landlock => Backend::Landlock,
+                Mechanism::Namespaces(_) => Backend::Namespaces,
             }),
-            Ok(Footing::Unconfined(_) | Footing::Refused(_)) | Err(_) => None,
+            Ok(Enforcement::Unconfined(_) | Enforcement::Refused(_)) | Err(_) => None,
         };
         let all = backends.iter().map(|backend| Stand::find(*backend, inspection, &host));
         Self {
@@ -85,12 +85,12 @@ impl<'a> Stand<'a> {
 
     fn find(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
         let policy = &inspection.policy;
-        let (lacks, walls, around) = match backend {
-            Backend::Landlock => (host.landlock_lacks(), Walls::Landlock, Ok(Surroundings::default())),
+        let (lacks, mechanism, around) = match backend {
+            Backend::Landlock => (host.landlock_lacks(), Mechanism::Landlock, Ok(Surroundings::default())),
             Backend::Namespaces => (
                 host.namespaces_lacks(),
                 // What is permitted does not depend on who makes it.
-                Walls::Namespaces(host.maker().unwrap_or(Maker::Stockade)),
+                Mechanism::Namespaces(host.maker().unwrap_or(Maker::Stockade)),
                 surroundings(&inspection.policy, &inspection.approved, &inspection.person),
             ),
             Backend::Seatbelt => {
@@ -112,8 +112,8 @@ impl<'a> Stand<'a> {
             policy,
             foreseen: foreseen(policy),
             foot: Foot::Kernel {
-                ground: Ground {
-                    walls,
+                options: BackendOptions {
+                    mechanism,
                     landlock_abi: abi.unwrap_or(OLDEST_ABI).min(RESOLVE_UNIX_ABI),
                     deny_fallback: policy.deny_fallback,
                     residuals: policy.residuals,
@@ -149,7 +149,7 @@ impl<'a> Stand<'a> {
     }
 
     /// Lowers a profile of the policy and holds the plan against it.
-    pub fn hold(&self, profile: &Profile) -> Result<Held, PlanError> {
+    pub fn hold(&self, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         self.hold_after(&self.foreseen, profile)
     }
 
@@ -161,30 +161,30 @@ impl<'a> Stand<'a> {
     /// What of the disk any backend looks at. Whoever holds says what cannot be looked at.
     pub fn look(&self, profile: &Profile) -> Survey {
         let looked = match &self.foot {
-            Foot::Kernel { ground, .. } => plan::look_after(&self.foreseen, profile, *ground).ok(),
+            Foot::Kernel { options, .. } => plan::look_after(&self.foreseen, profile, *options).ok(),
             Foot::Mac => None,
         };
         looked.unwrap_or_else(|| self.foreseen.clone())
     }
 
     /// The same as [`hold`](Self::hold), where what was `seen` a moment before is not looked at again.
-    pub fn hold_after(&self, seen: &Survey, profile: &Profile) -> Result<Held, PlanError> {
+    pub fn hold_after(&self, seen: &Survey, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         match &self.foot {
-            Foot::Kernel { ground, around } => {
+            Foot::Kernel { options, around } => {
                 let mut clauses = self.protected()?;
                 let around = around.as_ref().map_err(|why| PlanError::Surroundings(why.clone()))?;
-                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *ground, around)?;
+                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *options, around)?;
                 clauses.extend(covered(&plan, around, &clauses));
                 clauses.extend(statuses);
                 clauses.extend(own(self.backend.regime()));
                 clauses.extend(network(profile, self.backend));
-                let made = Made::Kernel {
+                let plan = BackendPlan::Kernel {
                     plan: Box::new(plan),
                     survey,
                     shown: around.shown.clone(),
                 };
-                Ok(Held {
-                    made,
+                Ok(CheckedPlan {
+                    plan,
                     clauses,
                     refuses: None,
                 })
@@ -197,8 +197,8 @@ impl<'a> Stand<'a> {
                     Err(refusal) => (Vec::new(), Some(refusal.to_string())),
                 };
                 clauses.extend(statuses);
-                Ok(Held {
-                    made: Made::Seatbelt(plan),
+                Ok(CheckedPlan {
+                    plan: BackendPlan::Seatbelt(plan),
                     clauses,
                     refuses,
                 })

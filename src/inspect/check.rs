@@ -16,8 +16,8 @@ use crate::backend::survey::Survey;
 use crate::policy::path::escape;
 use crate::policy::{BackendChoice, NamePattern, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
-use crate::tools::held::{Backend, Held};
-use crate::tools::plan::{PlanError, hold_against};
+use crate::tools::checked_plan::{Backend, CheckedPlan};
+use crate::tools::plan::{PlanError, check_against};
 
 /// What was checked, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -217,7 +217,7 @@ impl Inspection {
 
     /// The backend that commands run in, as a session settles it: where the config leaves the choice, Landlock holds
     /// what namespaces cannot.
-    fn settled(&self, stands: &Stands<'_>, plans: &[Vec<Result<Held, PlanError>>]) -> Option<Backend> {
+    fn settled(&self, stands: &Stands<'_>, plans: &[Vec<Result<CheckedPlan, PlanError>>]) -> Option<Backend> {
         let holds = |wanted: Backend| {
             let of = stands.all.iter().zip(plans).find(|(stand, _)| stand.backend == wanted);
             of.filter(|(stand, _)| stand.unavailable.is_none())
@@ -264,7 +264,7 @@ impl Inspection {
             } else {
                 Asked::Everything
             };
-            let held = hold_against(&self.policy, &Call::of(asked), profile);
+            let held = check_against(&self.policy, &Call::of(asked), profile);
             arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
         }
         let narrows: BTreeSet<&Vec<String>> = self
@@ -279,14 +279,14 @@ impl Inspection {
                 ..Call::of(Asked::Everything)
             };
             let profile = self.narrowing.narrow(derive(&self.policy, &call));
-            let held = hold_against(&self.policy, &call, &profile);
+            let held = check_against(&self.policy, &call, &profile);
             let claim = format!("config ⊒ profile (writes in {} only)", narrow.join(", "));
             arrows.push(Arrow::new(claim, told(held)));
         }
         for (whose, own) in self.policy.own_networks() {
             let each = [Asked::Everything, Asked::Nobody].map(|asked| {
                 let (call, profile) = self.derived_with(&own.network, asked);
-                hold_against(&self.policy, &call, &profile)
+                check_against(&self.policy, &call, &profile)
             });
             let claim = format!("config ⊒ profile (network of {whose})");
             arrows.push(Arrow::new(claim, told(each.into_iter().collect())));

@@ -9,7 +9,7 @@ use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::{Plan, Regime};
 use crate::policy::{AbsPath, HostAccess, Network};
 use crate::profile::Profile;
-use crate::tools::held::Backend;
+use crate::tools::checked_plan::Backend;
 use crate::tools::plan::Surroundings;
 
 /// The protected names that are there, each with what becomes of it; those that are `said` already are not said again.

@@ -6,8 +6,8 @@ use super::backend::Stands;
 use super::inspection::Inspection;
 use crate::config::amend::Writing;
 use crate::policy::{AbsPath, Operation};
+use crate::tools::checked_plan::{Backend, CheckedPlan};
 use crate::tools::explain::{Answer, Permitted};
-use crate::tools::held::{Backend, Held};
 use crate::tools::plan::PlanError;
 
 /// The answers about one path.
@@ -32,7 +32,7 @@ impl Inspection {
     pub fn explain(&self, path: &AbsPath, operations: &[Operation]) -> PathReport {
         let stands = Stands::find(self, &self.backends);
         let each = stands.all.iter();
-        let plans: Vec<(Backend, Result<Held, PlanError>)> =
+        let plans: Vec<(Backend, Result<CheckedPlan, PlanError>)> =
             each.map(|stand| (stand.backend, stand.hold(&self.approved))).collect();
         // Nobody knows here which commands are asked about, so what is said to permit it permits it to all of them.
         let answer = |operation: &Operation| self.permissions().answer(*operation, path, Writing::Free, &plans);

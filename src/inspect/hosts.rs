@@ -6,7 +6,7 @@ use super::inspection::Inspection;
 use crate::backend::status::refuse_hosts;
 use crate::policy::{HostAccess, Network, Origin};
 use crate::profile::{Asked, Call, Profile, derive};
-use crate::tools::held::Backend;
+use crate::tools::checked_plan::Backend;
 
 /// One network of the policy, with the profiles of what has it.
 #[derive(Debug, Clone)]

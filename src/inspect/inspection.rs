@@ -5,8 +5,8 @@ use crate::confine::protect::Person;
 use crate::policy::{Policy, Root};
 use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::Narrowing;
+use crate::tools::checked_plan::Backend;
 use crate::tools::explain::Permissions;
-use crate::tools::held::Backend;
 
 /// A policy with the profiles it comes to.
 #[derive(Debug, Clone)]

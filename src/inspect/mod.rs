@@ -22,5 +22,5 @@ mod says;
 mod selftest;
 pub mod show;
 
-pub use crate::tools::held::Backend;
+pub use crate::tools::checked_plan::Backend;
 pub use inspection::Inspection;

@@ -3,7 +3,7 @@
 use super::inspection::Inspection;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
 use crate::policy::{Audit, Mode};
-use crate::tools::{Executor, Places, Recovery, ToolError};
+use crate::tools::{Executor, Recovery, ToolError, UserPaths};
 
 /// Nobody is asked when nothing is run.
 struct Nobody;
@@ -16,7 +16,7 @@ impl Approver for Nobody {
 
 impl Inspection {
     /// Starts a forker under each of the profiles and waits for its self-test. Nothing is run in it. What was put back before.
-    pub async fn self_test(&self, places: Places) -> Result<Recovery, ToolError> {
+    pub async fn self_test(&self, places: UserPaths) -> Result<Recovery, ToolError> {
         let (mut policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
         // Nothing happens that would be worth a record.
         policy.audit = Audit::default();

@@ -12,7 +12,7 @@ use crate::policy::{
 };
 use crate::profile::cuts;
 use crate::tools::explain::size;
-use crate::tools::watched;
+use crate::tools::protected_names;
 
 /// What a policy comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -299,7 +299,7 @@ fn protection(policy: &Policy) -> Protected {
             files: Vec::new(),
         },
         Some(files) => {
-            let mut names = watched::names(policy).all();
+            let mut names = protected_names::names(policy).all();
             names.push(".git".to_owned());
             names.sort_unstable();
             names.dedup();

@@ -46,7 +46,7 @@ impl Trial<'_> {
         }
         let policy = (self.amended)(change)?;
         self.executor
-            .would_hold(&policy, &self.call)
+            .can_enforce_call(&policy, &self.call)
             .map_err(|refused| match refused {
                 ToolError::Confine(ConfineError::NoPlace(_)) => format!("the config cannot grant it: {refused}"),
                 _ => format!("a config that permits it could not be held: {refused}"),

@@ -9,7 +9,7 @@ use crate::policy::{
     AbsPath, Access, Destination, HostList, HostRule, Network, Operation, Origin, Policy, Right, Rights, Scope,
 };
 use crate::tools::explain::{Blocked, Layer, Permitted, Subject, Wanted};
-use crate::tools::watched::names;
+use crate::tools::protected_names::names;
 
 /// What would permit a denial.
 #[derive(Debug, Clone, PartialEq, Eq)]

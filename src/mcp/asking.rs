@@ -16,8 +16,8 @@ use super::voice::Voice;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Presentation};
 use crate::policy::Channel;
 use crate::policy::path::escape;
-use crate::tools::Another;
-use crate::tools::serving::{Asking, Way};
+use crate::tools::ExtraApprover;
+use crate::tools::serving::{ApproverChain, ApproverSource};
 
 /// How a client can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) struct Answering {
     pub(super) approver: Box<dyn Approver + Send>,
     pub(super) withdraw: Option<CancelHandle>,
     /// Who is asked while the command of the call runs.
-    pub(super) another: Option<Another>,
+    pub(super) another: Option<ExtraApprover>,
     /// Questions for the client, while its call waits.
     pub(super) questions: mpsc::Receiver<Question>,
     /// The question that goes back with the call.
@@ -77,7 +77,12 @@ pub(super) struct Brought {
 }
 
 /// Finds who is asked: the first way that is open. What they answer is told.
-pub(super) fn answering(asking: &Asking, voice: &Arc<Voice>, client: Client, brought: Option<Brought>) -> Answering {
+pub(super) fn answering(
+    asking: &ApproverChain,
+    voice: &Arc<Voice>,
+    client: Client,
+    brought: Option<Brought>,
+) -> Answering {
     let mut found = find(asking, client, brought);
     found.approver = Box::new(Told {
         inner: found.approver,
@@ -94,35 +99,35 @@ pub(super) fn answering(asking: &Asking, voice: &Arc<Voice>, client: Client, bro
     found
 }
 
-fn find(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering {
+fn find(asking: &ApproverChain, client: Client, brought: Option<Brought>) -> Answering {
     let (sender, questions) = mpsc::channel(1);
     let returned = Arc::new(Mutex::new(None));
     let open = asking.order.iter().find(|way| match way {
-        Way::Here(_) => true,
-        Way::Elicitation => client != Client::Never,
+        ApproverSource::Here(_) => true,
+        ApproverSource::Elicitation => client != Client::Never,
     });
     let nobody = |why: String| -> (Box<dyn Approver + Send>, Option<CancelHandle>) { (Box::new(Nobody(why)), None) };
     let another = meanwhile(open, client, &sender, asking.patience);
     let (approver, withdraw) = match (open, client) {
-        (Some(Way::Here(make)), _) => match make() {
+        (Some(ApproverSource::Here(make)), _) => match make() {
             Ok((approver, withdraw)) => (approver, Some(withdraw)),
             Err(error) => nobody(error.to_string()),
         },
-        (Some(Way::Elicitation), Client::Request) => {
+        (Some(ApproverSource::Elicitation), Client::Request) => {
             let approver: Box<dyn Approver + Send> = Box::new(ByRequest {
                 questions: sender,
                 patience: asking.patience,
             });
             (approver, None)
         }
-        (Some(Way::Elicitation), Client::Return) => {
+        (Some(ApproverSource::Elicitation), Client::Return) => {
             let approver: Box<dyn Approver + Send> = Box::new(ByReturn {
                 brought,
                 returned: Arc::clone(&returned),
             });
             (approver, None)
         }
-        (Some(Way::Elicitation), Client::Never) | (None, _) => nobody(match asking.order.as_slice() {
+        (Some(ApproverSource::Elicitation), Client::Never) | (None, _) => nobody(match asking.order.as_slice() {
             [] => "`approval.channel` names nobody who is here (a socket and a program are named by flags)".to_owned(),
             _ => {
                 "this client shows no forms, and nobody else was named (`--approvals-socket` and `stockade approvals`, \
@@ -142,20 +147,20 @@ fn find(asking: &Asking, client: Client, brought: Option<Brought>) -> Answering 
 
 /// Whoever is asked while the command of a call runs. A client that is asked by giving its call back cannot be.
 fn meanwhile(
-    open: Option<&Way>,
+    open: Option<&ApproverSource>,
     client: Client,
     sender: &mpsc::Sender<Question>,
     patience: Duration,
-) -> Option<Another> {
+) -> Option<ExtraApprover> {
     match (open?, client) {
-        (Way::Here(make), _) => {
+        (ApproverSource::Here(make), _) => {
             let make = Arc::clone(make);
             Some(Arc::new(move || {
                 let (approver, withdraw) = make()?;
                 Ok((approver, Some(withdraw)))
             }))
         }
-        (Way::Elicitation, Client::Request) => {
+        (ApproverSource::Elicitation, Client::Request) => {
             let sender = sender.clone();
             Some(Arc::new(move || {
                 let questions = sender.clone();
@@ -163,7 +168,7 @@ fn meanwhile(
                 Ok((approver, None))
             }))
         }
-        (Way::Elicitation, Client::Return | Client::Never) => Some(Arc::new(|| {
+        (ApproverSource::Elicitation, Client::Return | Client::Never) => Some(Arc::new(|| {
             Err(ApproverError::Nobody(
                 "this client is asked only between calls; have the config list the host".to_owned(),
             ))

@@ -15,7 +15,7 @@ use super::server::Server;
 use super::stdio::Stdio;
 use super::upstream;
 use super::voice::Voice;
-use crate::tools::serving::{Asking, Offered, OverHttp, ServeEnd, ServeError, Serving, Transport};
+use crate::tools::serving::{ApproverChain, HttpOptions, ServeEnd, ServeError, ServedTools, Serving, Transport};
 use crate::tools::{Boxed, Provider};
 
 /// Serves until the client is gone or a signal comes; then whatever is under way is ended, with all that it started.
@@ -29,8 +29,8 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
             say,
         } = serving;
         let provider = match offered {
-            Offered::Own(provider) => provider,
-            Offered::Upstream(upstream) => {
+            ServedTools::Own(provider) => provider,
+            ServedTools::Upstream(upstream) => {
                 let starting = upstream::start(upstream, say);
                 tokio::select! {
                     started = starting => started?,
@@ -56,7 +56,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 async fn over_stdio(
     provider: &Arc<dyn Provider>,
-    asking: Asking,
+    asking: ApproverChain,
     voice: Arc<Voice>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<ServeEnd, ServeError> {
@@ -100,8 +100,8 @@ async fn over_stdio(
 
 async fn over_http(
     provider: &Arc<dyn Provider>,
-    asking: Asking,
-    asked: OverHttp,
+    asking: ApproverChain,
+    asked: HttpOptions,
     stops: mpsc::Receiver<Signal>,
     (say, voice): (fn(&str), Arc<Voice>),
 ) -> Result<ServeEnd, ServeError> {

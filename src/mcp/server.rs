@@ -24,7 +24,7 @@ use super::state::{self, States, Unopened};
 use super::voice::Voice;
 use super::{describe, form, params};
 use crate::approval::Asked;
-use crate::tools::serving::{Asking, ServeError};
+use crate::tools::serving::{ApproverChain, ServeError};
 use crate::tools::{ApprovalContext, CallRequest, Output, Progress, ProvidedCall, Provider, ToolError};
 
 /// The most calls that are under way or wait for their turn. Whoever calls beyond that is told to wait.
@@ -42,7 +42,7 @@ struct Inner {
     provider: Arc<dyn Provider>,
     /// As they were listed last.
     tools: RwLock<Listed>,
-    asking: Asking,
+    asking: ApproverChain,
     states: States,
     calls: Semaphore,
     voice: Arc<Voice>,
@@ -70,7 +70,7 @@ impl Server {
     /// A server with these tools.
     pub(super) fn new(
         provider: Arc<dyn Provider>,
-        asking: Asking,
+        asking: ApproverChain,
         voice: Arc<Voice>,
         ending: CancellationToken,
     ) -> Result<Self, ServeError> {
@@ -149,7 +149,7 @@ impl Server {
             },
             approver,
             withdraw,
-            another,
+            extra_approver: another,
             cancelled: cancelled.clone(),
             progress: Some(latest(&step)),
         });

@@ -17,7 +17,7 @@ const LONGEST_PATTERN: usize = 400;
 
 /// The line of config that would let through what `rules` made of a command that may write in `roots`; `judge` judges the
 /// same command by other rules.
-pub(super) fn allowed_by(
+pub(super) fn allow_hint(
     rules: &[ShellRule],
     roots: &[Root],
     judgement: &Judgement,
@@ -46,7 +46,7 @@ pub(super) fn allowed_by(
         if !open || written {
             continue;
         }
-        if let Some(hint) = shells(part) {
+        if let Some(hint) = shell_hint(part) {
             hints.push(hint);
             continue;
         }
@@ -70,11 +70,11 @@ pub(super) fn allowed_by(
         (rules, now) = (changed, judged);
         hints.push(Hint::Rule(hint));
     }
-    told(hints, roots)
+    hint_text(hints, roots)
 }
 
 /// What is to be known of a command that a rule lets through: it is given less than one that somebody approved.
-fn unasked(roots: &[Root]) -> &'static str {
+fn unapproved_note(roots: &[Root]) -> &'static str {
     let asks = |root: &Root| root.rights.has(Right::Write) && root.write_approval != Demand::None;
     if roots.iter().any(asks) {
         "; unasked, it writes only in roots with `approval: {write: none}`"
@@ -91,7 +91,7 @@ enum Hint {
     Beside(String),
 }
 
-fn told(hints: Vec<Hint>, roots: &[Root]) -> String {
+fn hint_text(hints: Vec<Hint>, roots: &[Root]) -> String {
     let (mut rules, mut sentences) = (Vec::new(), Vec::new());
     for hint in hints {
         let (list, text) = match hint {
@@ -104,7 +104,8 @@ fn told(hints: Vec<Hint>, roots: &[Root]) -> String {
     }
     // Where something else asks as well, they do not allow the whole of it.
     let what = if sentences.is_empty() { "it" } else { "its part" };
-    let rules = (!rules.is_empty()).then(|| format!("{} would allow {what}{}", rules.join(" and "), unasked(roots)));
+    let rules =
+        (!rules.is_empty()).then(|| format!("{} would allow {what}{}", rules.join(" and "), unapproved_note(roots)));
     let all: Vec<String> = rules.into_iter().chain(sentences).collect();
     all.join("; ")
 }
@@ -122,7 +123,7 @@ fn target(part: &Part) -> Option<&str> {
 }
 
 /// Patterns cover commands, not what the shell does around them.
-fn shells(part: &Part) -> Option<Hint> {
+fn shell_hint(part: &Part) -> Option<Hint> {
     if part.rule != RuleRef::Default {
         return None;
     }
@@ -203,7 +204,7 @@ mod tests {
         ];
         let default = rule("", Demand::Required);
         let judge = |rules: Vec<ShellRule>| judge(line, &rules, &default, &|_, _| true);
-        allowed_by(&rules, roots, &judge(rules.clone()), &judge)
+        allow_hint(&rules, roots, &judge(rules.clone()), &judge)
     }
 
     #[test]

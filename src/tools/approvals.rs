@@ -2,12 +2,12 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::asking;
 use super::call::{ShellCommand, words};
 use super::files::Operand;
-use super::permit::Wanted;
+use super::permit::CommandRequest;
 use super::profiles::Derived;
 use super::programs::{Program, Programs};
+use super::tool_question;
 use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation, Remember};
 use crate::policy::path::{display, escape};
 use crate::policy::shell::{Judgement, Part, RuleRef};
@@ -15,7 +15,7 @@ use crate::policy::{Network, Policy, Requirement, Right, Root};
 use crate::profile::Profile;
 
 /// What a question says of itself.
-pub(super) struct Told<'a> {
+pub(super) struct QuestionText<'a> {
     pub(super) tool_name: &'a str,
     pub(super) description: String,
     pub(super) allowed_by: String,
@@ -26,9 +26,9 @@ pub(super) struct Told<'a> {
 }
 
 /// What a question is about: a command that would run under `profile`.
-pub(super) struct Asking<'a> {
+pub(super) struct QuestionSubject<'a> {
     pub(super) policy: &'a Policy,
-    pub(super) wanted: Wanted<'a>,
+    pub(super) command: CommandRequest<'a>,
     pub(super) narrow: Option<&'a [String]>,
     pub(super) derived: &'a Derived,
     pub(super) operands: &'a [Operand],
@@ -37,17 +37,17 @@ pub(super) struct Asking<'a> {
 }
 
 /// The question.
-pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
-    let payload = payload(&told, &asking);
-    let Asking {
+pub(super) fn request(text: QuestionText<'_>, subject: QuestionSubject<'_>) -> ApprovalRequest {
+    let payload = payload(&text, &subject);
+    let QuestionSubject {
         policy,
-        wanted,
+        command,
         narrow,
         derived,
         regime,
         programs,
         ..
-    } = asking;
+    } = subject;
     let programs = |is_writable| {
         let these = programs
             .iter()
@@ -56,8 +56,8 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
     };
     let profile = &*derived.profile;
     let view = CommandView {
-        command: words(wanted.command),
-        directory: wanted.directory.as_path().to_owned(),
+        command: words(command.command),
+        directory: command.directory.as_path().to_owned(),
         programs: programs(false),
         writable_programs: programs(true),
         regime,
@@ -80,8 +80,8 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
             Network::Full => "every host".to_owned(),
         },
     };
-    let mut why = told.why;
-    let answer = match &told.unresolved {
+    let mut why = text.why;
+    let answer = match &text.unresolved {
         None => AnswerOf::Anyone,
         Some(unresolved) => {
             why.push(format!("a yes is not remembered: {}", escape(unresolved.as_bytes())));
@@ -91,15 +91,15 @@ pub(super) fn request(told: Told<'_>, asking: Asking<'_>) -> ApprovalRequest {
     ApprovalRequest {
         required: true,
         answer,
-        tool_name: told.tool_name.to_owned(),
-        description: told.description,
+        tool_name: text.tool_name.to_owned(),
+        description: text.description,
         payload,
         presentation: Lazy::new(move || Ok(Presentation::Command(view.clone()))),
         group_id: None,
-        remember: told.remember,
-        allowed_by: told.allowed_by,
+        remember: text.remember,
+        allowed_by: text.allowed_by,
         why,
-        caller: wanted.caller.map(str::to_owned),
+        caller: command.caller.map(str::to_owned),
         call: None,
     }
 }
@@ -112,7 +112,7 @@ fn writes_in(profile: &Profile, root: &Root) -> bool {
 
 /// What the strictest part's rule says of itself.
 pub(super) fn description(policy: &Policy, judgement: &Judgement) -> String {
-    let told = judgement
+    let text = judgement
         .parts
         .iter()
         .filter(|part| part.requirement == Requirement::NeedsApproval)
@@ -120,7 +120,7 @@ pub(super) fn description(policy: &Policy, judgement: &Judgement) -> String {
             RuleRef::Rule(index) => policy.rules.get(index).and_then(|rule| rule.description.clone()),
             RuleRef::Default => None,
         });
-    told.unwrap_or_else(|| match &judgement.not_understood {
+    text.unwrap_or_else(|| match &judgement.not_understood {
         Some(what) => format!("run a command that the rules do not understand ({what})"),
         None => "run a command".to_owned(),
     })
@@ -128,34 +128,34 @@ pub(super) fn description(policy: &Policy, judgement: &Judgement) -> String {
 
 /// What exactly would run: two calls have the same bytes only if they do the same under the same profile, held in the
 /// same way, with the same files.
-fn payload(told: &Told<'_>, asking: &Asking<'_>) -> Vec<u8> {
-    let wanted = asking.wanted;
-    let mut fields: Vec<Vec<u8>> = vec![told.tool_name.as_bytes().to_vec()];
-    match wanted.command {
+fn payload(text: &QuestionText<'_>, subject: &QuestionSubject<'_>) -> Vec<u8> {
+    let command = subject.command;
+    let mut fields: Vec<Vec<u8>> = vec![text.tool_name.as_bytes().to_vec()];
+    match command.command {
         ShellCommand::Line(line) => fields.extend([b"line".to_vec(), line.as_bytes().to_vec()]),
         ShellCommand::Argv(argv) => {
             fields.push(b"argv".to_vec());
             fields.extend(argv.iter().map(|word| word.as_bytes().to_vec()));
         }
     }
-    fields.push(wanted.directory.as_bytes().to_vec());
-    for (name, value) in wanted.environment {
+    fields.push(command.directory.as_bytes().to_vec());
+    for (name, value) in command.environment {
         fields.extend([name.as_bytes().to_vec(), value.as_bytes().to_vec()]);
     }
     fields.push(b"files".to_vec());
-    fields.extend(asking.operands.iter().map(Operand::payload));
+    fields.extend(subject.operands.iter().map(Operand::payload));
     // A yes that was given when it was all known does not hold once it is not.
-    fields.push(told.unresolved.as_deref().unwrap_or_default().as_bytes().to_vec());
-    fields.push(asking.derived.digest().to_vec());
-    fields.push(asking.regime.as_bytes().to_vec());
+    fields.push(text.unresolved.as_deref().unwrap_or_default().as_bytes().to_vec());
+    fields.push(subject.derived.digest().to_vec());
+    fields.push(subject.regime.as_bytes().to_vec());
     let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
-    asking::payload(&fields)
+    tool_question::payload(&fields)
 }
 
 /// The programs of a command that lie in the session's reach under a bare name.
-pub(super) struct Planted<'a>(pub(super) &'a Programs);
+pub(super) struct WritablePrograms<'a>(pub(super) &'a Programs);
 
-impl Planted<'_> {
+impl WritablePrograms<'_> {
     /// The one that a part begins with.
     fn of(&self, part: &Part) -> Option<(&str, String)> {
         let name = part.words.first()?;
@@ -184,12 +184,12 @@ impl Planted<'_> {
 }
 
 /// The lines that make it a question.
-pub(super) fn why(policy: &Policy, judgement: &Judgement, planted: &Planted<'_>) -> Vec<String> {
-    let asking = judgement
+pub(super) fn why(policy: &Policy, judgement: &Judgement, planted: &WritablePrograms<'_>) -> Vec<String> {
+    let subject = judgement
         .parts
         .iter()
         .filter(|part| part.requirement == Requirement::NeedsApproval);
-    let mut why: Vec<String> = asking
+    let mut why: Vec<String> = subject
         .map(|part| {
             let words = crate::policy::path::escape(part.words.join(" ").as_bytes());
             let (what, rule) = match part.rule {

@@ -5,10 +5,10 @@
 //! [`assess`](Assessor::assess) makes the question.
 
 use super::allowing;
-use super::approvals::{self, Asking, Planted};
+use super::approvals::{self, QuestionSubject, WritablePrograms};
 use super::call::{NAME, ShellCommand};
 use super::files::Operands;
-use super::permit::{Permit, Wanted};
+use super::permit::{CommandRequest, Permit};
 use super::profiles::Derived;
 use super::programs::{Program, Programs, program_at, searches_in_reach};
 use super::search::Search;
@@ -67,10 +67,10 @@ pub(super) struct Facts {
 
 impl Assessor<'_> {
     /// What must be looked up of a command.
-    pub(super) fn seek(self, wanted: Wanted<'_>) -> Sought {
+    pub(super) fn seek(self, wanted: CommandRequest<'_>) -> Sought {
         let policy = &self.0.policy;
         let judgement = judged(policy, wanted.command, (wanted.directory, wanted.start));
-        let asks = judgement.requirement != Requirement::PreApproved || wanted.overruled.may_ask(policy, NAME);
+        let asks = judgement.requirement != Requirement::PreApproved || wanted.authority.may_ask(policy, NAME);
         // Also where an entry of `tools:` or a hook has a person asked, and no rule.
         let is_answered = asks || needs_answer(policy, &judgement);
         // Where nothing of PATH is in the session's reach, names are looked up for a question alone.
@@ -87,7 +87,7 @@ impl Assessor<'_> {
     }
 
     /// Judges a command whose programs are these.
-    pub(super) fn rule(self, wanted: Wanted<'_>, sought: &Sought, programs: &Programs) -> Ruled {
+    pub(super) fn rule(self, wanted: CommandRequest<'_>, sought: &Sought, programs: &Programs) -> Ruled {
         let policy = &self.0.policy;
         // A rule with a bare name speaks for a program outside what the session may write.
         let rules = outside(&policy.rules, programs);
@@ -109,7 +109,7 @@ impl Assessor<'_> {
             next: match judgement.requirement {
                 Requirement::Blocked => Next::Blocked,
                 Requirement::NeedsApproval => Next::Question,
-                Requirement::PreApproved if wanted.overruled.may_ask(policy, NAME) => Next::Question,
+                Requirement::PreApproved if wanted.authority.may_ask(policy, NAME) => Next::Question,
                 // A question that is never asked is not made.
                 Requirement::PreApproved => Next::Runs,
             },
@@ -120,7 +120,7 @@ impl Assessor<'_> {
     /// What a command needs that was judged so and names these files, and what it may do; `facts` where a question is made.
     pub(super) fn assess(
         self,
-        wanted: Wanted<'_>,
+        wanted: CommandRequest<'_>,
         ruled: Ruled,
         (names, programs): (&Names, &Programs),
         operands: Operands,
@@ -144,12 +144,12 @@ impl Assessor<'_> {
         };
         // What changes the meaning of a name may change it for these.
         let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
-        let planted = Planted(programs);
-        let told = approvals::Told {
+        let planted = WritablePrograms(programs);
+        let told = approvals::QuestionText {
             tool_name: NAME,
             description: approvals::description(policy, &judgement),
             allowed_by: planted.allowed_by(&judgement).unwrap_or_else(|| {
-                allowing::allowed_by(&policy.rules, &policy.roots, &judgement, &|rules| {
+                allowing::allow_hint(&policy.rules, &policy.roots, &judgement, &|rules| {
                     judged_by(
                         policy,
                         &outside(&rules, programs),
@@ -164,9 +164,9 @@ impl Assessor<'_> {
         };
         let request = Box::new(approvals::request(
             told,
-            Asking {
+            QuestionSubject {
                 policy,
-                wanted,
+                command: wanted,
                 narrow: judgement.narrow.as_deref(),
                 derived: &derived,
                 operands: permit.operands.found(),
@@ -185,7 +185,7 @@ impl Assessor<'_> {
     pub(super) fn assess_custom(
         self,
         tool: &CustomTool,
-        wanted: Wanted<'_>,
+        wanted: CommandRequest<'_>,
         (narrow, unresolved_names): (Option<&[String]>, Option<String>),
         operands: &Operands,
         facts: Facts,
@@ -194,7 +194,7 @@ impl Assessor<'_> {
             "`custom_tools: {}` at {} says `approval: {}`",
             tool.name, tool.origin, tool.approval
         );
-        let told = approvals::Told {
+        let told = approvals::QuestionText {
             tool_name: &tool.name,
             description: tool.description.clone(),
             allowed_by: format!("{line}; `none` there would allow it"),
@@ -204,9 +204,9 @@ impl Assessor<'_> {
         };
         let request = Box::new(approvals::request(
             told,
-            Asking {
+            QuestionSubject {
                 policy: &self.0.policy,
-                wanted,
+                command: wanted,
                 narrow,
                 derived: &facts.derived,
                 operands: operands.found(),

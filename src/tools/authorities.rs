@@ -51,7 +51,7 @@ pub fn unreadable_authorities(policy: &Policy, narrowing: &Narrowing, extra: &[(
         };
         AbsPath::new(path).is_ok_and(|path| envelope.access(operation, &path) == Access::Denied)
     };
-    let told = |(name, value): (&str, OsString)| {
+    let warning = |(name, value): (&str, OsString)| {
         let paths = value.as_bytes().split(|byte| name == "SSL_CERT_DIR" && *byte == b':');
         let unreadable = paths
             .map(OsStr::from_bytes)
@@ -62,7 +62,7 @@ pub fn unreadable_authorities(policy: &Policy, narrowing: &Narrowing, extra: &[(
             escape(unreadable.as_bytes())
         ))
     };
-    values.into_iter().filter_map(told).collect()
+    values.into_iter().filter_map(warning).collect()
 }
 
 /// What commands find under a name.

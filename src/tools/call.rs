@@ -175,7 +175,7 @@ impl ToolError {
 
 /// A line for each.
 fn aftermath(changed: &Changed, unsettled: Option<&str>) -> String {
-    let restored = changed.told(MEANWHILE);
+    let restored = changed.messages(MEANWHILE);
     let unsettled = unsettled.map(|why| format!("protected names could not be restored: {why}"));
     let lines: Vec<String> = [String::new()].into_iter().chain(restored).chain(unsettled).collect();
     lines.join("\n")

@@ -10,14 +10,14 @@ use nix::sys::signal::Signal;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use super::approval_authority::ApprovalAuthority;
 use super::assessor::{Facts, names};
 use super::call::{ShellCommand, ToolError};
 use super::deciding::Deciding;
 use super::executor::Executor;
 use super::files::{Operands, bare, operands};
 use super::outcome::Outcome;
-use super::overruled::Overruled;
-use super::permit::{Permit, Wanted, approved};
+use super::permit::{CommandRequest, Permit, approved};
 use super::programs::find_program;
 use super::search::Search;
 use super::shared::Shared;
@@ -32,7 +32,7 @@ use crate::profile::{Asked, Call};
 pub struct CommandTool {
     tool: CustomTool,
     session: Arc<Shared>,
-    overruled: Overruled,
+    authority: ApprovalAuthority,
     /// Who decides what comes up while a command runs; nobody for a tool without a guard.
     deciding: Option<Deciding>,
     /// The file that its first word stands for, once it was found, and where its programs are searched.
@@ -43,13 +43,13 @@ impl CommandTool {
     pub(super) const fn new(
         tool: CustomTool,
         session: Arc<Shared>,
-        overruled: Overruled,
+        authority: ApprovalAuthority,
         deciding: Option<Deciding>,
     ) -> Self {
         Self {
             tool,
             session,
-            overruled,
+            authority,
             deciding,
             program: None,
         }
@@ -126,7 +126,7 @@ impl CommandTool {
         let wrong = |what: &str| Err(self.arguments(format!("`{}` must be {what}", arg.name)));
         match (&arg.kind, value) {
             (ArgKind::Path(root), Value::String(written)) => {
-                let (path, lies_in) = executor.files(stops).place_at(&self.session.directory, written).await?;
+                let (path, lies_in) = executor.files(stops).path_at(&self.session.directory, written).await?;
                 match root {
                     Some(root) if lies_in != *root => Err(ToolError::Blocked(format!(
                         "{path} lies in the root `{lies_in}`; `{}` of {} takes only paths in `{root}` ({})",
@@ -242,13 +242,13 @@ impl Tool for CommandTool {
                 (None, _) | (_, None) => Search::outside(BTreeSet::new()),
             };
             let command = ShellCommand::Argv(argv);
-            let wanted = Wanted {
+            let wanted = CommandRequest {
                 command: &command,
                 directory: &directory,
                 start: &directory,
                 environment: &[],
                 caller: context.caller.as_deref(),
-                overruled: self.overruled,
+                authority: self.authority,
             };
             let (assessment, permit) = assess_custom(&mut executor, &self.tool, wanted, search, &mut stops).await?;
             let prepared = Prepared::of(Work {
@@ -289,7 +289,7 @@ fn written(tool: &CustomTool) -> Vec<String> {
 /// Where a custom tool starts: in the working directory, or, where that cannot be read, in a root that it names.
 fn start_of(executor: &Executor, tool: &CustomTool, directory: &Path) -> Result<AbsPath, ToolError> {
     let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
-    if executor.pool.hold_directory(&here).is_ok() {
+    if executor.pool.ensure_readable_directory(&here).is_ok() {
         return Ok(here);
     }
     let names = written(tool);
@@ -306,16 +306,16 @@ fn start_of(executor: &Executor, tool: &CustomTool, directory: &Path) -> Result<
 async fn assess_custom(
     executor: &mut Executor,
     tool: &CustomTool,
-    wanted: Wanted<'_>,
+    wanted: CommandRequest<'_>,
     search: Search,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<(Assessment, Permit), ToolError> {
     let narrow = Some(written(tool));
-    executor.pool.hold_directory(wanted.directory)?;
+    executor.pool.ensure_readable_directory(wanted.directory)?;
     let names = names(wanted.command);
     let operands = match tool.approval {
         // What runs unasked is bound to nothing.
-        Demand::None if !wanted.overruled.may_ask(&executor.session().policy, &tool.name) => Operands::default(),
+        Demand::None if !wanted.authority.may_ask(&executor.session().policy, &tool.name) => Operands::default(),
         Demand::None | Demand::OncePerSession | Demand::Required | Demand::Deny => {
             operands(&mut executor.files(stops), &[], &names, wanted.directory).await?
         }

@@ -21,13 +21,13 @@ pub(super) struct Deciding {
     pub(super) approver: Option<Arc<SharedApprover>>,
     pub(super) withdraw: Option<CancelHandle>,
     /// Whoever is asked while a command runs.
-    pub(super) another: Option<Another>,
+    pub(super) extra_approver: Option<ExtraApprover>,
     /// What puts on record what happens; the controller puts decisions there itself.
     pub(super) recorder: Option<Recorder>,
 }
 
 /// One more approver, for a question beside the others, and what withdraws that question alone.
-pub type Another =
+pub type ExtraApprover =
     Arc<dyn Fn() -> Result<(Box<dyn Approver + Send>, Option<CancelHandle>), ApproverError> + Send + Sync>;
 
 impl Deciding {
@@ -37,7 +37,7 @@ impl Deciding {
             controller,
             approver: None,
             withdraw: None,
-            another: None,
+            extra_approver: None,
             recorder: None,
         }
     }
@@ -47,13 +47,13 @@ impl Deciding {
         &self,
         approver: Box<dyn Approver + Send>,
         withdraw: Option<CancelHandle>,
-        another: Option<Another>,
+        extra_approver: Option<ExtraApprover>,
     ) -> Self {
         Self {
             controller: Arc::clone(&self.controller),
             approver: Some(Arc::new(Mutex::new(approver))),
             withdraw,
-            another,
+            extra_approver,
             recorder: self.recorder.clone(),
         }
     }

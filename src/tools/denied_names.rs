@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::shown::shown;
+use super::escape_truncated::escape_truncated;
 use crate::backend::namespaces::Matches;
 use crate::policy::AbsPath;
 use crate::profile::Profile;
@@ -46,7 +46,11 @@ impl DeniedNames {
     }
 
     fn of<'a>(mut new: impl Iterator<Item = &'a AbsPath>) -> Self {
-        let names: Vec<String> = new.by_ref().take(KEPT).map(|path| shown(path.as_bytes())).collect();
+        let names: Vec<String> = new
+            .by_ref()
+            .take(KEPT)
+            .map(|path| escape_truncated(path.as_bytes()))
+            .collect();
         Self {
             names,
             more: new.count() as u64,
@@ -55,7 +59,7 @@ impl DeniedNames {
     }
 
     /// What is to be said of them, in one line; nothing where there are none.
-    pub fn told(&self) -> Option<String> {
+    pub fn message(&self) -> Option<String> {
         let named: Vec<&str> = self.names.iter().take(NAMED).map(String::as_str).collect();
         if named.is_empty() {
             let told =
@@ -88,13 +92,13 @@ mod tests {
         let paths: Vec<AbsPath> = (0..60)
             .map(|number| AbsPath::new(format!("/w/{number}/.env")).unwrap())
             .collect();
-        assert_eq!(DeniedNames::of(std::iter::empty()).told(), None);
-        let told = DeniedNames::of(paths.iter()).told().unwrap();
+        assert_eq!(DeniedNames::of(std::iter::empty()).message(), None);
+        let told = DeniedNames::of(paths.iter()).message().unwrap();
         assert!(
             told.starts_with("new denied names: /w/0/.env, ") && told.contains("/w/4/.env and 55 more; "),
             "{told}"
         );
-        let one = DeniedNames::of(paths.iter().take(1)).told().unwrap();
+        let one = DeniedNames::of(paths.iter().take(1)).message().unwrap();
         assert!(one.starts_with("new denied names: /w/0/.env; "), "{one}");
     }
 }

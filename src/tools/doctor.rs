@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::footing::short;
+use super::enforcement::short;
 use crate::backend::Regime;
 use crate::backend::host::{Finding, Hold, Host, RegimeReport, Standing, TreeLimit};
 

@@ -11,14 +11,13 @@ use tokio::sync::mpsc;
 use super::assessor::Assessor;
 use super::call::{ShellCall, ToolError};
 use super::covered_names::CoveredNames;
-use super::deciding::{Another, Deciding, decide};
-use super::fall;
+use super::deciding::{Deciding, ExtraApprover, decide};
+use super::enforcement::Enforcement;
+use super::fallback;
 use super::files::{Files, Judge};
-use super::footing::Footing;
 use super::git;
 use super::narrowing::Narrowing;
-use super::on_record::{end, failed, record_untold};
-use super::places::Places;
+use super::on_record::{end, failed, record_unreported};
 use super::plan;
 use super::pool::Pool;
 use super::profiles::Profiles;
@@ -27,6 +26,7 @@ use super::regime::RegimeLine;
 use super::restored::{Recovered, Recovery};
 use super::session_policy::SessionPolicy;
 use super::starter::Starter;
+use super::user_paths::UserPaths;
 use crate::approval::{ApprovalRequest, Approver, CancelHandle, Controller, Verdict};
 use crate::config::NamedFile;
 use crate::confine::ForkerFor;
@@ -53,18 +53,18 @@ impl Executor {
         narrowing: Narrowing,
         mode: Mode,
         approver: Box<dyn Approver + Send>,
-        places: Places,
+        user_paths: UserPaths,
     ) -> Result<Self, ToolError> {
         let session = SessionPolicy::of(policy, narrowing);
         let SessionPolicy { policy, envelope, .. } = &session;
-        let chosen = Footing::choose(policy, &places.state).map_err(ToolError::Refused)?;
-        let chosen = fall::settle(chosen, policy, envelope);
-        plan::hold_against(policy, &Call::of(Asked::Everything), envelope)?;
-        if let Footing::Confined(ground) = &chosen.footing {
-            fall::protects(policy, *ground)?;
+        let chosen = Enforcement::choose(policy, &user_paths.state).map_err(ToolError::Refused)?;
+        let chosen = fallback::choose(chosen, policy, envelope);
+        plan::check_against(policy, &Call::of(Asked::Everything), envelope)?;
+        if let Enforcement::Confined(options) = &chosen.enforcement {
+            fallback::can_protect(policy, *options)?;
         }
         let mode = mode.min(policy.loosest_mode());
-        let recorder = Recorder::open(policy, mode, &places)?;
+        let recorder = Recorder::open(policy, mode, &user_paths)?;
         let mut controller = Controller::new(mode, approver);
         if let Some(recorder) = recorder.clone() {
             controller = controller.witnessed_by(Box::new(move |record| recorder.decided(record)));
@@ -74,7 +74,7 @@ impl Executor {
         let starter = Starter {
             session: Arc::clone(&session),
             chosen,
-            places,
+            user_paths,
             recorder: recorder.clone(),
             recovered: recovered.clone(),
             covered: CoveredNames::default(),
@@ -115,8 +115,8 @@ impl Executor {
 
     /// Asks one of these for each question that comes up while a command runs.
     #[must_use]
-    pub fn asking_meanwhile(mut self, another: Another) -> Self {
-        self.deciding.another = Some(another);
+    pub fn asking_meanwhile(mut self, another: ExtraApprover) -> Self {
+        self.deciding.extra_approver = Some(another);
         self
     }
 
@@ -134,7 +134,7 @@ impl Executor {
     pub fn git_settings_missed_by(&self, call: &ShellCall) -> Option<String> {
         let directory = AbsPath::new(&call.directory).ok()?;
         let session = self.session();
-        let settings = &self.pool.places().git;
+        let settings = &self.pool.user_paths().git;
         git::missed(session, settings, &call.command, &directory, &session.envelope)
     }
 
@@ -154,9 +154,9 @@ impl Executor {
 
     /// Ends every forker and waits until nothing of them is left; an error says that the end is not on record.
     pub async fn finish(mut self) -> Result<(), ToolError> {
-        let untold = record_untold(self.deciding.recorder.as_ref(), &self.recovered).await;
+        let unreported = record_unreported(self.deciding.recorder.as_ref(), &self.recovered).await;
         self.pool.end_all().await;
-        untold.and(end(self.deciding.recorder.as_ref()).await)
+        unreported.and(end(self.deciding.recorder.as_ref()).await)
     }
 
     /// Starts a forker under each of these profiles and waits for its self-test; nothing is run in it. What was put back before.
@@ -203,8 +203,8 @@ impl Executor {
     ///
     /// # Errors
     /// What cannot be held.
-    pub(crate) fn would_hold(&self, policy: &Policy, call: &Call) -> Result<(), ToolError> {
-        fall::would_hold(self.pool.chosen(), &self.session().narrowing, policy, call)
+    pub(crate) fn can_enforce_call(&self, policy: &Policy, call: &Call) -> Result<(), ToolError> {
+        fallback::can_enforce_call(self.pool.chosen(), &self.session().narrowing, policy, call)
     }
 
     /// What its calls are held to.

@@ -1,6 +1,6 @@
 //! The settings of the filters for a profile.
 
-use super::ground::{Ground, Walls};
+use super::backend_options::{BackendOptions, Mechanism};
 use crate::backend::World;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::{Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain};
@@ -22,20 +22,26 @@ pub(super) fn copies_in(world: Option<&World>) -> Copies {
     }
 }
 
-pub(super) fn settings(profile: &Profile, role: Role, attempts: Attempts, copies: Copies, ground: Ground) -> Settings {
+pub(super) fn settings(
+    profile: &Profile,
+    role: Role,
+    attempts: Attempts,
+    copies: Copies,
+    options: BackendOptions,
+) -> Settings {
     Settings {
         ip: IpSockets::of(
             &profile.network,
-            match ground.walls {
-                Walls::Landlock => NetworkNamespace::Host,
-                Walls::Namespaces(_) => NetworkNamespace::of(&profile.network),
+            match options.mechanism {
+                Mechanism::Landlock => NetworkNamespace::Host,
+                Mechanism::Namespaces(_) => NetworkNamespace::of(&profile.network),
             },
         ),
-        unix: UnixDomain::of(profile.unix_sockets, ground.landlock_abi),
+        unix: UnixDomain::of(profile.unix_sockets, options.landlock_abi),
         role,
-        attempts: match (attempts, ground.walls) {
+        attempts: match (attempts, options.mechanism) {
             // Mounts hide files; Landlock lets all of them be looked at.
-            (Attempts::Watched, Walls::Namespaces(_)) => Attempts::WatchedWithLooks,
+            (Attempts::Watched, Mechanism::Namespaces(_)) => Attempts::WatchedWithLooks,
             (Attempts::Unseen | Attempts::Watched | Attempts::WatchedWithLooks, _) => attempts,
         },
         copies,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::asking;
 use super::call::ToolError;
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Tool};
+use super::tool_question;
 
 type Handler = dyn Fn(ApprovalContext) -> Boxed<'static, Result<Value, String>> + Send + Sync;
 type Describe = dyn Fn(&Value) -> String + Send + Sync;
@@ -122,7 +122,7 @@ impl Tool for FunctionTool {
                 None => format!("call {}", self.name),
             };
             let shown = self.recorded(&context.args);
-            let question = Box::new(asking::by_name(context, description, shown));
+            let question = Box::new(tool_question::by_name(context, description, shown));
             Ok(Assessed::from(match self.marker {
                 Marker::PreApproved => Assessment::PreApproved(Some(question)),
                 Marker::RequiresApproval => Assessment::NeedsApproval(question),

@@ -10,13 +10,13 @@ use tokio::sync::mpsc;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::asking;
 use super::call::ToolError;
 use super::deciding::{Deciding, decide_all, lost};
 use super::on_record::with_recovery;
 use super::recorder::{self, OpenCall};
 use super::restored::Recovered;
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Question, Tool};
+use super::tool_question;
 use crate::approval::{ApprovalRequest, DecidedBy, Remember, Verdict};
 use crate::policy::{Demand, Requirement, ToolRule};
 
@@ -51,7 +51,7 @@ pub struct Guard {
 
 impl Guard {
     /// The same, where the config pre-approves nothing of this name: what it spoke of is not what it was.
-    pub(super) fn asking_anew(mut self, name: &str) -> Self {
+    pub(super) fn without_pre_approval(mut self, name: &str) -> Self {
         let pre_approves = |rule: &ToolRule| rule.approval.requirement() == Requirement::PreApproved;
         if self.rules.get(name).is_some_and(pre_approves) {
             let mut rules = BTreeMap::clone(&self.rules);
@@ -64,7 +64,7 @@ impl Guard {
 
 /// A call that was assessed, and what it asks.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct PendingCall {
     pub(super) context: ApprovalContext,
     pub(super) prepared: Prepared,
     pub(super) question: Option<ApprovalRequest>,
@@ -73,7 +73,7 @@ pub(super) struct Begun {
 }
 
 /// Puts what came of a call on record, where it is.
-pub(super) async fn ended(
+pub(super) async fn record_outcome(
     guard: &Guard,
     open: Option<OpenCall>,
     done: Result<Output, ToolError>,
@@ -102,7 +102,7 @@ pub(super) async fn ask(
 }
 
 /// How often a call is assessed anew because what it was about changed while somebody was asked.
-pub(super) const AGAIN: usize = 3;
+pub(super) const MAX_RETRIES: usize = 3;
 
 /// A tool behind a guard.
 pub struct Guarded {
@@ -120,25 +120,25 @@ impl Guarded {
     async fn judge(&mut self, context: &ApprovalContext) -> Result<Assessed, ToolError> {
         let Assessed { assessment, prepared } = self.tool.assess(context).await?;
         let assessment = match self.guard.rules.get(self.tool.name()) {
-            Some(rule) => ruled(rule, assessment, context),
+            Some(rule) => apply_rule(rule, assessment, context),
             None => assessment,
         };
         let assessment = match &self.guard.hook {
-            Some(hook) => overridden(hook(context, &assessment), assessment, context),
+            Some(hook) => apply_override(hook(context, &assessment), assessment, context),
             None => assessment,
         };
         Ok(Assessed { assessment, prepared })
     }
 
     /// A call, as far as it goes without asking. It is on record before anything is looked at.
-    pub(super) async fn begin(&mut self, context: &ApprovalContext) -> Result<Begun, ToolError> {
+    pub(super) async fn begin(&mut self, context: &ApprovalContext) -> Result<PendingCall, ToolError> {
         let mut context = self.named(context);
         let arguments = self.tool.recorded(&context.args);
         let open = OpenCall::of(self.guard.deciding.recorder.as_ref(), &context, arguments).await?;
         context.call = open.as_ref().map(|open| open.name().to_owned());
         match self.begin_named(context).await {
-            Ok(begun) => Ok(Begun { open, ..begun }),
-            Err(error) => match ended(&self.guard, open, Err(error)).await {
+            Ok(pending) => Ok(PendingCall { open, ..pending }),
+            Err(error) => match record_outcome(&self.guard, open, Err(error)).await {
                 Err(error) => Err(error),
                 Ok(_) => Err(lost()),
             },
@@ -146,7 +146,7 @@ impl Guarded {
     }
 
     /// The same where the context says already who calls what.
-    async fn begin_named(&mut self, context: ApprovalContext) -> Result<Begun, ToolError> {
+    async fn begin_named(&mut self, context: ApprovalContext) -> Result<PendingCall, ToolError> {
         let Assessed { assessment, prepared } = self.judge(&context).await?;
         if let (Some(recorder), Some(call)) = (&self.guard.deciding.recorder, &context.call) {
             recorder.note(vec![recorder::assessment(call, &assessment)]).await?;
@@ -155,14 +155,14 @@ impl Guarded {
             Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
             Assessment::PreApproved(_) => None,
             Assessment::NeedsApproval(request) => Some(*request),
-            Assessment::NoOpinion(question) => Some(asked(question, &context)),
+            Assessment::NoOpinion(question) => Some(question_or_default(question, &context)),
         };
         let question = question.map(|question| ApprovalRequest {
             group_id: context.group_id.clone().or_else(|| question.group_id.clone()),
             call: context.call.clone(),
             ..question
         });
-        Ok(Begun {
+        Ok(PendingCall {
             context,
             prepared,
             question,
@@ -171,30 +171,32 @@ impl Guarded {
     }
 
     /// The rest of it, after whatever it asked was answered with yes. What changed meanwhile is asked about anew.
-    pub(super) async fn end(&mut self, mut begun: Begun) -> Result<Output, ToolError> {
-        let open = begun.open.take();
-        let done = self.carry_out(begun).await;
-        ended(&self.guard, open, done).await
+    pub(super) async fn end(&mut self, mut pending: PendingCall) -> Result<Output, ToolError> {
+        let open = pending.open.take();
+        let done = self.carry_out(pending).await;
+        record_outcome(&self.guard, open, done).await
     }
 
-    async fn carry_out(&mut self, mut begun: Begun) -> Result<Output, ToolError> {
-        let mut tries = 0..AGAIN;
+    async fn carry_out(&mut self, mut pending: PendingCall) -> Result<Output, ToolError> {
+        let mut tries = 0..MAX_RETRIES;
         loop {
-            match self.tool.call(&begun.context, begun.prepared).await {
+            match self.tool.call(&pending.context, pending.prepared).await {
                 // What the yes was about is no longer there.
-                Err(ToolError::Changed(_)) if tries.next().is_some() => begun = self.again(begun.context).await?,
+                Err(ToolError::Changed(_)) if tries.next().is_some() => {
+                    pending = self.reassess(pending.context).await?
+                }
                 done => return done,
             }
         }
     }
 
-    async fn again(&mut self, context: ApprovalContext) -> Result<Begun, ToolError> {
-        let mut begun = self.begin_named(context).await?;
-        if let Some(question) = begun.question.take() {
+    async fn reassess(&mut self, context: ApprovalContext) -> Result<PendingCall, ToolError> {
+        let mut pending = self.begin_named(context).await?;
+        if let Some(question) = pending.question.take() {
             self.ask_one(question).await?;
-            begun.prepared = begun.prepared.approved();
+            pending.prepared = pending.prepared.approved();
         }
-        Ok(begun)
+        Ok(pending)
     }
 
     async fn ask_one(&self, question: ApprovalRequest) -> Result<(), ToolError> {
@@ -253,14 +255,14 @@ impl Tool for Guarded {
         _prepared: Prepared,
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let mut begun = self.begin(context).await?;
-            if let Some(question) = begun.question.take() {
+            let mut pending = self.begin(context).await?;
+            if let Some(question) = pending.question.take() {
                 if let Err(denied) = self.ask_one(question).await {
-                    return ended(&self.guard, begun.open, Err(denied)).await;
+                    return record_outcome(&self.guard, pending.open, Err(denied)).await;
                 }
-                begun.prepared = begun.prepared.approved();
+                pending.prepared = pending.prepared.approved();
             }
-            self.end(begun).await
+            self.end(pending).await
         })
     }
 }
@@ -282,17 +284,17 @@ impl fmt::Debug for Guard {
 }
 
 /// The question as the tool would put it; else about the arguments as they are.
-pub(super) fn asked(question: Question, context: &ApprovalContext) -> ApprovalRequest {
+pub(super) fn question_or_default(question: Question, context: &ApprovalContext) -> ApprovalRequest {
     if let Some(question) = question {
         return *question;
     }
     let description = format!("call {}", context.tool_name);
-    asking::by_name(context, description, context.args.clone())
+    tool_question::by_name(context, description, context.args.clone())
 }
 
 /// What a hook makes of an assessment. What is blocked stays so.
-fn overridden(word: Override, assessment: Assessment, context: &ApprovalContext) -> Assessment {
-    match (assessment, word) {
+fn apply_override(decision: Override, assessment: Assessment, context: &ApprovalContext) -> Assessment {
+    match (assessment, decision) {
         (Assessment::Blocked(why), _) | (_, Override::Block(why)) => Assessment::Blocked(why),
         (assessment, Override::Keep) => assessment,
         (Assessment::NeedsApproval(request), Override::PreApprove) => Assessment::PreApproved(Some(request)),
@@ -305,14 +307,14 @@ fn overridden(word: Override, assessment: Assessment, context: &ApprovalContext)
             Assessment::NeedsApproval(Box::new(ApprovalRequest {
                 allowed_by: why.to_owned(),
                 why: vec![why.to_owned()],
-                ..asked(question, context)
+                ..question_or_default(question, context)
             }))
         }
     }
 }
 
 /// What an entry of `tools:` makes of an assessment. It wins over the tool's own opinion; what is blocked stays so.
-pub(super) fn ruled(rule: &ToolRule, assessment: Assessment, context: &ApprovalContext) -> Assessment {
+pub(super) fn apply_rule(rule: &ToolRule, assessment: Assessment, context: &ApprovalContext) -> Assessment {
     let question = match assessment {
         Assessment::Blocked(why) => return Assessment::Blocked(why),
         Assessment::NeedsApproval(request) => Some(request),
@@ -327,7 +329,7 @@ pub(super) fn ruled(rule: &ToolRule, assessment: Assessment, context: &ApprovalC
         Requirement::PreApproved => Assessment::PreApproved(question),
         Requirement::Blocked => Assessment::Blocked(format!("{line} forbids it")),
         Requirement::NeedsApproval => {
-            let mut request = asked(question, context);
+            let mut request = question_or_default(question, context);
             // The config demands it, so `strict` denies it, whatever the tool would let pass.
             request.required = true;
             request.remember = match rule.approval {

@@ -12,32 +12,32 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore, SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::call::ToolError;
+use super::command_slots::CommandSlots;
 use super::provider::{ProvidedCall, Provider};
-use super::room::Room;
 use super::session::Session;
 use super::set::ToolInfo;
 use super::tool::{Boxed, Effect, Output};
 
 /// How long a call that was cancelled may take to end before it is killed without ceremony.
-const PATIENCE: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The tools of one config, for several calls at once.
 #[derive(Debug)]
 pub struct Lanes {
     session: Session,
     infos: Vec<ToolInfo>,
-    lookers: Lot,
-    doers: Lot,
-    room: Room,
+    read_lanes: LanePool,
+    write_lanes: LanePool,
+    slots: CommandSlots,
 }
 
 /// How many calls may hold a lane for each that may run: most of the others wait for a person.
-const ASKING: usize = 4;
+const LANES_PER_SLOT: usize = 4;
 
 /// Lanes of one kind. The one with the lowest number is taken first, so that calls that come one after the other find the
 /// same private HOME.
 #[derive(Debug)]
-struct Lot {
+struct LanePool {
     permits: Semaphore,
     free: Mutex<BTreeSet<usize>>,
     /// The sessions of the lanes that were ever needed.
@@ -47,7 +47,7 @@ struct Lot {
 /// A lane that one call has for itself, until it is dropped.
 #[derive(Debug)]
 struct Lane<'a> {
-    lot: &'a Lot,
+    pool: &'a LanePool,
     number: usize,
     _permit: SemaphorePermit<'a>,
 }
@@ -56,23 +56,23 @@ impl Lanes {
     /// Lanes beside this session: for `width` calls that only look, and as many commands and changes, at once.
     pub fn new(session: Session, width: usize) -> Self {
         let infos = session.tools().list();
-        let lanes = width.saturating_mul(ASKING);
-        let (lookers, doers) = (Lot::new(width), Lot::new(lanes));
-        let room = Room::new(u32::try_from(width).unwrap_or(u32::MAX));
+        let lanes = width.saturating_mul(LANES_PER_SLOT);
+        let (read_lanes, write_lanes) = (LanePool::new(width), LanePool::new(lanes));
+        let slots = CommandSlots::new(u32::try_from(width).unwrap_or(u32::MAX));
         Self {
             session,
             infos,
-            lookers,
-            doers,
-            room,
+            read_lanes,
+            write_lanes,
+            slots,
         }
     }
 
-    fn lot(&self, tool: &str) -> &Lot {
+    fn pool(&self, tool: &str) -> &LanePool {
         let effect = self.infos.iter().find(|info| info.name == tool).map(|info| info.effect);
         match effect {
-            Some(Effect::Reads) => &self.lookers,
-            Some(Effect::Adds | Effect::Destroys(_)) | None => &self.doers,
+            Some(Effect::Reads) => &self.read_lanes,
+            Some(Effect::Adds | Effect::Destroys(_)) | None => &self.write_lanes,
         }
     }
 
@@ -81,20 +81,20 @@ impl Lanes {
             context,
             approver,
             withdraw,
-            another,
+            extra_approver,
             cancelled,
             progress: _,
         } = call;
         let lane = tokio::select! {
             biased;
             () = cancelled.cancelled() => return Err(stopped()),
-            lane = self.lot(&context.tool_name).take() => lane?,
+            lane = self.pool(&context.tool_name).take() => lane?,
         };
-        let session = lane.session(&self.session, &self.room).await;
+        let session = lane.session(&self.session, &self.slots).await;
         // One that was given up may have been told to stop when it had ended already.
         session.forget_stops().await;
         let stopper = session.stopper();
-        let session = session.asking(approver, withdraw, another);
+        let session = session.asking(approver, withdraw, extra_approver);
         let mut work = std::pin::pin!(session.call_in(&context));
         let done = tokio::select! {
             done = &mut work => done,
@@ -109,9 +109,9 @@ impl Lanes {
 async fn stop(cancelled: &CancellationToken, stopper: &mpsc::Sender<Signal>) {
     cancelled.cancelled().await;
     // A call that has ended hears nothing any more.
-    let _told = stopper.send(Signal::SIGTERM).await;
-    tokio::time::sleep(PATIENCE).await;
-    let _told = stopper.send(Signal::SIGKILL).await;
+    let _sent = stopper.send(Signal::SIGTERM).await;
+    tokio::time::sleep(STOP_TIMEOUT).await;
+    let _sent = stopper.send(Signal::SIGKILL).await;
     std::future::pending::<()>().await;
 }
 
@@ -119,7 +119,7 @@ fn stopped() -> ToolError {
     ToolError::Stopped(Signal::SIGTERM)
 }
 
-impl Lot {
+impl LanePool {
     fn new(width: usize) -> Self {
         let width = width.max(1);
         Self {
@@ -134,7 +134,7 @@ impl Lot {
         let permit = self.permits.acquire().await.map_err(|_closed| ended())?;
         let number = self.free().pop_first().ok_or_else(ended)?;
         Ok(Lane {
-            lot: self,
+            pool: self,
             number,
             _permit: permit,
         })
@@ -155,12 +155,12 @@ impl Lot {
 
 impl Lane<'_> {
     /// The session of the lane, made when it is first needed.
-    async fn session(&self, first: &Session, room: &Room) -> Session {
-        let mut made = self.lot.made.lock().await;
+    async fn session(&self, first: &Session, slots: &CommandSlots) -> Session {
+        let mut made = self.pool.made.lock().await;
         if let Some(session) = made.get(&self.number) {
             return session.clone();
         }
-        let session = first.beside_in(room.clone()).await;
+        let session = first.beside_in(slots.clone()).await;
         made.insert(self.number, session.clone());
         session
     }
@@ -168,7 +168,7 @@ impl Lane<'_> {
 
 impl Drop for Lane<'_> {
     fn drop(&mut self) {
-        self.lot.free().insert(self.number);
+        self.pool.free().insert(self.number);
     }
 }
 
@@ -183,8 +183,8 @@ impl Provider for Lanes {
 
     fn finish(&self) -> Boxed<'_, ()> {
         Box::pin(async {
-            self.lookers.finish().await;
-            self.doers.finish().await;
+            self.read_lanes.finish().await;
+            self.write_lanes.finish().await;
             self.session.finish().await;
         })
     }

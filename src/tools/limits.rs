@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::footing::Footing;
+use super::enforcement::Enforcement;
 use crate::backend::host::{Delegated, Hold, TreeLimit};
 use crate::confine::CommandLimits;
 use crate::confine::wire::protocol::Counting;
@@ -10,17 +10,17 @@ use crate::policy::Limits;
 use crate::profile::Profile;
 
 /// Who holds a command of this profile to what its tree may use.
-pub(super) fn counting(footing: &Footing, profile: &Profile) -> Counting {
+pub(super) fn counting(enforcement: &Enforcement, profile: &Profile) -> Counting {
     let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
     // No config lets a command write to control groups: one that stays where it is put stays bounded.
     let has_group = || Delegated::find().is_ok();
-    match footing {
-        Footing::Confined(_) if is_bounded && has_group() => Counting::Group,
-        Footing::Confined(ground) => match TreeLimit::processes_without_group(ground.walls.regime()).hold {
+    match enforcement {
+        Enforcement::Confined(_) if is_bounded && has_group() => Counting::Group,
+        Enforcement::Confined(options) => match TreeLimit::processes_without_group(options.mechanism.regime()).hold {
             Hold::Exact => Counting::Namespace,
             Hold::Sampled => Counting::Sampled,
         },
-        Footing::Unconfined(_) | Footing::Refused(_) => Counting::Sampled,
+        Enforcement::Unconfined(_) | Enforcement::Refused(_) => Counting::Sampled,
     }
 }
 

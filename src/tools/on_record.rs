@@ -39,9 +39,9 @@ pub(super) async fn failed(recorder: Option<&Recorder>, recovered: &Recovered, e
 }
 
 /// Puts on record what was put back before a call that was given up, and so told nobody.
-pub(super) async fn record_untold(recorder: Option<&Recorder>, recovered: &Recovered) -> Result<(), ToolError> {
-    let untold = recovered.take().unwrap_or_default();
-    record_restored(recorder, None, &untold.restored).await
+pub(super) async fn record_unreported(recorder: Option<&Recorder>, recovered: &Recovered) -> Result<(), ToolError> {
+    let unreported = recovered.take().unwrap_or_default();
+    record_restored(recorder, None, &unreported.restored).await
 }
 
 /// Puts on record that a command is about to start, where there is a log.
@@ -141,7 +141,7 @@ pub(super) async fn with_recovery(
 
 /// What a call gave, with what was put back before it.
 fn added_to(mut output: Output, recovery: &Recovery) -> Output {
-    for line in recovery.told() {
+    for line in recovery.messages() {
         if !output.text.is_empty() && !output.text.ends_with('\n') {
             output.text.push('\n');
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::appeared::Appeared;
 use super::denied_names::DeniedNames;
 use super::explain::Explained;
 use super::network::NetworkUse;
+use super::new_files::NewFiles;
 use super::restored::Changed;
 use crate::confine::{ConfineError, End, LimitKind};
 use crate::policy::path::escape;
@@ -39,7 +39,7 @@ pub struct Outcome {
     pub changed: Changed,
     /// What is new, and may be read or run by programs of the host.
     #[serde(flatten)]
-    pub appeared: Appeared,
+    pub new_files: NewFiles,
     /// What is new, and denied from here on.
     #[serde(flatten)]
     pub denied: DeniedNames,
@@ -151,20 +151,20 @@ impl Status {
 
 impl Outcome {
     /// What is to be said of how it ended; nothing of a command that ended as it should.
-    pub(super) fn told(&self) -> Option<String> {
+    pub(super) fn message(&self) -> Option<String> {
         match &self.status {
             Status::TimedOut => Some(format!(
                 "timed out after {:.1} s; it was killed",
                 self.duration.as_secs_f64()
             )),
-            status => status.told(),
+            status => status.message(),
         }
     }
 }
 
 impl Status {
     /// What is to be said of it; nothing of a command that ended as it should.
-    pub(super) fn told(&self) -> Option<String> {
+    pub(super) fn message(&self) -> Option<String> {
         Some(match self {
             Self::Exited { code: 0 } => return None,
             Self::Exited { code } => format!("exit code {code}"),
@@ -195,8 +195,8 @@ fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S
 
 #[cfg(test)]
 mod tests {
+    use super::super::escape_truncated::MOST_SHOWN;
     use super::super::restored::Restored;
-    use super::super::shown::MOST_SHOWN;
     use super::*;
     use crate::confine::wire::protocol::Violation;
     use crate::confine::{StartFailure, Step};

@@ -7,7 +7,7 @@ use super::assessor::{Facts, Next};
 use super::call::ToolError;
 use super::executor::Executor;
 use super::files::{Operands, operands};
-use super::permit::{Permit, Wanted, approved};
+use super::permit::{CommandRequest, Permit, approved};
 use super::programs::{Programs, programs};
 use super::tool::Assessment;
 use crate::policy::shell::Names;
@@ -15,12 +15,12 @@ use crate::policy::shell::Names;
 /// Says what a command needs, and what it may do with it.
 pub(super) async fn assess_shell(
     executor: &mut Executor,
-    wanted: Wanted<'_>,
+    wanted: CommandRequest<'_>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<(Assessment, Permit), ToolError> {
     let sought = executor.assessor().seek(wanted);
     let programs = if sought.looks_up_programs {
-        executor.pool.hold_directory(wanted.directory)?;
+        executor.pool.ensure_readable_directory(wanted.directory)?;
         let mut files = executor.files(stops);
         Box::pin(programs(
             &mut files,
@@ -39,7 +39,7 @@ pub(super) async fn assess_shell(
         // What is put there before the command starts is another program.
         Next::Runs => Some(&unnamed),
         Next::Question => {
-            executor.pool.hold_directory(wanted.directory)?;
+            executor.pool.ensure_readable_directory(wanted.directory)?;
             Some(&sought.names)
         }
     };

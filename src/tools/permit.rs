@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
+use super::approval_authority::ApprovalAuthority;
 use super::call::ShellCommand;
 use super::files::Operands;
-use super::overruled::Overruled;
 use super::search::Search;
 use crate::policy::AbsPath;
 use crate::profile::{Asked, Call};
@@ -40,12 +40,12 @@ pub(super) fn approved(call: &Call) -> Call {
 
 /// A command as far as a question is about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct CommandRequest<'a> {
     pub(super) command: &'a ShellCommand,
     pub(super) directory: &'a AbsPath,
     /// Where the session starts: relative paths in rules are meant from there.
     pub(super) start: &'a AbsPath,
     pub(super) environment: &'a [(OsString, OsString)],
     pub(super) caller: Option<&'a str>,
-    pub(super) overruled: Overruled,
+    pub(super) authority: ApprovalAuthority,
 }

@@ -2,8 +2,8 @@
 //! `config ⊒ profile`, then `profile ⊒ plan` by re-reading the plan. The third, `plan ⊒ observed`, is
 //! the self-test in the child.
 
+pub use super::backend_options::{BackendOptions, Mechanism, Surroundings};
 use super::filters::{copies_in, mounted, settings};
-pub use super::ground::{Ground, Surroundings, Walls};
 pub use super::profile_digest::{ProfileDigest, digest};
 use crate::backend::host::Maker;
 use crate::backend::landlock::{self, LandlockPlan};
@@ -66,25 +66,25 @@ pub fn tmp_bytes(profile: &Profile) -> u64 {
 }
 
 /// Lowers a profile for a forker and its commands, and proves that the plan permits no more than the profile.
-pub fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, PlanError> {
-    lower_after(&Survey::default(), profile, ground, around)
+pub fn lower(profile: &Profile, options: BackendOptions, around: &Surroundings) -> Result<Lowered, PlanError> {
+    lower_after(&Survey::default(), profile, options, around)
 }
 
 /// The same, where what was `seen` a moment before is not looked at again.
 pub fn lower_after(
     seen: &Survey,
     profile: &Profile,
-    ground: Ground,
+    options: BackendOptions,
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
-    let draft = draft(seen, profile, ground, around)?;
+    let draft = draft(seen, profile, options, around)?;
     draft.prove(profile)?;
     Ok(draft.lowered)
 }
 
 /// What of the disk any backend looks at beside what was `seen`, for [`lower_after`].
-pub fn look_after(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Survey, SurveyError> {
-    landlock::survey_after(seen, profile, &landlock_options(ground))
+pub fn look_after(seen: &Survey, profile: &Profile, options: BackendOptions) -> Result<Survey, SurveyError> {
+    landlock::survey_after(seen, profile, &landlock_options(options))
 }
 
 /// What is not proven yet.
@@ -92,7 +92,7 @@ pub fn look_after(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Su
 #[must_use = "nothing is known of a plan that is not proven"]
 struct Draft {
     lowered: Lowered,
-    ground: Ground,
+    options: BackendOptions,
     /// Files that mounts may show though no clause speaks of them.
     shown: Vec<AbsPath>,
     /// Private copies that mounts may show.
@@ -100,14 +100,14 @@ struct Draft {
 }
 
 /// Lowers a profile for a forker and its commands; [`Draft::prove`] is still to come.
-fn draft(seen: &Survey, profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Draft, PlanError> {
-    let lowered = match ground.walls {
-        Walls::Landlock => lower_landlock(seen, profile, ground),
-        Walls::Namespaces(maker) => lower_namespaces(seen, profile, ground, maker, around),
+fn draft(seen: &Survey, profile: &Profile, options: BackendOptions, around: &Surroundings) -> Result<Draft, PlanError> {
+    let lowered = match options.mechanism {
+        Mechanism::Landlock => lower_landlock(seen, profile, options),
+        Mechanism::Namespaces(maker) => lower_namespaces(seen, profile, options, maker, around),
     }?;
     Ok(Draft {
         lowered,
-        ground,
+        options,
         shown: around.shown.clone(),
         copies: around.copies.clone(),
     })
@@ -128,28 +128,28 @@ impl Draft {
         match &plan.world {
             None => landlock::validate(&plan.landlock, profile).and_then(|()| files_within(&plan.attributes, profile)),
             Some(world) => {
-                let walls = namespaces::Walls {
+                let view = namespaces::Walls {
                     argv: &world.mounts.render(),
                     layer: &plan.landlock,
                     own: &world.own,
                     copies: &self.copies,
                     loader: &self.shown,
-                    new_names: NewNames::under(self.ground.deny_fallback, self.ground.residuals),
+                    new_names: NewNames::under(self.options.deny_fallback, self.options.residuals),
                 };
-                namespaces::validate(&walls, &plan.attributes, profile, &self.lowered.survey)
+                namespaces::validate(&view, &plan.attributes, profile, &self.lowered.survey)
             }
         }
         .map_err(PlanError::WeakPlan)?;
         let watched = plan.watched.iter().map(|filters| (Attempts::Watched, filters));
         let copies = copies_in(plan.world.as_ref());
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
-            let held_to = |role| settings(profile, role, attempts, copies, self.ground);
+            let settings_for = |role| settings(profile, role, attempts, copies, self.options);
             for role in [Role::Forker, Role::Command] {
-                seccomp::validate(filters.of(role), held_to(role)).map_err(PlanError::WeakFilter)?;
+                seccomp::validate(filters.of(role), settings_for(role)).map_err(PlanError::WeakFilter)?;
             }
             // That mounts keep the attributes was proven when the plan was made: only then does it have these.
             let Some(stack) = filters.of_mounted() else { continue };
-            seccomp::validate(stack, mounted(held_to(Role::Command))).map_err(PlanError::WeakFilter)?;
+            seccomp::validate(stack, mounted(settings_for(Role::Command))).map_err(PlanError::WeakFilter)?;
         }
         Ok(())
     }
@@ -158,21 +158,21 @@ impl Draft {
 fn lower_namespaces(
     seen: &Survey,
     profile: &Profile,
-    ground: Ground,
+    options: BackendOptions,
     maker: Maker,
     around: &Surroundings,
 ) -> Result<Lowered, PlanError> {
-    let options = namespaces::Options {
-        abi: ground.landlock_abi,
-        deny_fallback: ground.deny_fallback,
-        residuals: ground.residuals,
+    let lowering = namespaces::Options {
+        abi: options.landlock_abi,
+        deny_fallback: options.deny_fallback,
+        residuals: options.residuals,
         tmp_bytes: tmp_bytes(profile),
         protect: around.protect.clone(),
         copies: around.copies.clone(),
         loader: around.shown.clone(),
         veiled: around.veiled.clone(),
     };
-    let survey = namespaces::survey_after(seen, profile, &options)?;
+    let survey = namespaces::survey_after(seen, profile, &lowering)?;
     let namespaces::Lowered {
         plan: mounts,
         layer,
@@ -180,7 +180,7 @@ fn lower_namespaces(
         statuses,
         protected,
         matched,
-    } = namespaces::lower(profile, &survey, &options)?;
+    } = namespaces::lower(profile, &survey, &lowering)?;
     let as_paths = |paths: Vec<AbsPath>| {
         paths
             .into_iter()
@@ -195,33 +195,33 @@ fn lower_namespaces(
         matched: as_paths(matched),
         exit: Exit::of(&profile.network),
     };
-    let mut plan = complete(layer, Some(world), profile, ground)?;
+    let mut plan = complete(layer, Some(world), profile, options)?;
     if mounts_keep_attributes(&plan, profile, &around.copies, &survey).is_ok() {
         let settings = settings(
             profile,
             Role::Command,
             Attempts::Unseen,
             copies_in(plan.world.as_ref()),
-            ground,
+            options,
         );
         plan.filters.mounted = Some(seccomp::lower(mounted(settings))?);
     }
     Ok(Lowered { plan, statuses, survey })
 }
 
-fn landlock_options(ground: Ground) -> landlock::Options {
+fn landlock_options(options: BackendOptions) -> landlock::Options {
     landlock::Options {
-        abi: ground.landlock_abi,
-        deny_fallback: ground.deny_fallback,
-        residuals: ground.residuals,
+        abi: options.landlock_abi,
+        deny_fallback: options.deny_fallback,
+        residuals: options.residuals,
     }
 }
 
-fn lower_landlock(seen: &Survey, profile: &Profile, ground: Ground) -> Result<Lowered, PlanError> {
-    let options = landlock_options(ground);
-    let survey = landlock::survey_after(seen, profile, &options)?;
-    let landlock::Lowered { plan: layer, statuses } = landlock::lower(profile, &survey, &options)?;
-    let plan = complete(layer, None, profile, ground)?;
+fn lower_landlock(seen: &Survey, profile: &Profile, options: BackendOptions) -> Result<Lowered, PlanError> {
+    let lowering = landlock_options(options);
+    let survey = landlock::survey_after(seen, profile, &lowering)?;
+    let landlock::Lowered { plan: layer, statuses } = landlock::lower(profile, &survey, &lowering)?;
+    let plan = complete(layer, None, profile, options)?;
     Ok(Lowered { plan, statuses, survey })
 }
 
@@ -246,10 +246,10 @@ fn complete(
     landlock: LandlockPlan,
     world: Option<World>,
     profile: &Profile,
-    ground: Ground,
+    options: BackendOptions,
 ) -> Result<Plan, PlanError> {
     let copies = copies_in(world.as_ref());
-    let made = |role, attempts| seccomp::lower(settings(profile, role, attempts, copies, ground));
+    let made = |role, attempts| seccomp::lower(settings(profile, role, attempts, copies, options));
     let filters = |attempts| -> Result<Filters, SeccompError> {
         Ok(Filters {
             forker: made(Role::Forker, attempts)?,
@@ -257,7 +257,7 @@ fn complete(
             mounted: None,
         })
     };
-    let watched = match ground.attempts {
+    let watched = match options.attempts {
         Attempts::Unseen => None,
         Attempts::Watched | Attempts::WatchedWithLooks => Some(filters(Attempts::Watched)?),
     };
@@ -281,13 +281,13 @@ pub fn lower_seatbelt(profile: &Profile, residuals: Residuals) -> Result<(Seatbe
 }
 
 /// Checks that a profile derived for a call permits no more than the config's own words, nor than any ceiling over them.
-pub fn hold_against(config: &Policy, call: &Call, profile: &Profile) -> Result<(), PlanError> {
+pub fn check_against(config: &Policy, call: &Call, profile: &Profile) -> Result<(), PlanError> {
     files_within(profile, config).map_err(PlanError::WeakProfile)?;
-    hold_network_against(config, call, profile)
+    check_network_against(config, call, profile)
 }
 
-/// The part of [`hold_against`] that is not about files.
-pub(super) fn hold_network_against(config: &Policy, call: &Call, profile: &Profile) -> Result<(), PlanError> {
+/// The part of [`check_against`] that is not about files.
+pub(super) fn check_network_against(config: &Policy, call: &Call, profile: &Profile) -> Result<(), PlanError> {
     let own = call.network.as_ref().unwrap_or(&config.network);
     let ceilings = config.ceilings.all.iter();
     let ceilings = ceilings.map(|ceiling| (&ceiling.policy.network, "the ceiling"));
@@ -334,9 +334,9 @@ mod tests {
         derive(&loaded.policy, &Call::of(Asked::Nobody))
     }
 
-    const fn ground(walls: Walls) -> Ground {
-        Ground {
-            walls,
+    const fn options(mechanism: Mechanism) -> BackendOptions {
+        BackendOptions {
+            mechanism,
             landlock_abi: 6,
             deny_fallback: DenyFallback::Refuse,
             residuals: Residuals::Report,
@@ -352,28 +352,29 @@ mod tests {
         profile
             .grants
             .push(Grant::tree(workspace, Rights::ALL, Origin::Builtin("test")));
-        let lowered = |profile: &Profile, walls| lower(profile, ground(walls), &Surroundings::default()).unwrap();
-        let kept = |profile: &Profile, walls| lowered(profile, walls).plan.filters.mounted.is_some();
-        let namespaces = Walls::Namespaces(Maker::Stockade);
+        let lowered =
+            |profile: &Profile, mechanism| lower(profile, options(mechanism), &Surroundings::default()).unwrap();
+        let kept = |profile: &Profile, mechanism| lowered(profile, mechanism).plan.filters.mounted.is_some();
+        let namespaces = Mechanism::Namespaces(Maker::Stockade);
         assert!(kept(&profile, namespaces));
-        assert!(!kept(&profile, Walls::Landlock));
+        assert!(!kept(&profile, Mechanism::Landlock));
         profile.unix_sockets = UnixSockets::All;
         assert!(!kept(&profile, namespaces));
     }
 
     /// A draft for that profile, which shows a file beside it, and the profile.
-    fn drafted(walls: Walls) -> (Draft, Profile) {
-        let (profile, ground) = (derived(), ground(walls));
+    fn drafted(mechanism: Mechanism) -> (Draft, Profile) {
+        let (profile, options) = (derived(), options(mechanism));
         let around = Surroundings {
             shown: vec![AbsPath::new("/etc/passwd").unwrap()],
             ..Surroundings::default()
         };
-        (draft(&Survey::default(), &profile, ground, &around).unwrap(), profile)
+        (draft(&Survey::default(), &profile, options, &around).unwrap(), profile)
     }
 
     #[test]
     fn a_mount_that_no_clause_grants_is_not_proven() {
-        let (mut draft, profile) = drafted(Walls::Namespaces(Maker::Stockade));
+        let (mut draft, profile) = drafted(Mechanism::Namespaces(Maker::Stockade));
         draft.prove(&profile).unwrap();
         let steps = &mut draft.lowered.plan.world.as_mut().unwrap().mounts.steps;
         steps.push(Step::Bind {
@@ -389,7 +390,7 @@ mod tests {
 
     #[test]
     fn what_mounts_show_for_the_forker_alone_is_excused_by_the_draft_that_shows_it() {
-        let (mut draft, profile) = drafted(Walls::Namespaces(Maker::Stockade));
+        let (mut draft, profile) = drafted(Mechanism::Namespaces(Maker::Stockade));
         draft.prove(&profile).unwrap();
         draft.shown.clear();
         let refused = draft.prove(&profile);
@@ -398,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_no_clause_grants_is_not_proven() {
-        let (mut draft, profile) = drafted(Walls::Landlock);
+        let (mut draft, profile) = drafted(Mechanism::Landlock);
         draft.prove(&profile).unwrap();
         for rule in &mut draft.lowered.plan.landlock.rules {
             rule.path = "/etc".into();

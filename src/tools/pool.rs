@@ -11,16 +11,16 @@ use tokio::sync::mpsc;
 use super::call::ToolError;
 use super::covered_names::CoveredNames;
 use super::denied_names::DeniedNames;
-use super::explain::standing::{Standing, Standings};
-use super::footing::{Chosen, Footing};
-use super::places::Places;
+use super::enforcement::{ChosenRegime, Enforcement};
+use super::explain::forker_plan::{ForkerPlan, ForkerPlans};
 use super::plan::ProfileDigest;
 use super::profiles::Derived;
 use super::recorder::Recorder;
-use super::search::Others;
+use super::run_command::with_stop_timeout;
+use super::search::UngrantedFiles;
 use super::session_policy::SessionPolicy;
 use super::starter::Starter;
-use super::under_way::within_a_stop;
+use super::user_paths::UserPaths;
 use crate::confine::{Confinement, ForkerFor};
 use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{Asked, FileReach, Profile};
@@ -34,7 +34,7 @@ const MOST: usize = 8;
 pub(super) struct Pool {
     starter: Starter,
     live: Vec<(ProfileDigest, Confinement)>,
-    standings: Standings,
+    forker_plans: ForkerPlans,
 }
 
 impl Pool {
@@ -42,7 +42,7 @@ impl Pool {
         Self {
             starter,
             live: Vec::new(),
-            standings: Standings::default(),
+            forker_plans: ForkerPlans::default(),
         }
     }
 
@@ -57,13 +57,13 @@ impl Pool {
     }
 
     /// How commands are held.
-    pub(super) const fn chosen(&self) -> &Chosen {
+    pub(super) const fn chosen(&self) -> &ChosenRegime {
         &self.starter.chosen
     }
 
     /// Where what is the user's lies.
-    pub(super) const fn places(&self) -> &Places {
-        &self.starter.places
+    pub(super) const fn user_paths(&self) -> &UserPaths {
+        &self.starter.user_paths
     }
 
     /// What puts on record what happens.
@@ -72,13 +72,13 @@ impl Pool {
     }
 
     /// What commands see of a directory in which single files are granted.
-    pub(super) const fn others(&self) -> Others {
-        Others::of(&self.starter.chosen)
+    pub(super) const fn ungranted(&self) -> UngrantedFiles {
+        UngrantedFiles::of(&self.starter.chosen)
     }
 
     /// A command that cannot read where it starts fails in puzzling ways: better said at once.
-    pub(super) fn hold_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
-        let confined = matches!(self.chosen().footing, Footing::Confined(_));
+    pub(super) fn ensure_readable_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
+        let confined = matches!(self.chosen().enforcement, Enforcement::Confined(_));
         if confined && self.session().envelope.access(Operation::List, directory) == Access::Denied {
             return Err(ToolError::Directory(directory.as_path().to_owned()));
         }
@@ -119,7 +119,7 @@ impl Pool {
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Confinement, ToolError> {
         self.end_outdated(derived).await?;
-        let (forker, stop) = within_a_stop(self.take_or_start(derived, forker_for, asked), stops).await?;
+        let (forker, stop) = with_stop_timeout(self.take_or_start(derived, forker_for, asked), stops).await?;
         match (forker, stop.or_else(|| stops.try_recv().ok())) {
             (forker, None) => forker,
             (Ok(forker), Some(signal)) => {
@@ -164,19 +164,22 @@ impl Pool {
     ///
     /// # Errors
     /// The plan cannot be made again.
-    pub(super) fn standing(
+    pub(super) fn forker_plan(
         &mut self,
         profile: &Profile,
         forker: &Confinement,
-    ) -> Result<Option<Arc<Standing>>, ToolError> {
+    ) -> Result<Option<Arc<ForkerPlan>>, ToolError> {
         let Starter {
             session,
             chosen,
-            places,
+            user_paths,
             ..
         } = &self.starter;
-        self.standings
-            .of((session, &chosen.footing, &places.person), profile, forker.session())
+        self.forker_plans.of(
+            (session, &chosen.enforcement, &user_paths.person),
+            profile,
+            forker.session(),
+        )
     }
 
     /// What patterns name now that was not there when the forker of this profile began.

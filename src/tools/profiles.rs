@@ -73,7 +73,7 @@ impl Profiles {
         let derived = Derived::of(if *call == Call::of(Asked::Everything) {
             self.session.envelope.clone()
         } else {
-            self.held(call)?
+            self.checked_profile(call)?
         });
         keep(&mut self.of_calls, call, &derived);
         Ok(derived)
@@ -88,13 +88,17 @@ impl Profiles {
             return Ok(known.clone());
         }
         let SessionPolicy { policy, narrowing, .. } = &*self.session;
-        let derived = Derived::of(held(&without_sizes(policy), narrowing, &Call::of(asked.clone()))?);
+        let derived = Derived::of(checked_profile(
+            &without_sizes(policy),
+            narrowing,
+            &Call::of(asked.clone()),
+        )?);
         keep(&mut self.of_files, asked, &derived);
         Ok(derived)
     }
 
-    /// The profile of a call, held against the config as the function [`held`] does.
-    fn held(&self, call: &Call) -> Result<Profile, ToolError> {
+    /// The profile of a call, held against the config as the function [`checked_profile`] does.
+    fn checked_profile(&self, call: &Call) -> Result<Profile, ToolError> {
         let SessionPolicy {
             policy,
             narrowing,
@@ -107,9 +111,9 @@ impl Profiles {
         };
         // The same clauses about files are held against the same config for the envelope.
         if profile.grants == envelope.grants && profile.denies == envelope.denies {
-            plan::hold_network_against(policy, call, &profile)?;
+            plan::check_network_against(policy, call, &profile)?;
         } else {
-            plan::hold_against(policy, call, &profile)?;
+            plan::check_against(policy, call, &profile)?;
         }
         Ok(profile)
     }
@@ -123,9 +127,9 @@ fn keep<K: Clone>(kept: &mut Vec<(K, Derived)>, key: &K, derived: &Derived) {
 }
 
 /// The profile of a call, held against the config's own words, flags applied and held again.
-pub(super) fn held(policy: &Policy, narrowing: &Narrowing, call: &Call) -> Result<Profile, ToolError> {
+pub(super) fn checked_profile(policy: &Policy, narrowing: &Narrowing, call: &Call) -> Result<Profile, ToolError> {
     let profile = narrowing.narrow(derive(policy, call));
-    plan::hold_against(policy, call, &profile)?;
+    plan::check_against(policy, call, &profile)?;
     Ok(profile)
 }
 

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::call::{ShellCommand, ToolError};
-use super::files::{Files, Seen, plain};
+use super::files::{Files, FoundFile, plain};
 use super::outcome::Status;
-use super::search::{Directory, Others, Search, directories, is_in_reach, not_granted, own_path};
+use super::search::{Directory, Search, UngrantedFiles, directories, is_in_reach, not_granted, own_path};
 use super::session_policy::SessionPolicy;
 use crate::policy::AbsPath;
 use crate::policy::path::display;
@@ -67,17 +67,17 @@ pub(super) async fn programs(
     let all = directories(
         own.as_deref(),
         (&files.session().envelope, &files.session().envelope),
-        files.pool.others(),
+        files.pool.ungranted(),
     );
     let (mut paths, bare): (Vec<&String>, Vec<&String>) = names.programs.iter().partition(|name| name.contains('/'));
     if names.changes_directory {
         // From where is known only when it runs.
         paths.retain(|path| path.starts_with('/'));
     }
-    let places: Vec<PathBuf> = paths.iter().map(|path| directory.as_path().join(path)).collect();
-    let mut kept: BTreeSet<AbsPath> = all
+    let locations: Vec<PathBuf> = paths.iter().map(|path| directory.as_path().join(path)).collect();
+    let mut searched_writable: BTreeSet<AbsPath> = all
         .iter()
-        .filter(|at| at.is_writable && places.iter().any(|place| at.holds(place)))
+        .filter(|at| at.is_writable && locations.iter().any(|location| at.holds(location)))
         .map(|at| at.path.clone())
         .collect();
     let bare: BTreeSet<&str> = bare
@@ -87,35 +87,35 @@ pub(super) async fn programs(
         .collect();
     let mut found = Vec::new();
     let mut passed_over = Vec::new();
-    for (name, place) in paths.iter().zip(&places) {
-        if let Some(program) = program_there(files, name, place, false).await? {
+    for (name, location) in paths.iter().zip(&locations) {
+        if let Some(program) = program_at_path(files, name, location, false).await? {
             found.push(program);
         }
     }
     if bare.len() > MOST {
         // What was not looked for must not be found there.
-        kept.clear();
+        searched_writable.clear();
     } else {
-        let mut searched = searched(files, &bare, &all, &mut kept).await?;
+        let mut searched = searched(files, &bare, &all, &mut searched_writable).await?;
         for program in searched.iter().filter(|program| !program.is_writable) {
             let before = all
                 .iter()
                 .take_while(|at| Some(at.path.as_path()) != program.path.parent());
-            for at in before.filter(|at| at.is_writable && !kept.contains(&at.path)) {
-                let place = at.path.as_path().join(&program.name);
-                let other = program_there(files, &program.name, &place, true).await?;
+            for at in before.filter(|at| at.is_writable && !searched_writable.contains(&at.path)) {
+                let location = at.path.as_path().join(&program.name);
+                let other = program_at_path(files, &program.name, &location, true).await?;
                 passed_over.extend(other.map(|program| program.path));
             }
         }
         found.append(&mut searched);
     }
-    let in_reach = all.iter().filter(|at| kept.contains(&at.path));
+    let in_reach = all.iter().filter(|at| searched_writable.contains(&at.path));
     let candidates = in_reach.flat_map(|at| bare.iter().map(|name| at.path.as_path().join(name)));
     let writable = found.iter().filter(|program| program.is_writable);
     Ok(Programs {
         candidates: candidates.chain(writable.map(|program| program.path.clone())).collect(),
         found,
-        named: kept,
+        named: searched_writable,
         passed_over,
     })
 }
@@ -157,8 +157,8 @@ async fn first_of(
     let is_searched = |at: &&Directory| is_searched(at) && at.runs(name, &files.session().envelope);
     let searched: Vec<&Directory> = all.iter().filter(is_searched).collect();
     for at in searched {
-        let place = at.path.as_path().join(name);
-        if let Some(program) = program_there(files, name, &place, at.is_writable).await? {
+        let location = at.path.as_path().join(name);
+        if let Some(program) = program_at_path(files, name, &location, at.is_writable).await? {
             return Ok(Some((program, at.path.clone())));
         }
     }
@@ -166,25 +166,25 @@ async fn first_of(
 }
 
 /// The program at a place, if there is one that can be executed.
-async fn program_there(
+async fn program_at_path(
     files: &mut Files<'_>,
     name: &str,
-    place: &Path,
+    location: &Path,
     is_writable: bool,
 ) -> Result<Option<Program>, ToolError> {
     let program = |is_writable| Program {
         name: name.to_owned(),
-        path: place.to_owned(),
+        path: location.to_owned(),
         is_writable,
     };
-    Ok(match files.look_at(place).await? {
-        Seen::File { path, mode } if mode & 0o111 != 0 => {
-            let link = plain(place);
+    Ok(match files.look_at(location).await? {
+        FoundFile::File { path, mode } if mode & 0o111 != 0 => {
+            let link = plain(location);
             Some(program(
                 is_writable || files.session().is_in_reach(&path) || files.session().is_in_reach(&link),
             ))
         }
-        Seen::File { .. } | Seen::Nothing => None,
+        FoundFile::File { .. } | FoundFile::Nothing => None,
     })
 }
 
@@ -204,8 +204,12 @@ pub(super) fn program_at(session: &SessionPolicy, command: &ShellCommand) -> Vec
 }
 
 /// Where the programs of a command are searched whose own program is at this path.
-pub(super) fn search_of(session: &SessionPolicy, others: Others, path: &Path) -> Search {
-    let all = directories(own_path(&[]).as_deref(), (&session.envelope, &session.envelope), others);
+pub(super) fn search_of(session: &SessionPolicy, ungranted: UngrantedFiles, path: &Path) -> Search {
+    let all = directories(
+        own_path(&[]).as_deref(),
+        (&session.envelope, &session.envelope),
+        ungranted,
+    );
     let named = all.into_iter().filter(|at| at.holds(path)).map(|at| at.path);
     Search::outside(named.collect())
 }
@@ -222,14 +226,14 @@ pub(super) async fn find_program(
     };
     if name.contains('/') {
         let path = directory.as_path().join(name);
-        let in_reach = search_of(files.session(), files.pool.others(), &path);
+        let in_reach = search_of(files.session(), files.pool.ungranted(), &path);
         return Ok(Ok(Some((path, in_reach))));
     }
     // The first that is found is outside then.
     if !searches_in_reach(files.session(), &[]) {
         return Ok(Ok(None));
     }
-    files.pool.hold_directory(directory)?;
+    files.pool.ensure_readable_directory(directory)?;
     let names = Names {
         programs: vec![name.to_owned()],
         ..Names::default()

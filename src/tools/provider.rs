@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::call::ToolError;
-use super::deciding::Another;
+use super::deciding::ExtraApprover;
 use super::set::ToolInfo;
 use super::tool::{ApprovalContext, Boxed, Output};
 use crate::approval::{Approver, CancelHandle};
@@ -46,7 +46,7 @@ pub struct ProvidedCall {
     /// Withdraws what it asks.
     pub withdraw: Option<CancelHandle>,
     /// Who is asked while its command runs.
-    pub another: Option<Another>,
+    pub extra_approver: Option<ExtraApprover>,
     /// Whoever called wants no answer any more: the call is stopped, and what it started is killed.
     pub cancelled: CancellationToken,
     /// Told how far it has come, where a tool can say.

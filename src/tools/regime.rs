@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::call::ToolError;
-use super::footing::{Chosen, Footing};
-use super::plan::{Ground, Walls};
+use super::enforcement::{ChosenRegime, Enforcement};
+use super::plan::{BackendOptions, Mechanism};
 use super::session_policy::SessionPolicy;
 use crate::backend::Regime;
 use crate::backend::host::{Hold, Maker, TreeLimit};
@@ -39,16 +39,25 @@ const AFTERWARDS: &str = "are restored after the command";
 
 impl RegimeLine {
     /// What holds for what runs under this profile.
-    pub(super) fn of(chosen: &Chosen, profile: &Profile, policy: &Policy) -> Result<Self, ToolError> {
-        match &chosen.footing {
-            Footing::Confined(ground) => Ok(Self::confined(*ground, profile, policy, chosen.fallen.as_deref())),
-            Footing::Unconfined(why) => Ok(Self::unconfined(why)),
-            Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
+    pub(super) fn of(chosen: &ChosenRegime, profile: &Profile, policy: &Policy) -> Result<Self, ToolError> {
+        match &chosen.enforcement {
+            Enforcement::Confined(options) => Ok(Self::confined(
+                *options,
+                profile,
+                policy,
+                chosen.fallback_reason.as_deref(),
+            )),
+            Enforcement::Unconfined(why) => Ok(Self::unconfined(why)),
+            Enforcement::Refused(why) => Err(ToolError::Refused(why.clone())),
         }
     }
 
     /// What holds for all commands of a session; `unasked` is the profile of one that nobody was asked about.
-    pub(super) fn of_session(chosen: &Chosen, session: &SessionPolicy, unasked: &Profile) -> Result<Self, ToolError> {
+    pub(super) fn of_session(
+        chosen: &ChosenRegime,
+        session: &SessionPolicy,
+        unasked: &Profile,
+    ) -> Result<Self, ToolError> {
         let SessionPolicy {
             policy,
             narrowing,
@@ -67,11 +76,16 @@ impl RegimeLine {
 
     /// The line of a regime that confines.
     ///
-    /// `fallen` says why it is not the strongest one, where that was to be taken.
-    pub fn confined(ground: Ground, profile: &Profile, policy: &Policy, fallen: Option<&str>) -> Self {
-        let mut left_open = match ground.walls {
-            Walls::Landlock => vec!["names, sizes and times of files elsewhere can be seen".to_owned()],
-            Walls::Namespaces(_) => Vec::new(),
+    /// `fallback_reason` says why it is not the strongest one, where that was to be taken.
+    pub fn confined(
+        options: BackendOptions,
+        profile: &Profile,
+        policy: &Policy,
+        fallback_reason: Option<&str>,
+    ) -> Self {
+        let mut left_open = match options.mechanism {
+            Mechanism::Landlock => vec!["names, sizes and times of files elsewhere can be seen".to_owned()],
+            Mechanism::Namespaces(_) => Vec::new(),
         };
         let writable = |root: &&crate::policy::Root| {
             root.rights.has(Right::Write)
@@ -85,14 +99,14 @@ impl RegimeLine {
             .collect();
         match &policy.protect {
             Protect::Default(_) | Protect::Prevent(_) if !roots.is_empty() => {
-                left_open.push(match (ground.walls, &policy.protect) {
-                    (Walls::Namespaces(_), Protect::Prevent(_)) => format!(
+                left_open.push(match (options.mechanism, &policy.protect) {
+                    (Mechanism::Namespaces(_), Protect::Prevent(_)) => format!(
                         "protected names that are new, are links or come after the first {MOST_PROTECTED} {AFTERWARDS}"
                     ),
-                    (Walls::Namespaces(_), Protect::Default(_) | Protect::None) => {
+                    (Mechanism::Namespaces(_), Protect::Default(_) | Protect::None) => {
                         format!("protected names but git's own settings and hooks {AFTERWARDS}")
                     }
-                    (Walls::Landlock, _) => format!("protected names {AFTERWARDS}"),
+                    (Mechanism::Landlock, _) => format!("protected names {AFTERWARDS}"),
                 });
             }
             Protect::Default(_) | Protect::Prevent(_) | Protect::None => {}
@@ -102,43 +116,43 @@ impl RegimeLine {
             Target::Pattern { root, .. } => profile.access(Operation::Write, root) > crate::policy::Access::Denied,
         };
         let admits = policy.deny_fallback.admits_new_names(policy.residuals);
-        match ground.walls {
-            Walls::Namespaces(_) if admits && profile.denies.iter().any(is_written) => {
+        match options.mechanism {
+            Mechanism::Namespaces(_) if admits && profile.denies.iter().any(is_written) => {
                 left_open.push("new names that a deny matches are covered from the next command on".to_owned());
             }
-            Walls::Namespaces(_) | Walls::Landlock => {}
+            Mechanism::Namespaces(_) | Mechanism::Landlock => {}
         }
         if profile.unix_sockets == UnixSockets::All {
             left_open.push(
-                match ground.walls {
-                    Walls::Landlock => "every Unix socket of this user can be reached",
-                    Walls::Namespaces(_) => "every Unix socket that is mounted can be reached",
+                match options.mechanism {
+                    Mechanism::Landlock => "every Unix socket of this user can be reached",
+                    Mechanism::Namespaces(_) => "every Unix socket that is mounted can be reached",
                 }
                 .to_owned(),
             );
         }
-        left_open.extend(sampled(&profile.limits, ground.walls.regime()));
+        left_open.extend(sampled(&profile.limits, options.mechanism.regime()));
         Self {
-            regime: match ground.walls {
-                Walls::Landlock => "landlock",
-                Walls::Namespaces(_) => "namespaces",
+            regime: match options.mechanism {
+                Mechanism::Landlock => "landlock",
+                Mechanism::Namespaces(_) => "namespaces",
             },
-            detail: match ground.walls {
-                Walls::Landlock => {
-                    let fallen = fallen.map(|why| format!("; {why}")).unwrap_or_default();
-                    format!("Landlock ABI {} + seccomp{fallen}", ground.landlock_abi)
+            detail: match options.mechanism {
+                Mechanism::Landlock => {
+                    let fallback_reason = fallback_reason.map(|why| format!("; {why}")).unwrap_or_default();
+                    format!("Landlock ABI {} + seccomp{fallback_reason}", options.landlock_abi)
                 }
-                Walls::Namespaces(maker) => {
+                Mechanism::Namespaces(maker) => {
                     let made = match maker {
                         Maker::Stockade => "native".to_owned(),
                         Maker::Bwrap(bwrap) => format!("bwrap {}", bwrap.number()),
                     };
-                    format!("{made} + Landlock ABI {} + seccomp", ground.landlock_abi)
+                    format!("{made} + Landlock ABI {} + seccomp", options.landlock_abi)
                 }
             },
             writes: roots,
             asks_to_write: BTreeSet::new(),
-            network: reached(&profile.network),
+            network: network_summary(&profile.network),
             left_open,
         }
     }
@@ -164,14 +178,14 @@ impl RegimeLine {
         network: &Network,
         own: impl Iterator<Item = (NetworkOf<'a>, Network)>,
     ) -> Self {
-        let told = own.filter(|(_, own)| own != network).map(|(whose, own)| match whose {
-            NetworkOf::Rule(_) => format!("by rule {}", reached(&own)),
-            NetworkOf::Tool(name) => format!("for {name} {}", reached(&own)),
+        let parts = own.filter(|(_, own)| own != network).map(|(whose, own)| match whose {
+            NetworkOf::Rule(_) => format!("by rule {}", network_summary(&own)),
+            NetworkOf::Tool(name) => format!("for {name} {}", network_summary(&own)),
         });
-        let told: BTreeSet<String> = told.collect();
-        for told in told {
+        let parts: BTreeSet<String> = parts.collect();
+        for parts in parts {
             self.network.push_str("; ");
-            self.network.push_str(&told);
+            self.network.push_str(&parts);
         }
         self
     }
@@ -204,7 +218,7 @@ impl RegimeLine {
 }
 
 /// A network in a few words; questions and `profile show` name all of its hosts.
-fn reached(network: &Network) -> String {
+fn network_summary(network: &Network) -> String {
     const MOST: usize = 4;
     match network {
         Network::Off => "off".to_owned(),
@@ -216,14 +230,14 @@ fn reached(network: &Network) -> String {
                 .collect();
             let asks = if list.asks() { "asks for others" } else { "" };
             let more = free.len().saturating_sub(MOST);
-            let mut told: Vec<String> = free.into_iter().take(MOST).collect();
+            let mut parts: Vec<String> = free.into_iter().take(MOST).collect();
             if more > 0 {
-                told.push(format!("and {more} more"));
+                parts.push(format!("and {more} more"));
             }
-            let only = if told.is_empty() {
+            let only = if parts.is_empty() {
                 String::new()
             } else {
-                format!("only {}", told.join(", "))
+                format!("only {}", parts.join(", "))
             };
             let both: Vec<&str> = [only.as_str(), asks]
                 .into_iter()
@@ -283,8 +297,8 @@ impl fmt::Display for RegimeLine {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{RegimeLine, reached};
-    use crate::policy::{Destination, HostAccess, HostList, HostRule, Network, Origin};
+    use super::{RegimeLine, network_summary};
+    use crate::policy::{HostAccess, HostList, HostRule, Network, Origin, Destination};
 
     fn list(entries: &[&str]) -> Network {
         Network::hosts(HostList::new(entries.iter().map(|entry| HostRule {
@@ -300,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_network_is_told_in_a_few_words() {
-        for (network, told) in [
+        for (network, parts) in [
             (Network::Off, "off"),
             (Network::Full, "open"),
             (list(&[]), "off"),
@@ -312,7 +326,7 @@ mod tests {
                 "only a:1, b:1, c:1, d:1, and 2 more",
             ),
         ] {
-            assert_eq!(reached(&network), told);
+            assert_eq!(network_summary(&network), parts);
         }
     }
 

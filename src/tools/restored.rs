@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::shown::shown;
+use super::escape_truncated::escape_truncated;
 use crate::confine::wire::protocol::{PutBack, Violation};
 use crate::policy::path::escape;
 
@@ -18,7 +18,7 @@ pub struct Restored {
     pub path: String,
     /// All of it.
     #[serde(skip)]
-    pub(super) whole: OsString,
+    pub(super) full_path: OsString,
     /// What the command did to it.
     pub what: String,
     /// Where the intruder is kept, escaped.
@@ -95,10 +95,10 @@ impl Changed {
     }
 
     /// What is to be said of them, a line each, and how many more there are; they were changed at that time.
-    pub fn told(&self, when: &str) -> Vec<String> {
+    pub fn messages(&self, when: &str) -> Vec<String> {
         let all = self.not_restored.iter().chain(&self.restored);
         let more = (self.more > 0).then(|| format!("… and {} more protected names were changed {when}", self.more));
-        all.map(|one| one.told(when)).chain(more).collect()
+        all.map(|one| one.message(when)).chain(more).collect()
     }
 }
 
@@ -109,7 +109,7 @@ const EARLIER: &str = "earlier, by a session that was killed or by somebody else
 
 impl Restored {
     /// What is to be said of it; it was changed at that time.
-    pub(super) fn told(&self, when: &str) -> String {
+    pub(super) fn message(&self, when: &str) -> String {
         let path = &self.path;
         let kept = || match &self.quarantined {
             Some(place) => format!("; what was there is kept in {place}"),
@@ -233,15 +233,18 @@ impl From<Violation> for Restored {
     fn from(violation: Violation) -> Self {
         Self {
             // The forker said it: nothing it says moves a cursor, or fills a screen.
-            path: shown(violation.path.as_bytes()),
-            what: shown(violation.what.as_bytes()),
-            quarantined: violation.quarantined.as_ref().map(|path| shown(path.as_bytes())),
-            settings: violation.settings.iter().map(|name| shown(name)).collect(),
+            path: escape_truncated(violation.path.as_bytes()),
+            what: escape_truncated(violation.what.as_bytes()),
+            quarantined: violation
+                .quarantined
+                .as_ref()
+                .map(|path| escape_truncated(path.as_bytes())),
+            settings: violation.settings.iter().map(|name| escape_truncated(name)).collect(),
             more_settings: violation.more_settings,
             is_other_in_head: violation.is_other_in_head,
-            whole: violation.path,
+            full_path: violation.path,
             then: match &violation.failed {
-                Some(why) => Then::NotRestored(shown(why.as_bytes())),
+                Some(why) => Then::NotRestored(escape_truncated(why.as_bytes())),
                 None => Then::StayedUndone,
             },
         }
@@ -259,11 +262,11 @@ pub struct Recovery {
 
 impl Recovery {
     /// What is to be said of it, a line each.
-    pub fn told(&self) -> Vec<String> {
+    pub fn messages(&self) -> Vec<String> {
         let unsettled = self.unsettled.iter();
         let unsettled = unsettled.map(|why| format!("protected names could not be restored: {why}"));
         Changed::of(&self.restored)
-            .told(EARLIER)
+            .messages(EARLIER)
             .into_iter()
             .chain(unsettled)
             .collect()
@@ -299,7 +302,7 @@ impl Recovered {
     }
 
     /// Adds what there is to what a command changed, which comes first.
-    pub(super) fn tell_after(&self, restored: &mut Vec<Restored>, unsettled: &mut Option<String>) {
+    pub(super) fn append_to(&self, restored: &mut Vec<Restored>, unsettled: &mut Option<String>) {
         let Some(recovery) = self.take() else { return };
         restored.extend(recovery.restored);
         *unsettled = unsettled.take().or(recovery.unsettled);
@@ -329,7 +332,7 @@ mod tests {
             (changed.restored.len(), changed.not_restored.len(), changed.more),
             (1, 1, 0)
         );
-        let told = changed.told(MEANWHILE);
+        let told = changed.messages(MEANWHILE);
         assert_eq!(
             told,
             [
@@ -349,7 +352,7 @@ mod tests {
         let changed = Changed::of(&many);
         assert_eq!((changed.restored.len(), changed.more), (50, 29_950));
         assert_eq!(
-            changed.told(MEANWHILE).last().unwrap(),
+            changed.messages(MEANWHILE).last().unwrap(),
             "… and 29950 more protected names were changed meanwhile"
         );
         let long: Vec<Restored> = (0..40).map(|_| restored(&"x".repeat(4000), None)).collect();

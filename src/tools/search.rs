@@ -8,9 +8,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::backend_options::Mechanism;
+use super::enforcement::{ChosenRegime, Enforcement};
 use super::files::plain;
-use super::footing::{Chosen, Footing};
-use super::ground::Walls;
 use crate::policy::{AbsPath, Access, Operation, Right, Scope};
 use crate::profile::{FileReach, Profile};
 
@@ -22,7 +22,7 @@ const ANY: &str = ".any-program";
 
 /// What a command sees of a directory in which single files are granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Others {
+pub(super) enum UngrantedFiles {
     /// Those files alone: mounts show nothing else.
     Hidden,
     /// The names of all its files. A shell that finds one of the others looks no further, and cannot run it; so such a directory
@@ -30,15 +30,15 @@ pub(super) enum Others {
     Visible,
 }
 
-impl Others {
+impl UngrantedFiles {
     /// What commands see that are held so.
-    pub(super) const fn of(chosen: &Chosen) -> Self {
-        match &chosen.footing {
-            Footing::Confined(ground) => match ground.walls {
-                Walls::Namespaces(_) => Self::Hidden,
-                Walls::Landlock => Self::Visible,
+    pub(super) const fn of(chosen: &ChosenRegime) -> Self {
+        match &chosen.enforcement {
+            Enforcement::Confined(options) => match options.mechanism {
+                Mechanism::Namespaces(_) => Self::Hidden,
+                Mechanism::Landlock => Self::Visible,
             },
-            Footing::Unconfined(_) | Footing::Refused(_) => Self::Visible,
+            Enforcement::Unconfined(_) | Enforcement::Refused(_) => Self::Visible,
         }
     }
 }
@@ -61,15 +61,15 @@ pub(super) enum Search {
 impl Search {
     /// The PATH of a command under `profile`, made of the caller's `own`; `envelope` is what the session may do at most.
     ///
-    /// It keeps the caller's order (but see [`Others`]) and loses what cannot be executed inside.
+    /// It keeps the caller's order (but see [`UngrantedFiles`]) and loses what cannot be executed inside.
     pub(super) fn path(
         &self,
         own: Option<&OsStr>,
         (profile, envelope): (&Profile, &Profile),
-        others: Others,
+        ungranted: UngrantedFiles,
     ) -> OsString {
         let mut kept: Vec<Vec<u8>> = Vec::new();
-        for directory in directories(own, (profile, envelope), others) {
+        for directory in directories(own, (profile, envelope), ungranted) {
             let written = match self {
                 Self::Everywhere => directory.written.as_bytes(),
                 // Without symlinks: who may write one of them could lead it elsewhere.
@@ -103,7 +103,7 @@ impl Search {
             Self::Everywhere => false,
             Self::Outside { named, .. } => directory.is_writable && !named.contains(&directory.path),
         };
-        let all = directories(own, (profile, envelope), Others::Hidden).into_iter();
+        let all = directories(own, (profile, envelope), UngrantedFiles::Hidden).into_iter();
         all.filter(is_left_out).map(|directory| directory.path).collect()
     }
 }
@@ -129,12 +129,12 @@ pub(super) struct Directory {
     written: OsString,
     pub(super) path: AbsPath,
     pub(super) is_writable: bool,
-    holds: Holds,
+    holds: ExecutableIn,
 }
 
 /// What of a directory can be executed inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
+enum ExecutableIn {
     /// All that is in it, now and later.
     Everything,
     /// Files that the profile names.
@@ -145,8 +145,8 @@ impl Directory {
     /// Whether a command under `profile` may execute what is called so in it.
     pub(super) fn runs(&self, name: &str, profile: &Profile) -> bool {
         match self.holds {
-            Holds::Everything => true,
-            Holds::Files => self.path.child(name).is_some_and(|file| may_run(profile, &file)),
+            ExecutableIn::Everything => true,
+            ExecutableIn::Files => self.path.child(name).is_some_and(|file| may_run(profile, &file)),
         }
     }
 
@@ -162,7 +162,7 @@ impl Directory {
 pub(super) fn directories(
     own: Option<&OsStr>,
     (profile, envelope): (&Profile, &Profile),
-    others: Others,
+    ungranted: UngrantedFiles,
 ) -> Vec<Directory> {
     let of_caller = executable(own.unwrap_or_default(), profile, envelope);
     let mut all = if of_caller.is_empty() {
@@ -170,9 +170,9 @@ pub(super) fn directories(
     } else {
         of_caller
     };
-    match others {
-        Others::Hidden => {}
-        Others::Visible => all.sort_by_key(|directory| directory.holds == Holds::Files),
+    match ungranted {
+        UngrantedFiles::Hidden => {}
+        UngrantedFiles::Visible => all.sort_by_key(|directory| directory.holds == ExecutableIn::Files),
     }
     all
 }
@@ -197,14 +197,14 @@ fn executable(path: &OsStr, profile: &Profile, envelope: &Profile) -> Vec<Direct
 }
 
 /// What of a directory a command under `profile` may execute; `None` where nothing.
-fn holds(profile: &Profile, directory: &AbsPath, program: &AbsPath) -> Option<Holds> {
+fn holds(profile: &Profile, directory: &AbsPath, program: &AbsPath) -> Option<ExecutableIn> {
     if may_run(profile, program) {
-        return Some(Holds::Everything);
+        return Some(ExecutableIn::Everything);
     }
     let mut files = profile.grants.iter().filter(|grant| grant.scope == Scope::File);
     files
         .any(|file| file.path.parent().as_ref() == Some(directory) && may_run(profile, &file.path))
-        .then_some(Holds::Files)
+        .then_some(ExecutableIn::Files)
 }
 
 /// Whether a command under `profile` may execute a file.
@@ -224,7 +224,7 @@ pub(super) fn may_take_names(envelope: &Profile, directory: &AbsPath, program: &
 /// Whether a directory in which programs are searched may be written by a session under `envelope`.
 pub(super) fn is_in_reach(environment: &[(OsString, OsString)], envelope: &Profile) -> bool {
     let own = own_path(environment);
-    directories(own.as_deref(), (envelope, envelope), Others::Hidden)
+    directories(own.as_deref(), (envelope, envelope), UngrantedFiles::Hidden)
         .iter()
         .any(|at| at.is_writable)
 }

@@ -22,9 +22,9 @@ use crate::policy::AbsPath;
 #[derive(Debug)]
 pub struct Serving {
     /// What it offers.
-    pub offered: Offered,
+    pub offered: ServedTools,
     /// Who is asked.
-    pub asking: Asking,
+    pub asking: ApproverChain,
     /// How agents reach it.
     pub transport: Transport,
     /// What ends it.
@@ -34,7 +34,7 @@ pub struct Serving {
 }
 
 /// What a server offers.
-pub enum Offered {
+pub enum ServedTools {
     /// These tools.
     Own(Arc<dyn Provider>),
     /// Those of a third party's server.
@@ -60,11 +60,11 @@ pub enum Transport {
     /// Over standard input and output.
     Stdio,
     /// Over HTTP.
-    Http(OverHttp),
+    Http(HttpOptions),
 }
 
 /// What was asked for of HTTP, word for word; the server makes sense of it.
-pub struct OverHttp {
+pub struct HttpOptions {
     /// The port, or the address and the port.
     pub address: String,
     /// The file with the token; without one a token is made.
@@ -76,22 +76,22 @@ pub struct OverHttp {
     /// How long calls under way may take when it is to end.
     pub drain: Duration,
     /// Why commands could get at a path, if they could.
-    pub reached: Reached,
+    pub reachable_reason: ReachCheck,
     /// Whether calls can be confined now.
-    pub ready: Ready,
+    pub ready: ReadyCheck,
 }
 
 /// Says why commands could get at a path, if they could.
-pub type Reached = Box<dyn Fn(&AbsPath) -> Option<String> + Send + Sync>;
+pub type ReachCheck = Box<dyn Fn(&AbsPath) -> Option<String> + Send + Sync>;
 
 /// Says whether calls can be confined now.
-pub type Ready = Box<dyn Fn() -> bool + Send + Sync>;
+pub type ReadyCheck = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Who is asked, in which order: the first that can be is, and its no is final. Where there is none, the answer is no.
 #[derive(Debug, Clone)]
-pub struct Asking {
+pub struct ApproverChain {
     /// Who may be asked.
-    pub order: Vec<Way>,
+    pub order: Vec<ApproverSource>,
     /// How long a question stays open.
     pub patience: Duration,
 }
@@ -101,7 +101,7 @@ pub type MakeApprover = Arc<dyn Fn() -> Result<(Box<dyn Approver + Send>, Cancel
 
 /// A way to ask somebody.
 #[derive(Clone)]
-pub enum Way {
+pub enum ApproverSource {
     /// Whoever sits here, or was named: a terminal, a program, a socket.
     Here(MakeApprover),
     /// The client, where it says that it can ask.
@@ -139,7 +139,7 @@ pub enum ServeError {
     Random(#[source] std::io::Error),
 }
 
-impl fmt::Debug for Offered {
+impl fmt::Debug for ServedTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own(_) => f.write_str("Own"),
@@ -148,7 +148,7 @@ impl fmt::Debug for Offered {
     }
 }
 
-impl fmt::Debug for OverHttp {
+impl fmt::Debug for HttpOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OverHttp")
             .field("address", &self.address)
@@ -156,7 +156,7 @@ impl fmt::Debug for OverHttp {
     }
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for ApproverSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Here(_) => "Here",

@@ -7,24 +7,24 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 use tokio::sync::{Mutex, mpsc};
 
+use super::approval_authority::ApprovalAuthority;
 use super::call::ToolError;
+use super::command_slots::CommandSlots;
 use super::custom::CommandTool;
-use super::deciding::{Another, Deciding};
+use super::deciding::{Deciding, ExtraApprover};
 use super::executor::Executor;
 use super::files::FileTool;
 use super::git;
 use super::guarded::{Guard, Guarded, Hook};
 use super::narrowing::Narrowing;
-use super::offered::{Offer, Offered};
-use super::on_record::{end, record_untold};
-use super::overruled::Overruled;
-use super::places::Places;
+use super::offered_tools::{OfferedTool, OfferedTools};
+use super::on_record::{end, record_unreported};
 use super::regime::RegimeLine;
-use super::room::Room;
 use super::set::ToolSet;
 use super::shared::Shared;
 use super::shell_tool::ShellTool;
 use super::tool::{ApprovalContext, Output, Reach, Tool};
+use super::user_paths::UserPaths;
 use crate::approval::{Approval, Approver, CancelHandle, Record};
 use crate::config::{self, ConfigError, Context, Loaded, Matchers};
 use crate::confine;
@@ -39,7 +39,7 @@ use crate::policy::{Mode, Network, ToolRule};
 pub struct Session {
     shared: Arc<Shared>,
     guard: Guard,
-    offered: Arc<Offered>,
+    offered: Arc<OfferedTools>,
     stopper: mpsc::Sender<Signal>,
 }
 
@@ -93,7 +93,7 @@ impl Session {
         if !confine::is_initialized() {
             return Err(SessionError::NotInitialized);
         }
-        let places = Places::of_user(context).ok_or(SessionError::NoHome)?;
+        let user_paths = UserPaths::of_user(context).ok_or(SessionError::NoHome)?;
         let Loaded {
             policy,
             custom_tools,
@@ -110,9 +110,9 @@ impl Session {
         } else {
             Reach::World
         };
-        let offered = Offered::by(&policy, custom_tools);
+        let offered = OfferedTools::by(&policy, custom_tools);
         let rules = Arc::new(policy.tools.clone());
-        let executor = Executor::new(policy, narrowing, mode, approver, places)?;
+        let executor = Executor::new(policy, narrowing, mode, approver, user_paths)?;
         executor.named_in_record(&files);
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));
@@ -130,7 +130,7 @@ impl Session {
                 stops,
                 directory: directory.to_owned(),
                 reach,
-                room: Room::new(1),
+                slots: CommandSlots::new(1),
             }),
             guard,
             offered: Arc::new(offered),
@@ -148,8 +148,8 @@ impl Session {
     /// Asks one of these for each question that comes up while a command runs: whether it may connect to a host that is
     /// not listed. Without it the session's approver is asked, and such a question cannot be withdrawn.
     #[must_use]
-    pub fn asking_meanwhile(mut self, another: Another) -> Self {
-        self.guard.deciding.another = Some(another);
+    pub fn asking_meanwhile(mut self, another: ExtraApprover) -> Self {
+        self.guard.deciding.extra_approver = Some(another);
         self
     }
 
@@ -178,11 +178,11 @@ impl Session {
     /// It has the same config, controller and memory; its forkers are its own, with a HOME and a TMPDIR of their own,
     /// and what stops this one does not stop it.
     pub(crate) async fn beside(&self) -> Self {
-        self.beside_in(self.shared.room.clone()).await
+        self.beside_in(self.shared.slots.clone()).await
     }
 
     /// The same, sharing this room with whoever else has it.
-    pub(super) async fn beside_in(&self, room: Room) -> Self {
+    pub(super) async fn beside_in(&self, slots: CommandSlots) -> Self {
         let executor = self.shared.executor.lock().await.beside();
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));
@@ -192,7 +192,7 @@ impl Session {
                 stops: Arc::clone(&stops),
                 directory: self.shared.directory.clone(),
                 reach: self.shared.reach,
-                room,
+                slots,
             }),
             guard: Guard {
                 stops,
@@ -210,7 +210,7 @@ impl Session {
         &self,
         approver: Box<dyn Approver + Send>,
         withdraw: Option<CancelHandle>,
-        another: Option<Another>,
+        another: Option<ExtraApprover>,
     ) -> Self {
         let mut asking = self.clone();
         asking.guard.deciding = self.guard.deciding.asking(approver, withdraw, another);
@@ -242,16 +242,16 @@ impl Session {
         self.offered.all().map(|offer| self.make(offer, deciding)).collect()
     }
 
-    fn make(&self, offer: Offer<'_>, deciding: Option<&Deciding>) -> Box<dyn Tool> {
-        let overruled = match self.guard.hook {
-            Some(_) => Overruled::ByHook,
-            None => Overruled::ByConfig,
+    fn make(&self, offer: OfferedTool<'_>, deciding: Option<&Deciding>) -> Box<dyn Tool> {
+        let authority = match self.guard.hook {
+            Some(_) => ApprovalAuthority::Hook,
+            None => ApprovalAuthority::Config,
         };
         let shared = Arc::clone(&self.shared);
         match offer {
-            Offer::File(kind) => Box::new(FileTool::new(kind, shared, overruled)),
-            Offer::Shell => Box::new(ShellTool::new(shared, overruled, deciding.cloned())),
-            Offer::Custom(tool) => Box::new(CommandTool::new(tool.clone(), shared, overruled, deciding.cloned())),
+            OfferedTool::File(kind) => Box::new(FileTool::new(kind, shared, authority)),
+            OfferedTool::Shell => Box::new(ShellTool::new(shared, authority, deciding.cloned())),
+            OfferedTool::Custom(tool) => Box::new(CommandTool::new(tool.clone(), shared, authority, deciding.cloned())),
         }
     }
 
@@ -273,7 +273,7 @@ impl Session {
 
     /// The same, where the config pre-approves nothing of the tool's name: what it spoke of is not what it was.
     pub fn guarded_anew(&self, tool: Box<dyn Tool>) -> Guarded {
-        let guard = self.guard.clone().asking_anew(tool.name());
+        let guard = self.guard.clone().without_pre_approval(tool.name());
         Guarded::new(tool, guard)
     }
 
@@ -346,7 +346,7 @@ impl Session {
     pub async fn finish(&self) {
         let mut executor = self.shared.executor.lock().await;
         executor.pool.end_all().await;
-        let _recorded = record_untold(executor.deciding.recorder.as_ref(), &executor.recovered).await;
+        let _recorded = record_unreported(executor.deciding.recorder.as_ref(), &executor.recovered).await;
         // Everything else that had to be on record is; that the session ended is the one thing that may be missing.
         let _recorded = end(executor.deciding.recorder.as_ref()).await;
     }

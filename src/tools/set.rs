@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::call::ToolError;
 use super::deciding::lost;
-use super::guarded::{Guard, Guarded, ask, ended};
+use super::guarded::{Guard, Guarded, ask, record_outcome};
 use super::tool::{ApprovalContext, Effect, Output, Prepared, Tool};
 use crate::policy::path::escape;
 
@@ -83,14 +83,14 @@ impl ToolSet {
     ///
     /// Each has an outcome of its own. What an earlier one changes of what a later one was asked about is asked anew.
     pub async fn call_together(&mut self, contexts: &[ApprovalContext]) -> Vec<Result<Output, ToolError>> {
-        let mut begun = Vec::new();
+        let mut pending = Vec::new();
         let mut questions = Vec::new();
         for context in contexts {
             let one = match self.tools.iter_mut().find(|tool| tool.name() == context.tool_name) {
                 Some(tool) => tool.begin(context).await,
                 None => Err(self.unknown(&context.tool_name)),
             };
-            begun.push(one.map(|mut one| {
+            pending.push(one.map(|mut one| {
                 let question = one.question.take();
                 let asks = question.is_some();
                 questions.extend(question);
@@ -107,9 +107,9 @@ impl ToolSet {
             Ok(answers) => answers.into_iter(),
             Err(error) => {
                 let mut outcomes = Vec::new();
-                for one in begun {
+                for one in pending {
                     outcomes.push(match one {
-                        Ok((one, _)) => ended(&self.guard, one.open, Err(same(&error))).await,
+                        Ok((one, _)) => record_outcome(&self.guard, one.open, Err(same(&error))).await,
                         Err(own) => Err(own),
                     });
                 }
@@ -117,7 +117,7 @@ impl ToolSet {
             }
         };
         let mut outcomes = Vec::new();
-        for (context, one) in contexts.iter().zip(begun) {
+        for (context, one) in contexts.iter().zip(pending) {
             outcomes.push(match one {
                 Err(error) => Err(error),
                 Ok((mut one, asks)) => {
@@ -128,7 +128,7 @@ impl ToolSet {
                     };
                     let tool = self.tools.iter_mut().find(|tool| tool.name() == context.tool_name);
                     match (answered, tool) {
-                        (Err(denied), _) => ended(&self.guard, one.open, Err(denied)).await,
+                        (Err(denied), _) => record_outcome(&self.guard, one.open, Err(denied)).await,
                         (Ok(()), Some(tool)) => {
                             if asks {
                                 one.prepared = one.prepared.approved();

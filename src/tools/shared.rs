@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 use tokio::sync::{Mutex, mpsc};
 
 use super::call::ToolError;
+use super::command_slots::CommandSlots;
 use super::executor::Executor;
-use super::room::Room;
 use super::tool::Reach;
 use crate::policy::AbsPath;
 
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     /// How far commands reach.
     pub(super) reach: Reach,
     /// What commands and changes of all sessions beside one another share.
-    pub(super) room: Room,
+    pub(super) slots: CommandSlots,
 }
 
 impl Shared {

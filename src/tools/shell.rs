@@ -2,32 +2,32 @@
 
 use serde_json::Value;
 
-use super::begun::{Begun, Meanwhile, Order, begin};
+use super::approval_authority::ApprovalAuthority;
 use super::call::{NAME, ShellCall, ToolError};
 use super::deciding::decide;
 use super::executor::Executor;
-use super::explain::hidden::Seen;
 use super::explain::hint::hint;
 use super::explain::judge::explained;
-use super::explain::{Explained, Fate};
-use super::files::hold_operands;
+use super::explain::visible_paths::VisiblePaths;
+use super::explain::{CommandResult, Explained};
+use super::files::ensure_operands_unchanged;
 use super::git;
-use super::guarded::{AGAIN, asked, ruled};
-use super::network::Way;
-use super::offers::{Offered, offer};
+use super::guarded::{MAX_RETRIES, apply_rule, question_or_default};
+use super::network::ProxySession;
 use super::on_record::{failed, failed_under_way, record_end};
-use super::others_root::unwritable;
 use super::outcome::{Outcome, Status, lossy};
-use super::overruled::Overruled;
 use super::permission::assess_shell;
-use super::permit::{Permit, Wanted};
+use super::permit::{CommandRequest, Permit};
 use super::plan::ProfileDigest;
 use super::pool::Pool;
 use super::programs::left_out;
 use super::recorder::{self, CallId, OpenCall};
 use super::restored::{Changed, Restored};
+use super::run_command::{LaunchedCommand, run};
+use super::start_command::{CommandContext, StartRequest, StartedCommand, start_command};
 use super::tool::{ApprovalContext, Assessment};
-use super::under_way::{UnderWay, run};
+use super::undo_offer::{OfferResult, offer};
+use super::unwritable_roots::unwritable_root_warning;
 use crate::approval::ApprovalRequest;
 use crate::confine::Confinement;
 use crate::confine::io::{OutputMode, Stdin, prepare};
@@ -60,23 +60,23 @@ async fn carried_out(executor: &mut Executor, call: ShellCall, name: Option<Call
 }
 
 async fn carry_out(executor: &mut Executor, mut call: ShellCall, name: Option<CallId>) -> Result<Outcome, ToolError> {
-    executor.pool.chosen().hold()?;
+    executor.pool.chosen().ensure_enforceable()?;
     let ceilings = &executor.session().policy;
     call.environment
         .retain(|(name, value)| ceilings.variable_beyond(name, value).is_none());
     let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
-    let mut tries = 0..AGAIN;
+    let mut tries = 0..MAX_RETRIES;
     loop {
         let permit = Box::pin(permission(executor, &mut call, &directory, name.as_ref())).await?;
-        match hold_operands(&mut executor.files(&mut call.stops), &permit.operands).await {
+        match ensure_operands_unchanged(&mut executor.files(&mut call.stops), &permit.operands).await {
             Ok(()) => {
-                let meanwhile = Meanwhile {
+                let command_context = CommandContext {
                     deciding: Some(executor.deciding.clone()),
                     tool_name: NAME.to_owned(),
                     caller: None,
                     call: name,
                 };
-                return Box::pin(execute(executor, call, &directory, permit, meanwhile)).await;
+                return Box::pin(execute(executor, call, &directory, permit, command_context)).await;
             }
             Err(ToolError::Changed(_)) if tries.next().is_some() => {}
             Err(error) => return Err(error),
@@ -91,18 +91,18 @@ async fn permission(
     directory: &AbsPath,
     name: Option<&CallId>,
 ) -> Result<Permit, ToolError> {
-    let wanted = Wanted {
+    let wanted = CommandRequest {
         command: &call.command,
         directory,
         start: directory,
         environment: &call.environment,
         caller: None,
-        overruled: Overruled::ByConfig,
+        authority: ApprovalAuthority::Config,
     };
     let (assessment, permit) = assess_shell(executor, wanted, &mut call.stops).await?;
     let context = ApprovalContext::new(NAME, Value::Null);
     let assessment = match executor.session().policy.tools.get(NAME) {
-        Some(rule) => ruled(rule, assessment, &context),
+        Some(rule) => apply_rule(rule, assessment, &context),
         None => assessment,
     };
     if let (Some(recorder), Some(name)) = (&executor.deciding.recorder, name) {
@@ -112,7 +112,7 @@ async fn permission(
         Assessment::Blocked(why) => return Err(ToolError::Blocked(why)),
         Assessment::PreApproved(_) => return Ok(permit),
         Assessment::NeedsApproval(request) => *request,
-        Assessment::NoOpinion(question) => asked(question, &context),
+        Assessment::NoOpinion(question) => question_or_default(question, &context),
     };
     let request = ApprovalRequest {
         call: name.cloned(),
@@ -130,54 +130,54 @@ pub(super) async fn execute(
     mut call: ShellCall,
     directory: &AbsPath,
     permit: Permit,
-    meanwhile: Meanwhile,
+    command_context: CommandContext,
 ) -> Result<Outcome, ToolError> {
-    executor.pool.hold_directory(directory)?;
+    executor.pool.ensure_readable_directory(directory)?;
     let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
     let derived = executor.profiles.of(&permit.call)?;
     let (profile, digest) = (&derived.profile, derived.digest());
-    let order = Order {
+    let request = StartRequest {
         call: &mut call,
         directory,
         permit: &permit,
         derived: &derived,
-        meanwhile: &meanwhile,
+        command_context: &command_context,
         hold: parent.hold(),
         input: child.input,
     };
-    let begun = begin(&mut executor.pool, order, [child.stdin, child.stdout, child.stderr]).await?;
-    let Begun {
+    let running_command = start_command(&mut executor.pool, request, [child.stdin, child.stdout, child.stderr]).await?;
+    let StartedCommand {
         mut forker,
         running,
-        way,
-        standing,
+        proxy_session,
+        forker_plan,
         session,
         started,
         timeout,
         stop,
-    } = begun;
+    } = running_command;
     let Permit {
         call: permitted,
         search,
         ..
     } = permit;
-    let name = meanwhile.call.as_deref();
+    let name = command_context.call.as_deref();
     let kept = match call.output {
         OutputMode::Capture => Some(call.kept.unwrap_or(KEPT)),
         OutputMode::Stream => call.kept,
     };
     let output = profile.limits.output.or(kept);
-    let gate = way.as_ref().map(Way::gate);
-    let under_way = UnderWay {
+    let gate = proxy_session.as_ref().map(ProxySession::gate);
+    let launched = LaunchedCommand {
         running,
         timeout,
         gate,
         stop,
     };
-    let done = Box::pin(run(&forker, under_way, parent, output, &mut call.stops)).await;
+    let done = Box::pin(run(&forker, launched, parent, output, &mut call.stops)).await;
     let duration = started.elapsed();
-    let network = match way {
-        Some(way) => Some(way.close().await),
+    let network = match proxy_session {
+        Some(proxy_session) => Some(proxy_session.close().await),
         None => None,
     };
     let (ended, relayed, stopped) = match done {
@@ -187,29 +187,43 @@ pub(super) async fn execute(
             return finished(forker, error).await;
         }
     };
-    let fate = Fate::of(&ended.end);
-    let explained = match standing {
-        Some(standing) => Some(explained(standing, ended.attempted, permitted, fate).await),
+    let command_result = CommandResult::of(&ended.end);
+    let explained = match forker_plan {
+        Some(forker_plan) => Some(explained(forker_plan, ended.attempted, permitted, command_result).await),
         None => None,
     };
     let mut restored: Vec<Restored> = ended.put_back.violations.into_iter().map(Into::into).collect();
     let offered = match stopped {
         None => offer(&executor.deciding, &mut forker, &mut restored, name, &mut call.stops).await,
         // Who stopped it wants an end, and no question.
-        Some(_) => Offered::Nothing,
+        Some(_) => OfferResult::Nothing,
     };
     let mut unsettled = ended.put_back.unsettled.map(|why| escape(why.as_bytes()));
-    executor.recovered.tell_after(&mut restored, &mut unsettled);
+    executor.recovered.append_to(&mut restored, &mut unsettled);
     keep_or_end(&mut executor.pool, offered, digest, forker).await;
     let status = Status::of(ended.end, stopped);
     let output_bytes = relayed.stdout.total + relayed.stderr.total;
-    let seen = Seen::of(profile, directory, &session);
+    let visible = VisiblePaths::of(profile, directory, &session);
     let stderr = lossy(relayed.stderr.into_bytes());
     let session = executor.session();
     let outcome = Outcome {
-        git: git::missed(session, &executor.pool.places().git, &call.command, directory, profile),
-        hint: left_out(session, &search, (&call.environment, profile), &status, &stderr)
-            .or_else(|| how_to_see(&executor.pool, explained.as_ref(), &status, call.output, &stderr, &seen)),
+        git: git::missed(
+            session,
+            &executor.pool.user_paths().git,
+            &call.command,
+            directory,
+            profile,
+        ),
+        hint: left_out(session, &search, (&call.environment, profile), &status, &stderr).or_else(|| {
+            how_to_see(
+                &executor.pool,
+                explained.as_ref(),
+                &status,
+                call.output,
+                &stderr,
+                &visible,
+            )
+        }),
         status,
         regime: executor.regime_line()?.to_string(),
         duration,
@@ -218,7 +232,7 @@ pub(super) async fn execute(
         stdout: lossy(relayed.stdout.into_bytes()),
         stderr,
         changed: Changed::of(&restored),
-        appeared: ended.put_back.appeared.into(),
+        new_files: ended.put_back.appeared.into(),
         denied: executor.pool.new_denied_names(&derived),
         unsettled,
         network,
@@ -235,7 +249,7 @@ fn how_to_see(
     status: &Status,
     output: OutputMode,
     stderr: &str,
-    seen: &Seen<'_>,
+    visible: &VisiblePaths<'_>,
 ) -> Option<String> {
     let (policy, chosen) = (&pool.session().policy, pool.chosen());
     let is_unconfined = chosen.is_unconfined();
@@ -244,25 +258,25 @@ fn how_to_see(
     if failed
         && output == OutputMode::Capture
         && !is_unconfined
-        && let Some(why) = unwritable(policy)
+        && let Some(why) = unwritable_root_warning(policy)
     {
         return Some(why);
     }
     match (explained, is_unconfined) {
         (None, false) => {
-            let seen = chosen.is_in_namespaces().then_some(seen);
-            hint(policy.explain, status, output, stderr, seen)
+            let visible = chosen.is_in_namespaces().then_some(visible);
+            hint(policy.explain, status, output, stderr, visible)
         }
         (Some(_), _) | (_, true) => None,
     }
 }
 
 /// Keeps a forker for the next command or its own end, or ends all that were started before something was put back.
-async fn keep_or_end(pool: &mut Pool, offered: Offered, digest: ProfileDigest, forker: Confinement) {
+async fn keep_or_end(pool: &mut Pool, offered: OfferResult, digest: ProfileDigest, forker: Confinement) {
     match offered {
-        Offered::Nothing => pool.keep(digest, forker).await,
+        OfferResult::Nothing => pool.keep(digest, forker).await,
         // In namespaces what is there now is held by a mount of its own, in forkers that start from here on.
-        Offered::PutBack => {
+        OfferResult::PutBack => {
             forker.finish().await;
             pool.end_all().await;
         }

@@ -11,21 +11,21 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::begun::Meanwhile;
+use super::approval_authority::ApprovalAuthority;
 use super::call::{NAME, ShellCall, ShellCommand, ToolError};
+use super::command_slots::SlotCount;
 use super::deciding::Deciding;
 use super::explain::Explained;
-use super::files::{bare, hold_operands, parse};
+use super::files::{bare, ensure_operands_unchanged, parse};
 use super::network::NetworkUse;
 use super::outcome::Outcome;
-use super::overruled::Overruled;
 use super::permission::assess_shell;
-use super::permit::{Permit, Wanted};
+use super::permit::{CommandRequest, Permit};
 use super::recorder::Recorder;
 use super::restored::MEANWHILE;
-use super::room::Takes;
 use super::shared::Shared;
 use super::shell::execute;
+use super::start_command::CommandContext;
 use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Effect, Output, OutputEnd, Prepared, Tool, ready};
 use crate::confine::io::{OutputMode, Stdin};
 use crate::policy::{AbsPath, Mode};
@@ -59,16 +59,16 @@ const KEPT: u64 = 256 * 1024;
 /// Runs commands.
 pub struct ShellTool {
     session: Arc<Shared>,
-    overruled: Overruled,
+    authority: ApprovalAuthority,
     /// Who decides what comes up while a command runs; nobody for a tool without a guard.
     deciding: Option<Deciding>,
 }
 
 impl ShellTool {
-    pub(super) const fn new(session: Arc<Shared>, overruled: Overruled, deciding: Option<Deciding>) -> Self {
+    pub(super) const fn new(session: Arc<Shared>, authority: ApprovalAuthority, deciding: Option<Deciding>) -> Self {
         Self {
             session,
-            overruled,
+            authority,
             deciding,
         }
     }
@@ -124,13 +124,13 @@ impl Tool for ShellTool {
                         .await?
                 }
             };
-            let wanted = Wanted {
+            let wanted = CommandRequest {
                 command: &command,
                 directory: &directory,
                 start: &start,
                 environment: &[],
                 caller: context.caller.as_deref(),
-                overruled: self.overruled,
+                authority: self.authority,
             };
             let (assessment, permit) = assess_shell(&mut executor, wanted, &mut stops).await?;
             let prepared = Prepared::of(Work {
@@ -177,14 +177,14 @@ pub(super) async fn run(
     };
     let mut executor = session.executor.lock().await;
     let mut stops = session.stops.lock().await;
-    let takes = match (answer, executor.deciding.controller.mode()) {
+    let count = match (answer, executor.deciding.controller.mode()) {
         // Also where it names no file that is there: another command could make one.
-        (Answered::Yes, Mode::Interactive | Mode::Strict) => Takes::All,
+        (Answered::Yes, Mode::Interactive | Mode::Strict) => SlotCount::All,
         // Whatever could be put in its place would be approved as well.
-        (Answered::Yes, Mode::ApproveAll) | (Answered::NotAsked, _) => Takes::One,
+        (Answered::Yes, Mode::ApproveAll) | (Answered::NotAsked, _) => SlotCount::One,
     };
-    let _place = session.room.take(takes, &mut stops).await?;
-    hold_operands(&mut executor.files(&mut stops), &permit.operands).await?;
+    let _slot = session.slots.acquire(count, &mut stops).await?;
+    ensure_operands_unchanged(&mut executor.files(&mut stops), &permit.operands).await?;
     let (stopper, passed_on) = mpsc::channel(8);
     let call = ShellCall {
         command,
@@ -196,7 +196,7 @@ pub(super) async fn run(
         kept: Some(KEPT),
         stops: passed_on,
     };
-    let meanwhile = Meanwhile {
+    let command_context = CommandContext {
         deciding: deciding.cloned(),
         tool_name: context.tool_name.clone(),
         caller: context.caller.clone(),
@@ -206,7 +206,7 @@ pub(super) async fn run(
             .clone()
             .or_else(|| executor.deciding.recorder.as_ref().map(Recorder::next_call)),
     };
-    let mut running = Box::pin(execute(&mut executor, call, &directory, permit, meanwhile));
+    let mut running = Box::pin(execute(&mut executor, call, &directory, permit, command_context));
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome?,
@@ -230,26 +230,26 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
         add("[standard error]\n");
         add(&outcome.stderr);
     }
-    let end = match outcome.told() {
+    let end = match outcome.message() {
         None => OutputEnd::Done,
         Some(told) => {
             add(&format!("[{told}]"));
             OutputEnd::Failed
         }
     };
-    for line in outcome.changed.told(MEANWHILE) {
+    for line in outcome.changed.messages(MEANWHILE) {
         add(&format!("[{line}]"));
     }
-    if let Some(line) = outcome.denied.told() {
+    if let Some(line) = outcome.denied.message() {
         add(&format!("[{line}]"));
     }
-    if let Some(line) = outcome.appeared.told() {
+    if let Some(line) = outcome.new_files.message() {
         add(&format!("[{line}]"));
     }
     if let Some(why) = &outcome.unsettled {
         add(&format!("[protected names could not be restored: {why}]"));
     }
-    for line in outcome.explained.iter().flat_map(Explained::told) {
+    for line in outcome.explained.iter().flat_map(Explained::messages) {
         add(&format!("[{line}]"));
     }
     if let Some(line) = &outcome.git {
@@ -258,7 +258,7 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
     if let Some(hint) = &outcome.hint {
         add(&format!("[{hint}]"));
     }
-    for line in outcome.network.iter().flat_map(NetworkUse::told) {
+    for line in outcome.network.iter().flat_map(NetworkUse::messages) {
         add(&format!("[network: {line}]"));
     }
     let data = serde_json::to_value(outcome).map_err(|error| ToolError::File(error.to_string()))?;

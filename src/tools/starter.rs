@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::anew;
 use super::call::ToolError;
 use super::covered_names::CoveredNames;
-use super::footing::{Chosen, Footing};
+use super::enforcement::{ChosenRegime, Enforcement};
 use super::git::{self, Bounds};
 use super::on_record::record_profile;
-use super::places::Places;
-use super::plan::{self, Ground, Lowered, PlanError, Surroundings};
+use super::plan::{self, BackendOptions, Lowered, PlanError, Surroundings};
 use super::private::{forker_profile, leaves_no_place, may_lie, show};
+use super::protected_names;
 use super::recorder::Recorder;
+use super::replaced_files;
 use super::restored::Recovered;
-use super::search::Others;
+use super::search::UngrantedFiles;
 use super::session_policy::SessionPolicy;
-use super::watched;
+use super::user_paths::UserPaths;
 use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
 use crate::backend::survey::SurveyError;
@@ -31,8 +31,8 @@ const STARTS: usize = 5;
 #[derive(Debug)]
 pub(super) struct Starter {
     pub(super) session: Arc<SessionPolicy>,
-    pub(super) chosen: Chosen,
-    pub(super) places: Places,
+    pub(super) chosen: ChosenRegime,
+    pub(super) user_paths: UserPaths,
     pub(super) recorder: Option<Recorder>,
     /// What was put back before a call that has not ended.
     pub(super) recovered: Recovered,
@@ -46,7 +46,7 @@ impl Starter {
         Self {
             session: Arc::clone(&self.session),
             chosen: self.chosen.clone(),
-            places: self.places.clone(),
+            user_paths: self.user_paths.clone(),
             recorder: self.recorder.as_ref().map(Recorder::beside),
             recovered: self.recovered.clone(),
             covered: CoveredNames::default(),
@@ -82,12 +82,17 @@ impl Starter {
         if let Some(why) = leaves_no_place(envelope) {
             return Err(ToolError::Refused(why));
         }
-        let place = match &self.chosen.footing {
-            Footing::Confined(ground) => ground.walls.place(&profile.network),
-            Footing::Unconfined(_) => Place::Host,
-            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+        let place = match &self.chosen.enforcement {
+            Enforcement::Confined(options) => options.mechanism.place(&profile.network),
+            Enforcement::Unconfined(_) => Place::Host,
+            Enforcement::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
-        let protect = watched::setup(&self.session.policy, envelope, &self.places.state, &self.places.person);
+        let protect = protected_names::setup(
+            &self.session.policy,
+            envelope,
+            &self.user_paths.state,
+            &self.user_paths.person,
+        );
         let named = Named::choose(|base| may_lie(base, envelope, place))?;
         let mut supervisor = Supervising::spawn(&named, protect.clone(), place).await?;
         let (session, planned) = match self
@@ -140,7 +145,7 @@ impl Starter {
         (named, place): (Named, Place),
         profile: &Profile,
         protect: Option<&ProtectSetup>,
-    ) -> Result<(Session, Option<(Lowered, Ground)>), ToolError> {
+    ) -> Result<(Session, Option<(Lowered, BackendOptions)>), ToolError> {
         let session = named.create()?;
         let private = session.private();
         let bounds = Bounds {
@@ -148,32 +153,33 @@ impl Starter {
             envelope: &self.session.envelope,
             profile,
         };
-        git::carry(&self.places.git, bounds, &private.home)
+        git::carry(&self.user_paths.git, bounds, &private.home)
             .and_then(|()| {
-                self.places
+                self.user_paths
                     .caches
-                    .link(profile, Others::of(&self.chosen), &private.home)
+                    .link(profile, UngrantedFiles::of(&self.chosen), &private.home)
             })
             .map_err(ToolError::Private)?;
-        let planned = match &self.chosen.footing {
-            Footing::Confined(ground) => {
+        let planned = match &self.chosen.enforcement {
+            Enforcement::Confined(options) => {
                 let profile = forker_profile(profile.clone(), &session)?;
                 let around = if place.is_behind_mounts() {
-                    let mut around = watched::covered(supervisor.present().await?, protect)?;
+                    let mut around = protected_names::covered(supervisor.present().await?, protect)?;
                     show(&session, &self.session.policy, &self.session.envelope, &mut around)?;
                     around
                 } else {
                     Surroundings::default()
                 };
                 // What is recorded and approved is the profile that was derived, whatever it was looked at anew for.
-                let (lowered, _) = anew::made(profile, |profile| plan::lower(profile, *ground, &around))?;
-                Some((lowered, *ground))
+                let (lowered, _) =
+                    replaced_files::retry_with_current(profile, |profile| plan::lower(profile, *options, &around))?;
+                Some((lowered, *options))
             }
-            Footing::Unconfined(_) => {
+            Enforcement::Unconfined(_) => {
                 refuse_hosts(&profile.network, Regime::None).map_err(PlanError::Refused)?;
                 None
             }
-            Footing::Refused(why) => return Err(ToolError::Refused(why.clone())),
+            Enforcement::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         self.recovered.add(supervisor.recovered().await?);
         Ok((session, planned))

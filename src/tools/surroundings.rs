@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::plan::Surroundings;
-use super::watched;
+use super::protected_names;
 use crate::backend::host::program;
 use crate::confine::protect::Person;
 use crate::policy::{AbsPath, Policy, Protect};
@@ -28,7 +28,7 @@ pub(crate) fn surroundings(policy: &Policy, approved: &Profile, person: &Person)
 
 /// The protected names that are there.
 pub(crate) fn existing_names(policy: &Policy, approved: &Profile, person: &Person) -> Result<Vec<AbsPath>, String> {
-    let found = watched::present(policy, approved, person);
+    let found = protected_names::present(policy, approved, person);
     paths(found.map_err(|error| error.to_string())?)
 }
 

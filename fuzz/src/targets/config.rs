@@ -11,7 +11,7 @@ use stockade::config::{ConfigError, Context, Diagnostic, Loaded, Mark, Matchers,
 use stockade::policy::AbsPath;
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::profile::{Asked, Call, derive, within};
-use stockade::tools::plan::hold_against;
+use stockade::tools::plan::check_against;
 
 const BOUNDS: Bounds = Bounds {
     bytes: 16 << 20,
@@ -94,7 +94,7 @@ fn accepted(loaded: &Loaded) {
             ..Call::of(asked)
         };
         let profile = derive(policy, &call);
-        hold_against(policy, &call, &profile).unwrap();
+        check_against(policy, &call, &profile).unwrap();
         profile
     };
     let asked = [

@@ -18,7 +18,7 @@ use stockade::confine::wire::{decode, encode};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, Mode};
 use stockade::tools::files::hostile::{Made, Parent, paths};
-use stockade::tools::{Caches, Executor, GitFiles, Narrowing, Places};
+use stockade::tools::{Caches, Executor, GitFiles, Narrowing, UserPaths};
 
 use crate::bounds::{Bounds, bounded, workplace};
 
@@ -53,7 +53,7 @@ static PARENT: LazyLock<Parent> = LazyLock::new(|| {
         covers: rule_covers,
     });
     let policy = config::load(&file, &context).unwrap().policy;
-    let places = Places {
+    let places = UserPaths {
         state: folder.join("state"),
         git: GitFiles::default(),
         person: Person::default(),

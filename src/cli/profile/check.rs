@@ -9,7 +9,7 @@ use crate::cli::policy;
 use crate::cli::start::runtime;
 use crate::inspect::Inspection;
 use crate::inspect::check::{Arrow, BackendCheck, Check, Proof, ProtectedNames};
-use crate::tools::Places;
+use crate::tools::UserPaths;
 
 /// Checks the arrows; exit code 1 when one fails, or nothing here would run commands.
 pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
@@ -42,10 +42,10 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
     Ok(if holds { Exit::Success } else { Exit::Found })
 }
 
-fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, Complaint> {
+fn self_test(inspection: &Inspection, places: UserPaths) -> Result<Arrow, Complaint> {
     let tested = runtime()?.block_on(inspection.self_test(places));
     let tested = tested.map(|recovery| {
-        for line in recovery.told() {
+        for line in recovery.messages() {
             say(&format!("stockade: {line}\n"));
         }
     });

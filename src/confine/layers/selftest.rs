@@ -55,13 +55,13 @@ impl Canaries {
         try_open(&self.readable, OFlag::O_RDONLY)
             .map_err(|errno| format!("a file that is granted cannot be read ({})", errno.desc()))?;
         // A read-only mount answers before the layer does.
-        let unwritable = if self.absent.is_some() {
+        let unwritable_root_warning = if self.absent.is_some() {
             Errno::EROFS
         } else {
             Errno::EACCES
         };
         match try_open(&self.readable, OFlag::O_WRONLY) {
-            Err(errno) if errno == unwritable => {}
+            Err(errno) if errno == unwritable_root_warning => {}
             Ok(_) => return Err("a file that is granted for reading can be written".to_owned()),
             Err(errno) => {
                 return Err(format!(

@@ -21,7 +21,7 @@ use super::backend::Stand;
 use super::document::Document;
 use super::inspection::Inspection;
 use crate::policy::Network;
-use crate::tools::held::{Backend, Made};
+use crate::tools::checked_plan::{Backend, BackendPlan};
 use crate::tools::plan::lower_seatbelt;
 
 /// What becomes of a list of hosts in a form that has no proxy.
@@ -83,9 +83,9 @@ impl Inspection {
         };
         let mut export: Export = match format {
             Format::Json => json::lines(&Document::of(self))?.into(),
-            Format::Landlock => match Stand::alone(Backend::Landlock, self).hold(profile)?.made {
-                Made::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
-                Made::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
+            Format::Landlock => match Stand::alone(Backend::Landlock, self).hold(profile)?.plan {
+                BackendPlan::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
+                BackendPlan::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
             },
             Format::Bwrap => Export {
                 bytes: bwrap::arguments(self, profile)?,

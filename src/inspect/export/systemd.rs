@@ -76,7 +76,7 @@ struct Lists {
     writable: BTreeSet<AbsPath>,
     executable: BTreeSet<AbsPath>,
     gone: BTreeSet<AbsPath>,
-    unwritable: BTreeSet<AbsPath>,
+    unwritable_root_warning: BTreeSet<AbsPath>,
     inexecutable: BTreeSet<AbsPath>,
     devices: BTreeSet<AbsPath>,
 }
@@ -122,7 +122,7 @@ fn files(profile: &Profile) -> Result<String, ExportError> {
     list(
         "ReadOnlyPaths",
         "",
-        &mut lists.unwritable.iter().filter(|path| seen(path)),
+        &mut lists.unwritable_root_warning.iter().filter(|path| seen(path)),
     )?;
     list(
         "NoExecPaths",
@@ -171,7 +171,7 @@ impl Lists {
             self.gone.insert(path.clone());
         }
         if deny.rights.has(Right::Write) {
-            self.unwritable.insert(path.clone());
+            self.unwritable_root_warning.insert(path.clone());
         }
         if deny.rights.and(Rights::EXECUTE) == Rights::EXECUTE {
             self.inexecutable.insert(path.clone());

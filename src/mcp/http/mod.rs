@@ -39,19 +39,19 @@ use rmcp::ServerHandler;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::serving::{OverHttp, ServeEnd};
+use crate::tools::serving::{HttpOptions, ServeEnd};
 
 /// Serves as it was asked for, and says where, until a signal comes and what is under way is done. What is not done in
 /// time is told by `ending`.
 pub async fn serve<S: ServerHandler + Send + 'static>(
-    asked: OverHttp,
+    asked: HttpOptions,
     service: impl Fn() -> S + Send + Sync + 'static,
     ending: CancellationToken,
     stops: mpsc::Receiver<Signal>,
     say: fn(&str),
 ) -> Result<ServeEnd, HttpError> {
     let token = match &asked.token_file {
-        Some(file) => HttpToken::read(file, &asked.reached)?,
+        Some(file) => HttpToken::read(file, &asked.reachable_reason)?,
         None => HttpToken::made()?,
     };
     let settings = HttpSettings::new(&asked.address, &asked.hosts, &asked.origins, token)?.draining_for(asked.drain);

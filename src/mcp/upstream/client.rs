@@ -285,7 +285,7 @@ fn another() -> UpstreamError {
 /// Why a server that went silent did so.
 async fn lost(mut ending: Ending, why: String) -> UpstreamError {
     match timeout(LAST_WORDS, ending.wait()).await {
-        Ok(Some(end)) => UpstreamError::Ended(end.told()),
+        Ok(Some(end)) => UpstreamError::Ended(end.message()),
         Ok(None) | Err(_) => UpstreamError::Unspoken(why),
     }
 }

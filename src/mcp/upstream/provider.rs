@@ -44,12 +44,12 @@ impl Upstream {
             context,
             approver,
             withdraw,
-            another,
+            extra_approver,
             cancelled,
             progress,
         } = call;
         // What stops one call stops no other.
-        let session = self.session.beside().await.asking(approver, withdraw, another);
+        let session = self.session.beside().await.asking(approver, withdraw, extra_approver);
         let stopper = session.stopper();
         let steps: Steps = Arc::new(move |step: &ProgressNotificationParam| {
             if let Some(progress) = &progress {

@@ -173,7 +173,7 @@ impl Server {
     /// The conversation, while there is one.
     pub(super) fn client(&self) -> Result<Arc<Client>, UpstreamError> {
         if let Some(end) = self.ending.now() {
-            return Err(UpstreamError::Ended(end.told()));
+            return Err(UpstreamError::Ended(end.message()));
         }
         let client = self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
         client.ok_or_else(|| UpstreamError::Ended("Stockade is ending".to_owned()))
@@ -341,7 +341,7 @@ async fn watch_end(server: Weak<Server>, mut ending: Ending) {
     let Some(server) = server.upgrade() else { return };
     let how = end
         .as_ref()
-        .map_or_else(|| "nobody knows how".to_owned(), |end| end.told());
+        .map_or_else(|| "nobody knows how".to_owned(), |end| end.message());
     server.say(&format!("the MCP server has ended ({how}); it is not started again"));
     server.voice.tell_end(end.as_deref());
 }

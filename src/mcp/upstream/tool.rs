@@ -12,7 +12,9 @@ use super::seen::Standing;
 use super::server::{Offer, Server};
 use crate::approval::{ApprovalRequest, Lazy, Presentation, Remember};
 use crate::policy::path::escape;
-use crate::tools::{ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Session, Tool, ToolError, asking};
+use crate::tools::{
+    ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Session, Tool, ToolError, tool_question,
+};
 
 /// Told how far a call has come.
 pub(super) type Steps = Arc<dyn Fn(&ProgressNotificationParam) + Send + Sync>;
@@ -67,7 +69,7 @@ impl UpstreamTool {
             ("server".to_owned(), server.to_owned()),
             ("tool".to_owned(), name.clone()),
         ];
-        let mut request = asking::by_name(context, String::new(), context.args.clone());
+        let mut request = tool_question::by_name(context, String::new(), context.args.clone());
         request.allowed_by = format!("{} in the config would allow it", self.server.allowing(name));
         if let Standing::Changed(why) = standing {
             description.push(why.clone());
@@ -80,14 +82,14 @@ impl UpstreamTool {
             request.why = vec![format!("{why}, so what the config pre-approves does not hold for it")];
         }
         // No argument passes for what Stockade says.
-        let arguments = asking::fields(&context.args).into_iter();
+        let arguments = tool_question::fields(&context.args).into_iter();
         fields.extend(arguments.map(|(name, value)| (format!("args.{name}"), value)));
         fields.push(("the server says of it".to_owned(), definition.description.clone()));
         let arguments = context.args.to_string();
         let bound = super::seen::bound_to(definition, standing);
         ApprovalRequest {
             description: description.join("; "),
-            payload: asking::payload(&[
+            payload: tool_question::payload(&[
                 b"mcp server",
                 self.server.identity(),
                 name.as_bytes(),

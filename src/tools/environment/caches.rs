@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::config::Context;
 use crate::policy::{AbsPath, Access, Host, HostAccess, Network, Operation};
 use crate::profile::{FileReach, Profile};
-use crate::tools::search::Others;
+use crate::tools::search::UngrantedFiles;
 
 /// A name that stands for every name that no clause speaks of.
 const ANY: &str = ".any-file";
@@ -38,31 +38,31 @@ impl Caches {
     /// Where they are for the user of this context.
     pub fn of_user(context: &Context) -> Self {
         let homes = [context.home.clone(), context.path_variable("HOME")];
-        let variable = |name: &str| context.path_variable(name).map(|place| place.as_path().to_owned());
-        let places = |moved: &[Option<PathBuf>], usual: &str| {
+        let variable = |name: &str| context.path_variable(name).map(|path| path.as_path().to_owned());
+        let paths = |moved: &[Option<PathBuf>], usual: &str| {
             let moved = moved.iter().flatten().cloned();
             let usual = homes.iter().flatten().map(|home| home.as_path().join(usual));
             moved.chain(usual).collect()
         };
-        let below = |name: &str, rest: &str| variable(name).map(|place| place.join(rest));
+        let below = |name: &str, rest: &str| variable(name).map(|path| path.join(rest));
         Self {
-            cargo: places(&[variable("CARGO_HOME")], ".cargo"),
-            go: places(
+            cargo: paths(&[variable("CARGO_HOME")], ".cargo"),
+            go: paths(
                 &[
                     below("GOMODCACHE", "cache/download"),
                     below("GOPATH", "pkg/mod/cache/download"),
                 ],
                 "go/pkg/mod/cache/download",
             ),
-            uv: places(&[variable("UV_CACHE_DIR"), below("XDG_CACHE_HOME", "uv")], ".cache/uv"),
-            uv_pythons: places(&[variable("UV_PYTHON_INSTALL_DIR")], ".local/share/uv/python"),
-            maven: places(&[], ".m2/repository"),
-            gradle: places(
+            uv: paths(&[variable("UV_CACHE_DIR"), below("XDG_CACHE_HOME", "uv")], ".cache/uv"),
+            uv_pythons: paths(&[variable("UV_PYTHON_INSTALL_DIR")], ".local/share/uv/python"),
+            maven: paths(&[], ".m2/repository"),
+            gradle: paths(
                 &[variable("GRADLE_RO_DEP_CACHE"), below("GRADLE_USER_HOME", "caches")],
                 ".gradle/caches",
             ),
-            tool_versions: places(&[], ".tool-versions"),
-            mise_trust: places(
+            tool_versions: paths(&[], ".tool-versions"),
+            mise_trust: paths(
                 &[below("MISE_STATE_DIR", "trusted-configs")],
                 ".local/state/mise/trusted-configs",
             ),
@@ -70,8 +70,13 @@ impl Caches {
     }
 
     /// The variables that lead a command under `profile` to them.
-    pub(super) fn variables(&self, profile: &Profile, others: Others, home: &Path) -> Vec<(OsString, OsString)> {
-        let reach = Reach { profile, others };
+    pub(super) fn variables(
+        &self,
+        profile: &Profile,
+        ungranted: UngrantedFiles,
+        home: &Path,
+    ) -> Vec<(OsString, OsString)> {
+        let reach = Reach { profile, ungranted };
         let is_offline = profile.network == Network::Off;
         let mut all = Vec::new();
         let mut set = |name: &str, value: OsString| all.push((OsString::from(name), value));
@@ -89,7 +94,7 @@ impl Caches {
         }
         // The module cache has the layout of a proxy. Beside a real one it would answer for `latest` with what is old.
         if !reach.reaches("proxy.golang.org")
-            && let Some(cache) = self.go.iter().find_map(|place| reach.directory(place))
+            && let Some(cache) = self.go.iter().find_map(|path| reach.directory(path))
             && let Some(cache) = plain(&cache)
         {
             let next = if is_offline { "off" } else { "direct" };
@@ -107,11 +112,11 @@ impl Caches {
             }
         }
         if !reach.reaches("github.com")
-            && let Some(pythons) = self.uv_pythons.iter().find_map(|place| reach.directory(place))
+            && let Some(pythons) = self.uv_pythons.iter().find_map(|path| reach.directory(path))
         {
             set("UV_PYTHON_INSTALL_DIR", pythons.into());
         }
-        if let Some(repository) = self.maven.iter().find_map(|place| reach.directory(place))
+        if let Some(repository) = self.maven.iter().find_map(|path| reach.directory(path))
             && let Some(repository) = plain(&repository)
         {
             let mut arguments = format!("-Dmaven.repo.local.tail={repository}");
@@ -120,7 +125,7 @@ impl Caches {
             }
             set("MAVEN_ARGS", arguments.into());
         }
-        let modules = |place: &PathBuf| reach.directory(&place.join("modules-2"));
+        let modules = |path: &PathBuf| reach.directory(&path.join("modules-2"));
         if let Some(modules) = self.gradle.iter().find_map(modules)
             && let Some(caches) = modules.parent()
         {
@@ -130,8 +135,8 @@ impl Caches {
     }
 
     /// Makes the links of a private HOME that has none; what is there already stays.
-    pub(in crate::tools) fn link(&self, profile: &Profile, others: Others, home: &Path) -> io::Result<()> {
-        for (name, target) in self.links(profile, others) {
+    pub(in crate::tools) fn link(&self, profile: &Profile, ungranted: UngrantedFiles, home: &Path) -> io::Result<()> {
+        for (name, target) in self.links(profile, ungranted) {
             let link = home.join(name);
             if let Some(folder) = link.parent() {
                 std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -146,31 +151,31 @@ impl Caches {
     }
 
     /// The links, by their paths in the private HOME, with what each leads to.
-    fn links(&self, profile: &Profile, others: Others) -> Vec<(PathBuf, PathBuf)> {
-        let reach = Reach { profile, others };
+    fn links(&self, profile: &Profile, ungranted: UngrantedFiles) -> Vec<(PathBuf, PathBuf)> {
+        let reach = Reach { profile, ungranted };
         let mut links = Vec::new();
         if let Some(Cargo::Linked(outside)) = reach.cargo(&self.cargo) {
             let parts = ["registry", "git"].into_iter();
             links.extend(parts.filter_map(|part| {
-                let place = reach.directory(&outside.join(part))?;
-                Some((Path::new(".cargo").join(part), place))
+                let path = reach.directory(&outside.join(part))?;
+                Some((Path::new(".cargo").join(part), path))
             }));
         }
         if let Some(cache) = reach.uv(&self.uv) {
             let buckets = buckets(&cache).into_iter();
             links.extend(buckets.map(|bucket| (Path::new(".cache/uv").join(&bucket), cache.join(&bucket))));
         }
-        let mut single = |places: &[PathBuf], link: &str, found: &dyn Fn(&Path) -> Option<PathBuf>| {
+        let mut single = |paths: &[PathBuf], link: &str, found: &dyn Fn(&Path) -> Option<PathBuf>| {
             links.extend(
-                places
+                paths
                     .iter()
-                    .find_map(|place| found(place))
-                    .map(|place| (PathBuf::from(link), place)),
+                    .find_map(|path| found(path))
+                    .map(|path| (PathBuf::from(link), path)),
             );
         };
-        single(&self.tool_versions, ".tool-versions", &|place| reach.file(place));
-        single(&self.mise_trust, ".local/state/mise/trusted-configs", &|place| {
-            reach.directory(place)
+        single(&self.tool_versions, ".tool-versions", &|path| reach.file(path));
+        single(&self.mise_trust, ".local/state/mise/trusted-configs", &|path| {
+            reach.directory(path)
         });
         links
     }
@@ -189,7 +194,7 @@ enum Cargo {
 #[derive(Clone, Copy)]
 struct Reach<'a> {
     profile: &'a Profile,
-    others: Others,
+    ungranted: UngrantedFiles,
 }
 
 impl Reach<'_> {
@@ -198,13 +203,13 @@ impl Reach<'_> {
     }
 
     /// A directory in which everything may be read, without links: those on the way to it are not seen in namespaces.
-    fn directory(self, place: &Path) -> Option<PathBuf> {
-        let path = place.canonicalize().ok()?;
+    fn directory(self, path: &Path) -> Option<PathBuf> {
+        let path = path.canonicalize().ok()?;
         (path.is_dir() && self.reads(&path.join(ANY))).then_some(path)
     }
 
-    fn file(self, place: &Path) -> Option<PathBuf> {
-        let path = place.canonicalize().ok()?;
+    fn file(self, path: &Path) -> Option<PathBuf> {
+        let path = path.canonicalize().ok()?;
         (path.is_file() && self.reads(&path)).then_some(path)
     }
 
@@ -217,32 +222,30 @@ impl Reach<'_> {
         }
     }
 
-    fn cargo(self, places: &[PathBuf]) -> Option<Cargo> {
+    fn cargo(self, paths: &[PathBuf]) -> Option<Cargo> {
         if self.reaches("static.crates.io") {
             return None;
         }
-        let registry = places
-            .iter()
-            .find_map(|place| self.directory(&place.join("registry")))?;
+        let registry = paths.iter().find_map(|path| self.directory(&path.join("registry")))?;
         let is_called_so = registry.file_name() == Some(OsStr::new("registry"));
         let outside = registry.parent().filter(|_| is_called_so)?.to_owned();
-        let is_in_the_way = |name: &str| {
+        let is_unreadable = |name: &str| {
             let config = outside.join(name);
             config.symlink_metadata().is_ok() && !self.reads(&config)
         };
-        Some(match self.others {
-            Others::Visible if ["config", "config.toml"].iter().any(|name| is_in_the_way(name)) => {
+        Some(match self.ungranted {
+            UngrantedFiles::Visible if ["config", "config.toml"].iter().any(|name| is_unreadable(name)) => {
                 Cargo::Linked(outside)
             }
-            Others::Visible | Others::Hidden => Cargo::InPlace(outside),
+            UngrantedFiles::Visible | UngrantedFiles::Hidden => Cargo::InPlace(outside),
         })
     }
 
-    fn uv(self, places: &[PathBuf]) -> Option<PathBuf> {
+    fn uv(self, paths: &[PathBuf]) -> Option<PathBuf> {
         if self.reaches("pypi.org") {
             return None;
         }
-        places.iter().find_map(|place| self.directory(place))
+        paths.iter().find_map(|path| self.directory(path))
     }
 }
 

@@ -5,9 +5,9 @@ mod proxies;
 
 use std::ffi::{OsStr, OsString};
 
-use super::network::Way;
+use super::network::ProxySession;
 use super::pool::Pool;
-use super::search::{Others, Search, own_path};
+use super::search::{Search, UngrantedFiles, own_path};
 use crate::confine::Confinement;
 use crate::confine::session::PrivateDirectories;
 use crate::policy::{AbsPath, Access, EnvRule, HomeChoice, Network, Operation};
@@ -24,7 +24,7 @@ const ALWAYS_PASSED: [&str; 2] = ["LANG", "TERM"];
 /// loopback: nothing else leads anywhere. `envelope` is what the session may do at most.
 fn build(
     (profile, envelope): (&Profile, &Profile),
-    (search, others): (&Search, Others),
+    (search, ungranted): (&Search, UngrantedFiles),
     private: &PrivateDirectories,
     (home, caches): (HomeChoice, &Caches),
     extra: &[(OsString, OsString)],
@@ -45,13 +45,13 @@ fn build(
             variables.insert(OsString::from(name.as_str()), value);
         }
     }
-    let path = |own: Option<OsString>| search.path(own.as_deref(), (profile, envelope), others);
+    let path = |own: Option<OsString>| search.path(own.as_deref(), (profile, envelope), ungranted);
     variables.insert("PATH".into(), path(std::env::var_os("PATH")));
     match (home, std::env::var_os("HOME")) {
         (HomeChoice::Real, Some(real)) => drop(variables.insert("HOME".into(), real)),
         (HomeChoice::Real, None) | (HomeChoice::Private, _) => {
             variables.insert("HOME".into(), private.home.clone().into_os_string());
-            for (name, value) in caches.variables(profile, others, &private.home) {
+            for (name, value) in caches.variables(profile, ungranted, &private.home) {
                 variables.entry(name).or_insert(value);
             }
         }
@@ -62,7 +62,7 @@ fn build(
         .entry("TMPPREFIX".into())
         .or_insert_with(|| private.tmp.join("zsh").into_os_string());
     // Java asks no variable where temporary files go. By itself it takes /tmp as well.
-    if others == Others::Visible && !writes_tmp(profile) {
+    if ungranted == UngrantedFiles::Visible && !writes_tmp(profile) {
         let option = [OsStr::new("-Djava.io.tmpdir="), private.tmp.as_os_str()];
         variables
             .entry("JAVA_TOOL_OPTIONS".into())
@@ -91,15 +91,15 @@ pub(super) fn environment(
     search: &Search,
     forker: &Confinement,
     extra: &[(OsString, OsString)],
-    way: Option<&Way>,
+    proxy_session: Option<&ProxySession>,
 ) -> Vec<(OsString, OsString)> {
     let session = pool.session();
     build(
         (profile, &session.envelope),
-        (search, pool.others()),
+        (search, pool.ungranted()),
         &forker.session().private(),
-        (session.policy.home, &pool.places().caches),
+        (session.policy.home, &pool.user_paths().caches),
         extra,
-        way.map(Way::port),
+        proxy_session.map(ProxySession::port),
     )
 }

@@ -11,9 +11,9 @@ use crate::confine::protect::protected_by;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Policy, Right, Rights, Root};
 use crate::profile::{Asked, Decided, FileReach, Profile};
-use crate::tools::held::{Backend, Held};
+use crate::tools::checked_plan::{Backend, CheckedPlan};
 use crate::tools::plan::PlanError;
-use crate::tools::watched::names;
+use crate::tools::protected_names::names;
 
 /// The answer about one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -87,7 +87,7 @@ impl Permissions<'_> {
         operation: Operation,
         path: &AbsPath,
         writing: Writing,
-        plans: &[(Backend, Result<Held, PlanError>)],
+        plans: &[(Backend, Result<CheckedPlan, PlanError>)],
     ) -> Answer {
         let why = self.approved.explain(operation, path);
         let unasked = self.unasked.access(operation, path);
@@ -104,7 +104,7 @@ impl Permissions<'_> {
         let protection = self.protection(operation, path, why.access);
         let backends = plans
             .iter()
-            .map(|(backend, held)| {
+            .map(|(backend, plan)| {
                 let question = Question {
                     operation,
                     path,
@@ -112,7 +112,7 @@ impl Permissions<'_> {
                     origin,
                     is_protected: protection.is_some(),
                 };
-                let (status, detail) = match held.as_ref().map(|held| question.answer(*backend, held)) {
+                let (status, detail) = match plan.as_ref().map(|plan| question.answer(*backend, plan)) {
                     Ok(Ok(answer)) => answer,
                     Ok(Err(error)) => ("refused", Some(error.to_string())),
                     Err(error) => ("refused", Some(error.to_string())),
@@ -190,7 +190,7 @@ impl Permissions<'_> {
                     change.push(match amend::quoted_path(path) {
                         Some(name) => format!(
                             "a root under `sandbox.paths` that holds it would permit it: `{{root: {name}{}}}`",
-                            mode(self.given(path) | operation.right().into(), writing)
+                            mode(self.granted_rights(path) | operation.right().into(), writing)
                         ),
                         None => "a root under `sandbox.paths` that holds it would permit it: a directory above it, as its own \
                                  name is no text"
@@ -210,12 +210,12 @@ impl Permissions<'_> {
 
 impl Permissions<'_> {
     /// What a root there would take away if it did not say it: it speaks in the place of all that is around it.
-    fn given(&self, path: &AbsPath) -> Rights {
+    fn granted_rights(&self, path: &AbsPath) -> Rights {
         let each = [(Operation::Write, Rights::WRITE), (Operation::Execute, Rights::EXECUTE)];
-        let given = each
+        let granted_rights = each
             .into_iter()
             .filter(|(operation, _)| self.approved.access(*operation, path) != Access::Denied);
-        given.fold(Rights::NONE, |all, (_, right)| all | right)
+        granted_rights.fold(Rights::NONE, |all, (_, right)| all | right)
     }
 }
 
@@ -269,13 +269,14 @@ fn missing(grant: &Grant, operation: Operation, path: &AbsPath, writing: Writing
 fn mode(rights: Rights, writing: Writing) -> String {
     // Where a root says nothing of it, writing is for commands that were asked about.
     let is_free = writing == Writing::Free;
-    let said = [
+    let limit = [
         (rights.has(Right::Write), ", mode: rw"),
         (rights.has(Right::Write) && is_free, ", write_approval: false"),
         (rights.has(Right::Execute), ", execute: true"),
     ];
-    said.into_iter()
-        .filter(|(says, _)| *says)
+    limit
+        .into_iter()
+        .filter(|(is_set, _)| *is_set)
         .map(|(_, what)| what)
         .collect()
 }
@@ -315,21 +316,21 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn answer(&self, backend: Backend, held: &Held) -> Result<(&'static str, Option<String>), PlanError> {
-        if let Some(why) = &held.refuses {
+    fn answer(&self, backend: Backend, plan: &CheckedPlan) -> Result<(&'static str, Option<String>), PlanError> {
+        if let Some(why) = &plan.refuses {
             return Ok(("refused", Some(why.clone())));
         }
-        let in_plan = held.access(self.operation, self.path)?;
+        let in_plan = plan.access(self.operation, self.path)?;
         Ok(match (in_plan.cmp(&self.access), self.is_protected) {
             (Ordering::Less, true) => ("enforced", Some("protected: no command can write it here".to_owned())),
-            (Ordering::Less, false) => ("stricter", Some(self.losses(in_plan, held))),
+            (Ordering::Less, false) => ("stricter", Some(self.losses(in_plan, plan))),
             (Ordering::Equal, true) => ("undone", Some("a change is restored after the command".to_owned())),
             (Ordering::Equal, false) => {
-                let open = (self.access == Access::Denied).then(|| held.left_open()).flatten();
+                let open = (self.access == Access::Denied).then(|| plan.left_open()).flatten();
                 ("enforced", open.map(|open| format!("left open: {open}")))
             }
             // The plan was held against the profile, so this is what a backend says it gives beyond it.
-            (Ordering::Greater, _) => match self.admitted(held) {
+            (Ordering::Greater, _) => match self.admitted(plan) {
                 Some(open) => ("residual", Some(open)),
                 None => match backend {
                     Backend::Landlock | Backend::Namespaces => (
@@ -346,18 +347,18 @@ impl Question<'_> {
     }
 
     /// What the clause that denies it leaves open, where the config admits that.
-    fn admitted(&self, held: &Held) -> Option<String> {
+    fn admitted(&self, plan: &CheckedPlan) -> Option<String> {
         let origin = self.origin.map(ToString::to_string)?;
-        held.clauses.iter().find_map(|clause| match &clause.status {
+        plan.clauses.iter().find_map(|clause| match &clause.status {
             Status::Residual(residual) if clause.origin == origin => Some(residual.what.clone()),
             Status::Residual(_) | Status::Enforced | Status::Undone | Status::Stricter(_) => None,
         })
     }
 
     /// What the backend takes beyond the clause.
-    fn losses(&self, in_plan: Access, held: &Held) -> String {
+    fn losses(&self, in_plan: Access, plan: &CheckedPlan) -> String {
         let origin = self.origin.map(ToString::to_string);
-        let of_clause = held
+        let of_clause = plan
             .clauses
             .iter()
             .filter(|clause| Some(&clause.origin) == origin.as_ref());
@@ -366,12 +367,12 @@ impl Question<'_> {
             Status::Enforced | Status::Undone | Status::Residual(_) => None,
         });
         let losses: Vec<String> = losses.collect();
-        let said = match in_plan {
+        let limit = match in_plan {
             Access::Denied => "commands are refused here".to_owned(),
             Access::UpTo(bytes) => format!("up to {} here", size(bytes)),
             Access::Full => String::new(),
         };
-        let detail = [said, losses.join("; ")].into_iter().filter(|text| !text.is_empty());
+        let detail = [limit, losses.join("; ")].into_iter().filter(|text| !text.is_empty());
         detail.collect::<Vec<_>>().join(": ")
     }
 }

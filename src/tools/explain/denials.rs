@@ -15,7 +15,7 @@ pub(super) enum Denial {
         wanted: Wanted,
         path: AbsPath,
         /// The path that the clauses are asked about: another name beside it where its directory stood in the way.
-        asked: AbsPath,
+        checked_path: AbsPath,
         by: Layer,
     },
     /// Of a node that no clause could permit.
@@ -54,10 +54,10 @@ impl Denial {
 }
 
 impl Denials {
-    pub(super) fn noted(&mut self, denial: Denial, times: u64) {
+    pub(super) fn add(&mut self, denial: Denial, times: u64) {
         let at = *self.known.entry(denial.key()).or_insert(self.all.len());
         match self.all.get_mut(at) {
-            Some((_, noted)) => *noted = noted.saturating_add(times),
+            Some((_, add)) => *add = add.saturating_add(times),
             None => self.all.push((denial, times)),
         }
     }

@@ -1,6 +1,6 @@
 //! How to find out why a command failed, where its words sound as if something was denied to it.
 
-use super::hidden::Seen;
+use super::visible_paths::VisiblePaths;
 use crate::confine::io::OutputMode;
 use crate::policy::Explain;
 use crate::tools::outcome::Status;
@@ -71,13 +71,13 @@ const CRASHES: [i32; 6] = [
 /// The hint for a command that ended so and said this; none where nobody wants one, or nothing sounds like a refusal.
 ///
 /// What was streamed is not known here: then every failure may be one. In namespaces what is not granted is missing, and
-/// so is much else: `seen` is what they show, and none elsewhere.
+/// so is much else: `visible` is what they show, and none elsewhere.
 pub(in crate::tools) fn hint(
     explain: Explain,
     status: &Status,
     output: OutputMode,
     stderr: &str,
-    seen: Option<&Seen<'_>>,
+    visible: Option<&VisiblePaths<'_>>,
 ) -> Option<String> {
     let failed = match status {
         Status::Exited { code } => *code != 0,
@@ -89,9 +89,9 @@ pub(in crate::tools) fn hint(
     let is_busy = match output {
         OutputMode::Stream => false,
         OutputMode::Capture => {
-            let said = stderr.to_ascii_lowercase();
+            let stderr_text = stderr.to_ascii_lowercase();
             // Mounts are what makes it so.
-            seen.is_some() && BUSY_WORDS.iter().any(|word| said.contains(word))
+            visible.is_some() && BUSY_WORDS.iter().any(|word| stderr_text.contains(word))
         }
     };
     if failed && is_busy {
@@ -104,16 +104,16 @@ pub(in crate::tools) fn hint(
     let sounds_so = || match output {
         OutputMode::Stream => true,
         OutputMode::Capture => {
-            let said = stderr.to_ascii_lowercase();
-            let is_itself_missed = match status {
-                Status::NotFound { program } => seen.is_some_and(|seen| seen.hides(program)),
+            let stderr_text = stderr.to_ascii_lowercase();
+            let is_program_hidden = match status {
+                Status::NotFound { program } => visible.is_some_and(|visible| visible.hides(program)),
                 _ => false,
             };
             let has_crashed = matches!(status, Status::Signaled { .. });
-            is_itself_missed
+            is_program_hidden
                 || has_crashed
-                || REFUSALS.iter().any(|refusal| said.contains(refusal))
-                || seen.is_some_and(|seen| seen.is_missed(stderr))
+                || REFUSALS.iter().any(|refusal| stderr_text.contains(refusal))
+                || visible.is_some_and(|visible| visible.mentions_hidden_path(stderr))
         }
     };
     (failed && sounds_so()).then(|| HOW.to_owned())
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_failure_that_speaks_of_a_refusal_has_a_hint_and_others_have_none() {
-        for said in [
+        for stderr_text in [
             "cat: x: Permission denied",
             "touch: cannot touch 'x': Read-only file system",
             "PermissionError: [Errno 13] Permission denied: 'x'",
@@ -140,14 +140,29 @@ mod tests {
             "fatal: not a git repository (or any of the parent directories): .git",
             "socket.gaierror: [Errno -3] Temporary failure in name resolution",
         ] {
-            assert!(of(Explain::OnFailure, 1, OutputMode::Capture, said), "{said}");
-            assert!(!of(Explain::OnFailure, 0, OutputMode::Capture, said), "{said}");
-            assert!(!of(Explain::Off, 1, OutputMode::Capture, said), "{said}");
-            assert!(!of(Explain::Always, 1, OutputMode::Capture, said), "{said}");
+            assert!(
+                of(Explain::OnFailure, 1, OutputMode::Capture, stderr_text),
+                "{stderr_text}"
+            );
+            assert!(
+                !of(Explain::OnFailure, 0, OutputMode::Capture, stderr_text),
+                "{stderr_text}"
+            );
+            assert!(!of(Explain::Off, 1, OutputMode::Capture, stderr_text), "{stderr_text}");
+            assert!(
+                !of(Explain::Always, 1, OutputMode::Capture, stderr_text),
+                "{stderr_text}"
+            );
         }
-        for said in ["", "make: *** [all] Error 2", "assertion failed"] {
-            assert!(!of(Explain::OnFailure, 1, OutputMode::Capture, said), "{said}");
-            assert!(of(Explain::OnFailure, 1, OutputMode::Stream, said), "{said}");
+        for stderr_text in ["", "make: *** [all] Error 2", "assertion failed"] {
+            assert!(
+                !of(Explain::OnFailure, 1, OutputMode::Capture, stderr_text),
+                "{stderr_text}"
+            );
+            assert!(
+                of(Explain::OnFailure, 1, OutputMode::Stream, stderr_text),
+                "{stderr_text}"
+            );
         }
     }
 

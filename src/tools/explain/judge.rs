@@ -8,33 +8,33 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 use super::answer::writing;
+use super::command_result::CommandResult;
 use super::denials::{Denial, Denials, by_directory};
 use super::explained::{Explained, Layer, Wanted};
-use super::fate::Fate;
-use super::idle::{is_idle, is_idle_question};
-use super::standing::Standing;
-use super::there::{Modes, Reached, makes_devices, reached};
+use super::forker_plan::ForkerPlan;
+use super::host_path::{Modes, ResolvedAttempt, makes_devices, resolve_attempt};
+use super::probes::{is_probe, is_probe_call};
 use crate::config::amend::Writing;
 use crate::confine::wire::attempted::{Attempt, Attempted, Found, Node, Want};
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
-use crate::tools::held::Readers;
+use crate::tools::checked_plan::PlanReaders;
 
 /// The most denials that are told of.
 const MOST: usize = 500;
 /// How long the host is looked at, all attempts together. Attempts beyond that are counted as unseen.
-const LOOKING: Duration = Duration::from_secs(10);
+const TOTAL_TIME: Duration = Duration::from_secs(10);
 /// How long a single attempt or reason may take: then its file system hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STALL_TIMEOUT: Duration = Duration::from_secs(20);
 /// What is put before a name to ask about another one beside it, of which no clause speaks.
-const BESIDE: &str = ".beside-";
+const SIBLING_PREFIX: &str = ".beside-";
 
 /// What was denied to a command that was permitted this call, ended so, and attempted this.
 pub(in crate::tools) async fn explained(
-    standing: Arc<Standing>,
+    forker_plan: Arc<ForkerPlan>,
     attempted: Attempted,
     call: Call,
-    fate: Fate,
+    command_result: CommandResult,
 ) -> Explained {
     let Attempted { all, unseen } = attempted;
     let count = all.iter().fold(0u64, |count, (_, times)| count.saturating_add(*times));
@@ -42,8 +42,8 @@ pub(in crate::tools) async fn explained(
     let writing = writing(&call.asked);
     let progress = Arc::new(AtomicU64::new(0));
     let steps = Arc::clone(&progress);
-    let looking = tokio::task::spawn_blocking(move || standing.explain(all, (writing, fate), &steps));
-    match while_it_moves(looking, &progress).await {
+    let looking = tokio::task::spawn_blocking(move || forker_plan.explain(all, (writing, command_result), &steps));
+    match wait_while_progressing(looking, &progress).await {
         Some(explained) => Explained {
             unseen: unseen.saturating_add(explained.unseen),
             call: Some(call),
@@ -58,10 +58,10 @@ pub(in crate::tools) async fn explained(
 }
 
 /// What comes of the looking, for as long as its steps follow each other: a machine that is slow is waited for.
-async fn while_it_moves(mut looking: JoinHandle<Option<Explained>>, steps: &AtomicU64) -> Option<Explained> {
+async fn wait_while_progressing(mut looking: JoinHandle<Option<Explained>>, steps: &AtomicU64) -> Option<Explained> {
     let mut before = None;
     loop {
-        if let Ok(ended) = tokio::time::timeout(PATIENCE, &mut looking).await {
+        if let Ok(ended) = tokio::time::timeout(STALL_TIMEOUT, &mut looking).await {
             return ended.ok().flatten();
         }
         let now = Some(steps.load(Ordering::Relaxed));
@@ -72,16 +72,16 @@ async fn while_it_moves(mut looking: JoinHandle<Option<Explained>>, steps: &Atom
     }
 }
 
-impl Standing {
+impl ForkerPlan {
     fn explain(
         &self,
         all: Vec<(Attempt, u64)>,
-        (writing, fate): (Writing, Fate),
+        (writing, command_result): (Writing, CommandResult),
         steps: &AtomicU64,
     ) -> Option<Explained> {
-        let until = Instant::now() + LOOKING;
+        let until = Instant::now() + TOTAL_TIME;
         let mut unseen = 0u64;
-        let denials = self.held()?.consult(|readers| {
+        let denials = self.plan()?.with_readers(|readers| {
             let mut denials = Denials::default();
             for (attempt, times) in all {
                 steps.fetch_add(1, Ordering::Relaxed);
@@ -89,8 +89,8 @@ impl Standing {
                     unseen = unseen.saturating_add(times);
                     continue;
                 }
-                for denial in self.denied(readers, &attempt, fate) {
-                    denials.noted(denial, times);
+                for denial in self.denied(readers, &attempt, command_result) {
+                    denials.add(denial, times);
                 }
             }
             denials.all
@@ -110,44 +110,49 @@ impl Standing {
     }
 
     /// What was denied of an attempt.
-    fn denied(&self, readers: &Readers<'_>, attempt: &Attempt, fate: Fate) -> Vec<Denial> {
+    fn denied(&self, readers: &PlanReaders<'_>, attempt: &Attempt, command_result: CommandResult) -> Vec<Denial> {
         let one = match attempt {
-            Attempt::File { want, path, found } => {
-                reached(path, *found, *want).and_then(|reached| self.of_what_is_there(readers, &reached, fate))
-            }
-            Attempt::Node { node, path, found } => {
-                reached(path, *found, Want::Make).and_then(|reached| node_denied(readers, *node, &reached))
-            }
+            Attempt::File { want, path, found } => resolve_attempt(path, *found, *want)
+                .and_then(|resolve_attempt| self.file_denial(readers, &resolve_attempt, command_result)),
+            Attempt::Node { node, path, found } => resolve_attempt(path, *found, Want::Make)
+                .and_then(|resolve_attempt| node_denied(readers, *node, &resolve_attempt)),
             Attempt::Exchange(pair) => {
-                let sides = pair.each_ref().map(|(path, found)| reached(path, *found, Want::Remove));
+                let sides = pair
+                    .each_ref()
+                    .map(|(path, found)| resolve_attempt(path, *found, Want::Remove));
                 let [Some(one), Some(other)] = sides else {
                     // Without both there is nothing to exchange, whoever asks.
                     return Vec::new();
                 };
                 let sides = [one, other].into_iter();
                 return sides
-                    .filter_map(|side| self.of_what_is_there(readers, &side, fate))
+                    .filter_map(|side| self.file_denial(readers, &side, command_result))
                     .collect();
             }
             Attempt::Reach(address) => self.denies_address(*address).then_some(Denial::Address(*address)),
             Attempt::Call { number, arguments } => {
                 let (number, arguments) = (*number, *arguments);
-                (!is_idle_question(number, arguments)).then_some(Denial::Call { number, arguments })
+                (!is_probe_call(number, arguments)).then_some(Denial::Call { number, arguments })
             }
         };
         one.into_iter().collect()
     }
 
-    fn of_what_is_there(&self, readers: &Readers<'_>, reached: &Reached, fate: Fate) -> Option<Denial> {
-        let path = AbsPath::new(&reached.path).ok()?;
-        match reached.wanted {
-            _ if is_idle(&path, fate) => None,
+    fn file_denial(
+        &self,
+        readers: &PlanReaders<'_>,
+        resolve_attempt: &ResolvedAttempt,
+        command_result: CommandResult,
+    ) -> Option<Denial> {
+        let path = AbsPath::new(&resolve_attempt.path).ok()?;
+        match resolve_attempt.wanted {
+            _ if is_probe(&path, command_result) => None,
             Wanted::Connect => self.denies_socket(readers, &path).then_some(Denial::Unix(path)),
-            _ => file(readers, reached, &path),
+            _ => file(readers, resolve_attempt, &path),
         }
     }
 
-    fn denies_socket(&self, readers: &Readers<'_>, path: &AbsPath) -> bool {
+    fn denies_socket(&self, readers: &PlanReaders<'_>, path: &AbsPath) -> bool {
         let denies = |operation| (readers.plan)(path).get(operation) == Access::Denied;
         match self.profile.unix_sockets {
             // Who makes no socket connects none; that is told of the socket.
@@ -182,22 +187,23 @@ pub(super) const fn operation(wanted: Wanted) -> Option<Operation> {
 }
 
 /// The name at which a plan denies something: that one, or another beside it.
-fn denied_at(readers: &Readers<'_>, wanted: Wanted, path: &AbsPath) -> Option<AbsPath> {
+fn denied_at(readers: &PlanReaders<'_>, wanted: Wanted, path: &AbsPath) -> Option<AbsPath> {
     let operation = operation(wanted)?;
     // A name comes and goes by its directory.
-    let beside = by_directory(wanted).then(|| beside(path)).flatten();
-    let mut places = [Some(path.clone()), beside].into_iter().flatten();
-    places.find(|asked| (readers.plan)(asked).get(operation) == Access::Denied)
+    let sibling = by_directory(wanted).then(|| sibling(path)).flatten();
+    let mut paths = [Some(path.clone()), sibling].into_iter().flatten();
+    paths.find(|checked_path| (readers.plan)(checked_path).get(operation) == Access::Denied)
 }
 
-fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Denial> {
-    let (wanted, found) = (reached.wanted, reached.found);
-    let wall = |asked: &AbsPath| {
+fn file(readers: &PlanReaders<'_>, resolve_attempt: &ResolvedAttempt, path: &AbsPath) -> Option<Denial> {
+    let (wanted, found) = (resolve_attempt.wanted, resolve_attempt.found);
+    let layer = |checked_path: &AbsPath| {
         let mounts = readers.mounts.as_ref().zip(operation(wanted));
-        let by_mounts = mounts.is_some_and(|(mounts, operation)| mounts(asked).get(operation) == Access::Denied);
+        let by_mounts = mounts.is_some_and(|(mounts, operation)| mounts(checked_path).get(operation) == Access::Denied);
         if by_mounts { Layer::Mounts } else { Layer::Landlock }
     };
-    let by_name = |path: &AbsPath| denied_at(readers, wanted, path).map(|asked| (wall(&asked), asked));
+    let by_name =
+        |path: &AbsPath| denied_at(readers, wanted, path).map(|checked_path| (layer(&checked_path), checked_path));
     let refusal = match found {
         Found::There if wanted == Wanted::Attributes => Some((Layer::Broker, path.clone())),
         Found::There => by_name(path),
@@ -207,26 +213,26 @@ fn file(readers: &Readers<'_>, reached: &Reached, path: &AbsPath) -> Option<Deni
         // It came to be after the command had missed it.
         Found::Absent | Found::Nothing => return None,
     };
-    let lacking = || match reached.modes {
+    let lacking = || match resolve_attempt.modes {
         Modes::Refuse => Some((Layer::Capabilities, path.clone())),
         Modes::Permit => None,
     };
-    refusal.or_else(lacking).map(|(by, asked)| Denial::File {
+    refusal.or_else(lacking).map(|(by, checked_path)| Denial::File {
         wanted,
         path: path.clone(),
-        asked,
+        checked_path,
         by,
     })
 }
 
 /// The denial of a node that Landlock never lets be made, if it could be made here without Stockade.
-fn node_denied(readers: &Readers<'_>, node: Node, reached: &Reached) -> Option<Denial> {
+fn node_denied(readers: &PlanReaders<'_>, node: Node, resolve_attempt: &ResolvedAttempt) -> Option<Denial> {
     match node {
         Node::Device if !makes_devices() => return None,
         Node::Device | Node::Whiteout => {}
     }
-    let path = AbsPath::new(&reached.path).ok()?;
-    let by = match file(readers, reached, &path) {
+    let path = AbsPath::new(&resolve_attempt.path).ok()?;
+    let by = match file(readers, resolve_attempt, &path) {
         Some(Denial::File { by: Layer::Mounts, .. }) => Layer::Mounts,
         // Landlock is asked before the modes are.
         _ => Layer::Landlock,
@@ -235,8 +241,8 @@ fn node_denied(readers: &Readers<'_>, node: Node, reached: &Reached) -> Option<D
 }
 
 /// Another name in the same directory that ends in the same way.
-fn beside(path: &AbsPath) -> Option<AbsPath> {
-    let mut name = std::ffi::OsString::from(BESIDE);
+fn sibling(path: &AbsPath) -> Option<AbsPath> {
+    let mut name = std::ffi::OsString::from(SIBLING_PREFIX);
     name.push(path.name()?);
     path.parent()?.child(name)
 }

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use super::answer::Permitted;
 use super::denials::{Denial, by_directory};
 use super::explained::{Blocked, Layer, Subject, Wanted};
-use super::idle::is_of_itself;
+use super::forker_plan::ForkerPlan;
 use super::judge::operation;
-use super::standing::Standing;
+use super::probes::is_own_proc;
 use crate::backend::seccomp::table::Table;
 use crate::backend::seccomp::{Attempts, Call, Copies, NATIVE_ARCH, Role, Verdict};
 use crate::config::amend::Writing;
@@ -20,18 +20,18 @@ use crate::tools::filters;
 /// The port on which names are resolved.
 const DNS: u16 = 53;
 
-impl Standing {
+impl ForkerPlan {
     /// A denial with its reasons.
     pub(super) fn reasons(&self, denial: Denial, times: u64, writing: Writing) -> Blocked {
         match denial {
             Denial::File {
                 wanted,
                 path,
-                asked,
+                checked_path,
                 by,
             } => Blocked {
                 times,
-                ..self.of_file(wanted, &path, &asked, by, writing)
+                ..self.of_file(wanted, &path, &checked_path, by, writing)
             },
             Denial::Node { node, path, by } => of_node(node, &path, by, times),
             Denial::Unix(path) => Blocked {
@@ -54,7 +54,7 @@ impl Standing {
         }
     }
 
-    fn of_file(&self, wanted: Wanted, path: &AbsPath, asked: &AbsPath, by: Layer, writing: Writing) -> Blocked {
+    fn of_file(&self, wanted: Wanted, path: &AbsPath, checked_path: &AbsPath, by: Layer, writing: Writing) -> Blocked {
         let subject = |permitted| Subject::File(path.clone(), permitted);
         let blocked = plainly(wanted, shown(path), Subject::Nothing, 1, by);
         if by == Layer::Capabilities {
@@ -65,7 +65,7 @@ impl Standing {
                 ..blocked
             };
         }
-        if by == Layer::Landlock && is_of_itself(path) {
+        if by == Layer::Landlock && is_own_proc(path) {
             return Blocked {
                 change: vec![
                     "in the `namespaces` regime (`--backend namespaces`) a command sees what the kernel says of itself; Bun, the JVM and \
@@ -77,8 +77,8 @@ impl Standing {
             };
         }
         let operation = operation(wanted).unwrap_or(Operation::Read);
-        let answer = self.permissions().answer(operation, asked, writing, &self.held);
-        let missed = self.approved.explain(operation, asked);
+        let answer = self.permissions().answer(operation, checked_path, writing, &self.plan);
+        let missed = self.approved.explain(operation, checked_path);
         let missed = missed
             .missed
             .first()
@@ -91,8 +91,8 @@ impl Standing {
             Permitted::Yes => self.stricter(wanted, operation, path),
             Permitted::Approved | Permitted::No => None,
         };
-        let held = stricter.as_ref().map(|held| (held.clause.clone(), held.origin.clone()));
-        let (clause, origin) = held.or(decides).or(missed).unzip();
+        let limiting = stricter.as_ref().map(|line| (line.clause.clone(), line.origin.clone()));
+        let (clause, origin) = limiting.or(decides).or(missed).unzip();
         let mut notes = answer.notes.clone();
         if wanted == Wanted::Attributes && answer.permitted == Permitted::Yes {
             notes.push(
@@ -109,9 +109,9 @@ impl Standing {
                 let details = answer.backends.iter().filter_map(|backend| backend.detail.clone());
                 match stricter {
                     None => details.collect(),
-                    Some(held) => {
+                    Some(line) => {
                         notes.extend(details);
-                        held.change
+                        line.change
                     }
                 }
             }
@@ -131,8 +131,8 @@ impl Standing {
     fn opening(&self, wanted: Wanted, operation: Operation, path: &AbsPath, writing: Writing) -> Vec<String> {
         // A name comes and goes by its directory, and a root must be there before what is made in it.
         let around = path.parent().filter(|_| by_directory(wanted));
-        let places = [around.as_ref(), Some(path)].into_iter().flatten();
-        let mut answers = places.map(|place| self.permissions().answer(operation, place, writing, &self.held));
+        let paths = [around.as_ref(), Some(path)].into_iter().flatten();
+        let mut answers = paths.map(|path| self.permissions().answer(operation, path, writing, &self.plan));
         let closed = answers.find(|answer| answer.permitted == Permitted::No);
         closed.map(|answer| answer.change).unwrap_or_default()
     }
@@ -205,7 +205,7 @@ impl Standing {
                     nr: number,
                     args,
                 };
-                let settings = |profile: &Profile| filters::settings(profile, Role::Command, Attempts::Unseen, Copies::None, self.ground);
+                let settings = |profile: &Profile| filters::settings(profile, Role::Command, Attempts::Unseen, Copies::None, self.options);
                 // What would be said with the network on is what no config can change.
                 let open = Profile {
                     network: Network::Full,

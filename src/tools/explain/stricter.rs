@@ -2,12 +2,12 @@
 
 use super::answer::without;
 use super::explained::Wanted;
-use super::standing::Standing;
+use super::forker_plan::ForkerPlan;
 use crate::backend::{self, Regime};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Deny, Operation, Target};
 use crate::profile::Profile;
-use crate::tools::held::Made;
+use crate::tools::checked_plan::BackendPlan;
 
 /// The setting that says which names are protected.
 const PROTECT: &str = "sandbox.protect";
@@ -19,17 +19,17 @@ pub(in crate::tools) struct Stricter {
     pub(in crate::tools) change: Vec<String>,
 }
 
-impl Standing {
+impl ForkerPlan {
     /// The line that is held back by more than it says, if this is denied for one: a name that is protected, or a deny for
     /// which everything beside it is ruled one by one.
     pub(super) fn stricter(&self, wanted: Wanted, operation: Operation, path: &AbsPath) -> Option<Stricter> {
         let protected = self.protected(path).filter(|_| operation == Operation::Write);
-        let regime = self.ground.walls.regime();
-        protected.or_else(|| ruled(&self.profile, regime, wanted, operation, path))
+        let regime = self.options.mechanism.regime();
+        protected.or_else(|| obstructing_deny(&self.profile, regime, wanted, operation, path))
     }
 
     fn protected(&self, path: &AbsPath) -> Option<Stricter> {
-        let Made::Kernel { plan, .. } = &self.held()?.made else {
+        let BackendPlan::Kernel { plan, .. } = &self.plan()?.plan else {
             return None;
         };
         let world = plan.world.as_ref()?;
@@ -44,7 +44,13 @@ impl Standing {
 }
 
 /// The deny for which everything beside it is ruled one by one, if that is why a profile's plan denies this.
-fn ruled(profile: &Profile, regime: Regime, wanted: Wanted, operation: Operation, path: &AbsPath) -> Option<Stricter> {
+fn obstructing_deny(
+    profile: &Profile,
+    regime: Regime,
+    wanted: Wanted,
+    operation: Operation,
+    path: &AbsPath,
+) -> Option<Stricter> {
     // What comes later is in no rule of its own, and its directory has none for all that is below.
     let directory = match wanted {
         Wanted::List => path.clone(),

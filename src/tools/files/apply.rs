@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
-use super::ask::{Walks, converse};
+use super::file_client::{Walks, exchange};
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{Bound, FileAsk, FileReply};
 use crate::confine::wire::protocol::{PutBack, Watch};
@@ -11,9 +11,9 @@ use crate::policy::path::escape;
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
-use crate::tools::offers::offer;
 use crate::tools::on_record::record_restored;
 use crate::tools::restored::Restored;
+use crate::tools::undo_offer::offer;
 
 /// Makes changes; what became of protected names.
 pub(super) async fn apply(
@@ -34,7 +34,7 @@ pub(super) async fn apply(
             Err(error) => return Err(error.into()),
         }
     };
-    let answer = converse(&server, request, stops).await;
+    let answer = exchange(&server, request, stops).await;
     server.hang_up();
     // Its end is waited for in every case: only then is settled what it changed.
     let ended = running.ended().await;
@@ -51,7 +51,7 @@ pub(super) async fn apply(
     offer(&executor.deciding, &mut forker, &mut restored, call, stops).await;
     executor.pool.keep(digest, forker).await;
     let mut unsettled = unsettled.map(|why| escape(why.as_bytes()));
-    executor.recovered.tell_after(&mut restored, &mut unsettled);
+    executor.recovered.append_to(&mut restored, &mut unsettled);
     record_restored(executor.deciding.recorder.as_ref(), call, &restored).await?;
     match answer {
         Ok(answer) => Ok((answer.last, restored, unsettled)),

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use super::apply::apply;
 use super::arguments::FileKind;
-use super::ask::Files;
 use super::failures;
+use super::file_client::Files;
 use super::judge::{Judged, Sum};
 use super::present;
 use super::question::{self, Facts};
@@ -56,11 +56,11 @@ pub(super) async fn assess_change(
         return Ok(Assessment::Blocked(format!("{} forbids it", sum.why.join("; "))).into());
     }
     let changes: Vec<Change> = parts.iter().map(|step| step.change.clone()).collect();
-    let sight = executor.judge().sight(&judged);
-    let (measured, server) = match measure(&mut executor.files(stops), &parts, &changes, &sight).await? {
+    let view_access = executor.judge().view_access(&judged);
+    let (measured, server) = match measure(&mut executor.files(stops), &parts, &changes, &view_access).await? {
         Ok(ready) => ready,
         // Why not is told after a yes: it speaks of what nobody may read without one.
-        Err(why) if sight != Asked::Nobody => return fruitless(executor, kind, context, &parts, sum, why),
+        Err(why) if view_access != Asked::Nobody => return failing_question(executor, kind, context, &parts, sum, why),
         Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
         Err(why) => return Err(why),
     };
@@ -73,11 +73,11 @@ pub(super) async fn assess_change(
             after: measured.after,
         })
         .collect();
-    let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
+    let description: Vec<&str> = parts.iter().map(|step| step.description.as_str()).collect();
     let profile = executor.profiles.of_files(&sum.asked)?;
     let facts = Facts {
         kind,
-        description: described(&wants, &measured),
+        description: described(&description, &measured),
         subject: [question::of_changes(&bound), once(executor, &bound)].concat(),
         digest: profile.digest(),
         regime: executor.regime_line()?.to_string(),
@@ -119,15 +119,15 @@ async fn measure(
     files: &mut Files<'_>,
     parts: &[Step],
     changes: &[Change],
-    sight: &Asked,
+    view_access: &Asked,
 ) -> Result<Result<(Vec<Measured>, FileServer), ToolError>, ToolError> {
-    let answer = files.ask(sight, FileAsk::Prepare(changes.to_vec())).await?;
+    let answer = files.ask(view_access, FileAsk::Prepare(changes.to_vec())).await?;
     let measured = match measured(answer.last, changes.len()) {
         Ok(measured) => measured,
         Err(error @ ToolError::Confine(_)) => return Err(error),
         Err(why) => return Ok(Err(why)),
     };
-    if let Err(why) = hold_emptied(files, parts, sight).await? {
+    if let Err(why) = ensure_emptied(files, parts, view_access).await? {
         return Ok(Err(why));
     }
     for (step, measured) in parts.iter().zip(&measured) {
@@ -142,16 +142,16 @@ async fn measure(
 }
 
 /// Whether what a patch removes is what the patch says it is: nothing of it may be left.
-async fn hold_emptied(
+async fn ensure_emptied(
     files: &mut Files<'_>,
     parts: &[Step],
-    sight: &Asked,
+    view_access: &Asked,
 ) -> Result<Result<(), ToolError>, ToolError> {
     let emptied: Vec<Change> = parts.iter().filter_map(|step| step.empties.clone()).collect();
     if emptied.is_empty() {
         return Ok(Ok(()));
     }
-    let answer = files.ask(sight, FileAsk::Prepare(emptied.clone())).await?;
+    let answer = files.ask(view_access, FileAsk::Prepare(emptied.clone())).await?;
     let measured = match measured(answer.last, emptied.len()) {
         Ok(measured) => measured,
         Err(error @ ToolError::Confine(_)) => return Err(error),
@@ -172,7 +172,7 @@ async fn hold_emptied(
 }
 
 /// The question about changes that cannot be made as things are: a yes has the agent told why.
-fn fruitless(
+fn failing_question(
     executor: &mut Executor,
     kind: FileKind,
     context: &ApprovalContext,
@@ -185,12 +185,12 @@ fn fruitless(
         why: lines,
         asked,
     } = sum;
-    let wants: Vec<&str> = parts.iter().map(|step| step.wants.as_str()).collect();
+    let description: Vec<&str> = parts.iter().map(|step| step.description.as_str()).collect();
     let changes: Vec<&Change> = parts.iter().map(|step| &step.change).collect();
     let shown = format!("It cannot be done; the agent would be told why:\n{why}");
     let facts = Facts {
         kind,
-        description: described(&wants, &[]),
+        description: described(&description, &[]),
         subject: question::of_failure(&changes, &shown),
         digest: executor.profiles.of_files(&asked)?.digest(),
         regime: executor.regime_line()?.to_string(),
@@ -230,7 +230,11 @@ pub(super) async fn make_change(
     }
     let changed = Changed::of(&restored);
     let is_undone = restored.iter().any(|restored| restored.then != Then::PutBack);
-    let told = if is_undone { changed.told(MEANWHILE) } else { Vec::new() };
+    let told = if is_undone {
+        changed.messages(MEANWHILE)
+    } else {
+        Vec::new()
+    };
     let undone: Vec<String> = told
         .into_iter()
         .chain(unsettled.map(|why| format!("protected names could not be restored: {why}")))
@@ -261,8 +265,8 @@ pub(super) async fn make_change(
 }
 
 /// What so many changes amount to, as the server says.
-pub(super) fn measured(said: FileReply, count: usize) -> Result<Vec<Measured>, ToolError> {
-    match said {
+pub(super) fn measured(reply: FileReply, count: usize) -> Result<Vec<Measured>, ToolError> {
+    match reply {
         FileReply::Prepared(measured) if measured.len() == count => Ok(measured),
         FileReply::Failed(failure) => Err(failures::error(&failure)),
         _ => Err(ConfineError::Malformed.into()),
@@ -277,9 +281,9 @@ pub(super) fn size_of(change: &Change, measured: &Measured) -> u64 {
     }
 }
 
-pub(super) fn described(wants: &[&str], measured: &[Measured]) -> String {
+pub(super) fn described(description: &[&str], measured: &[Measured]) -> String {
     let files: u64 = measured.iter().fold(0, |sum, one| sum.saturating_add(one.files));
-    match (wants, files) {
+    match (description, files) {
         ([one], 0) => (*one).to_owned(),
         ([one], 1) => format!("{one} with the one file in it"),
         ([one], _) => format!("{one} with the {files} files in it"),

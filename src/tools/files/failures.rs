@@ -16,11 +16,11 @@ pub(super) fn error(failure: &Failure) -> ToolError {
 
 /// A file that would be larger than its root permits.
 pub(super) fn over(judged: &[Judged], size: u64, limit: u64) -> String {
-    let place = judged
+    let location = judged
         .iter()
         .find(|one| one.limit == Some(limit))
         .map_or_else(String::new, |one| format!("{} in the root `{}`", one.path, one.root));
-    format!("{place} would have {size} bytes; the most is {limit} (`max_file_bytes`)")
+    format!("{location} would have {size} bytes; the most is {limit} (`max_file_bytes`)")
 }
 
 fn reason(why: &Why) -> String {

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::arguments::FileKind;
 use super::look::lead;
 use super::question::Facts;
-use super::read::{Sought, told};
-use super::{ask, change, place, present, question};
+use super::read::{StreamKind, render_reply};
+use super::{change, file_client, present, question, written_path};
 use crate::approval::{ApprovalRequest, Lazy};
 use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
@@ -55,7 +55,7 @@ impl Parent {
 
     /// What it makes of what this server says.
     pub fn asks(&self, server: &FileServer) -> Result<Made, ConfineError> {
-        let (parts, last) = ask::hear(server, &self.request())?;
+        let (parts, last) = file_client::receive_all(server, &self.request())?;
         let question = change::measured(last.clone(), 1).map(|measured| {
             let change = self.change();
             let _size = measured.first().map(|measured| change::size_of(&change, measured));
@@ -82,14 +82,14 @@ impl Parent {
                 Vec::new(),
             )
         });
-        let sought = if parts.iter().any(|part| matches!(part, FileReply::Matches(_))) {
-            Sought::Matches
+        let stream_kind = if parts.iter().any(|part| matches!(part, FileReply::Matches(_))) {
+            StreamKind::Matches
         } else {
-            Sought::Entries
+            StreamKind::Entries
         };
         Ok(Made {
             led: self.leads(last.clone()),
-            told: told(&self.executor, &self.start, &Asked::Nobody, sought, parts, last),
+            told: render_reply(&self.executor, &self.start, &Asked::Nobody, stream_kind, parts, last),
             question,
         })
     }
@@ -99,16 +99,16 @@ impl Parent {
     /// Whoever shows it holds the other end meanwhile.
     pub fn shows(&self, first: &[u8], bytes: &[u8]) -> Result<(Lazy, UnixStream), ToolError> {
         let (server, _theirs) = saying(first).map_err(ConfineError::Channel)?;
-        let (_, last) = ask::hear(&server, &self.request())?;
+        let (_, last) = file_client::receive_all(&server, &self.request())?;
         let prepared = change::measured(last, 1)?;
         let (server, theirs) = saying(bytes).map_err(ConfineError::Channel)?;
         Ok((present::changes(server, vec![self.change()], prepared), theirs))
     }
 
-    fn leads(&self, said: FileReply) -> Result<String, ToolError> {
-        let place =
-            place::place(&self.executor.session().policy, self.start.as_path(), ".").map_err(ToolError::File)?;
-        let looked = lead(self.executor.judge(), &place, said)?;
+    fn leads(&self, reply: FileReply) -> Result<String, ToolError> {
+        let written_path = written_path::parse_path(&self.executor.session().policy, self.start.as_path(), ".")
+            .map_err(ToolError::File)?;
+        let looked = lead(self.executor.judge(), &written_path, reply)?;
         for operation in Operation::ALL {
             let judged = self
                 .executor
@@ -117,7 +117,7 @@ impl Parent {
                 .map_err(ToolError::Blocked)?;
             self.executor
                 .judge()
-                .judge_whole(&judged.path)
+                .judge_tree(&judged.path)
                 .map_err(ToolError::Blocked)?;
             let _sum = self.executor.judge().sum(&[judged]);
         }

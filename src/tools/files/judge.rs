@@ -7,8 +7,8 @@ use crate::confine::protect::protected_by;
 use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Root, Target};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
+use crate::tools::protected_names::names;
 use crate::tools::session_policy::SessionPolicy;
-use crate::tools::watched::names;
 
 /// A path that may be used, and what that demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Judge<'_> {
     }
 
     /// Whether the path may be replaced or taken away with all that is below it.
-    pub(super) fn judge_whole(self, path: &AbsPath) -> Result<(), String> {
+    pub(super) fn judge_tree(self, path: &AbsPath) -> Result<(), String> {
         let policy = &self.0.policy;
         if let Some(root) = policy.roots.iter().find(|root| root.path.is_within(path)) {
             let what = if root.path == *path { "is" } else { "contains" };
@@ -210,11 +210,11 @@ impl Judge<'_> {
     }
 
     /// What must be open to see what is at these paths.
-    pub(super) fn sight(self, judged: &[Judged]) -> Asked {
-        self.sight_of(judged.iter().map(|one| &one.path))
+    pub(super) fn view_access(self, judged: &[Judged]) -> Asked {
+        self.view_access_of(judged.iter().map(|one| &one.path))
     }
 
-    pub(super) fn sight_of<'a>(self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
+    pub(super) fn view_access_of<'a>(self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
         let closed: BTreeSet<String> = paths
             .into_iter()
             .filter_map(|path| self.0.policy.root_for(path))
@@ -229,7 +229,7 @@ impl Judge<'_> {
     }
 
     /// Why a path may not even be looked at, if it may not.
-    pub(super) fn judge_sight(self, path: &AbsPath) -> Result<(), String> {
+    pub(super) fn judge_view(self, path: &AbsPath) -> Result<(), String> {
         let seen = [Operation::Read, Operation::List]
             .into_iter()
             .find_map(|operation| self.judge(operation, path).ok());
@@ -257,7 +257,11 @@ impl Judge<'_> {
     }
 
     /// The path that was given, or the working directory; where that may not be listed, the roots are named.
-    pub(super) fn or_here<'a>(self, written: Option<&'a str>, directory: &Path) -> Result<&'a str, ToolError> {
+    pub(super) fn path_or_working_directory<'a>(
+        self,
+        written: Option<&'a str>,
+        directory: &Path,
+    ) -> Result<&'a str, ToolError> {
         if let Some(written) = written {
             return Ok(written);
         }
@@ -279,7 +283,7 @@ impl Judge<'_> {
     }
 
     /// Whether an entry below what was looked at may be told of.
-    pub(super) fn may_tell(self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
+    pub(super) fn may_report(self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
         if self.0.may(operation, path) == Access::Denied {
             return false;
         }

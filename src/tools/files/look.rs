@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::ask::Files;
 use super::failures;
+use super::file_client::Files;
 use super::judge::Judge;
-use super::place::{Place, place, plain};
+use super::written_path::{WrittenPath, parse_path, plain};
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{FileAsk, FileReply, FileState, Found, Hash, Last, Look, Read, State, Text, Why};
 use crate::policy::path::escape;
@@ -24,7 +24,7 @@ pub(super) struct Looked {
 
 /// What a path leads to.
 #[derive(Debug)]
-pub(in crate::tools) enum Seen {
+pub(in crate::tools) enum FoundFile {
     /// A file.
     File {
         /// Where it lies, without symlinks.
@@ -39,16 +39,16 @@ pub(in crate::tools) enum Seen {
 impl Files<'_> {
     /// Where a path leads that an agent wrote.
     pub(super) async fn target(&mut self, directory: &Path, written: &str, last: Last) -> Result<Looked, ToolError> {
-        let place = place(&self.session().policy, directory, written)
+        let written_path = parse_path(&self.session().policy, directory, written)
             .map_err(|why| ToolError::File(format!("{why}: no file")))?;
-        let asked = self.judge().sight_of([&place.plain]);
+        let asked = self.judge().view_access_of([&written_path.plain]);
         let look = Look {
-            path: place.path.clone(),
+            path: written_path.path.clone(),
             last,
             hash: Hash::Skip,
         };
-        let said = self.ask(&asked, FileAsk::Look(look)).await?.last;
-        lead(self.judge(), &place, said)
+        let reply = self.ask(&asked, FileAsk::Look(look)).await?.last;
+        lead(self.judge(), &written_path, reply)
     }
 
     /// The same for a file that is to be read: where nobody need be asked to see it, with what was asked for of it, so
@@ -59,11 +59,11 @@ impl Files<'_> {
         written: &str,
         lines: Read,
     ) -> Result<(Looked, Option<Text>), ToolError> {
-        let place = place(&self.session().policy, directory, written)
+        let written_path = parse_path(&self.session().policy, directory, written)
             .map_err(|why| ToolError::File(format!("{why}: no file")))?;
-        let asked = self.judge().sight_of([&place.plain]);
+        let asked = self.judge().view_access_of([&written_path.plain]);
         let look = Look {
-            path: place.path.clone(),
+            path: written_path.path.clone(),
             last: Last::Target,
             hash: Hash::Skip,
         };
@@ -72,8 +72,8 @@ impl Files<'_> {
             Asked::Roots(_) | Asked::Everything => FileAsk::Look(look),
         };
         match self.ask(&asked, ask).await?.last {
-            FileReply::Peeked(found, text) => Ok((lead(self.judge(), &place, FileReply::Found(found))?, text)),
-            said => Ok((lead(self.judge(), &place, said)?, None)),
+            FileReply::Peeked(found, text) => Ok((lead(self.judge(), &written_path, FileReply::Found(found))?, text)),
+            reply => Ok((lead(self.judge(), &written_path, reply)?, None)),
         }
     }
 
@@ -89,7 +89,7 @@ impl Files<'_> {
     }
 
     /// A path that an agent wrote as an argument of a command, and the root it lies in.
-    pub(in crate::tools) async fn place_at(
+    pub(in crate::tools) async fn path_at(
         &mut self,
         directory: &Path,
         written: &str,
@@ -107,17 +107,17 @@ impl Files<'_> {
     }
 
     /// What a path leads to, where it may be looked at.
-    pub(in crate::tools) async fn look_at(&mut self, path: &Path) -> Result<Seen, ToolError> {
+    pub(in crate::tools) async fn look_at(&mut self, path: &Path) -> Result<FoundFile, ToolError> {
         Ok(match self.found_at(path, Hash::Skip).await? {
             Ok(Found {
                 path,
                 state: State::File(FileState { mode, .. }),
                 ..
-            }) => Seen::File {
+            }) => FoundFile::File {
                 path: AbsPath::new(&path).map_err(|_| ConfineError::Malformed)?,
                 mode,
             },
-            Ok(_) | Err(_) => Seen::Nothing,
+            Ok(_) | Err(_) => FoundFile::Nothing,
         })
     }
 
@@ -127,7 +127,7 @@ impl Files<'_> {
             last: Last::Target,
             hash,
         };
-        let asked = self.judge().sight_of([&plain(path)]);
+        let asked = self.judge().view_access_of([&plain(path)]);
         match self.ask(&asked, FileAsk::Look(look)).await?.last {
             FileReply::Found(found) => Ok(Ok(found)),
             FileReply::Failed(failure) => Ok(Err(failure.why)),
@@ -137,39 +137,39 @@ impl Files<'_> {
 }
 
 /// Where a place leads, as the server says.
-pub(super) fn lead(judge: Judge<'_>, place: &Place, said: FileReply) -> Result<Looked, ToolError> {
-    let asked = judge.sight_of([&place.plain]);
-    let found = match said {
+pub(super) fn lead(judge: Judge<'_>, written_path: &WrittenPath, reply: FileReply) -> Result<Looked, ToolError> {
+    let asked = judge.view_access_of([&written_path.plain]);
+    let found = match reply {
         FileReply::Found(found) => found,
         FileReply::Failed(failure) => {
             // Whether anything is where nothing may be looked at, nobody is told.
-            judge.judge_sight(&place.plain).map_err(ToolError::Blocked)?;
+            judge.judge_view(&written_path.plain).map_err(ToolError::Blocked)?;
             if asked == Asked::Nobody {
                 return Err(failures::error(&failure));
             }
             // Nor, before a yes, what is where that needs one. Without a symlink on the way it leads there; with
             // one, nothing is opened.
             return Ok(Looked {
-                path: place.plain.clone(),
+                path: written_path.plain.clone(),
                 state: State::Absent,
             });
         }
         _ => return Err(ConfineError::Malformed.into()),
     };
     let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
-    if asked != Asked::Nobody && judge.sight_of([&path]) != asked {
+    if asked != Asked::Nobody && judge.view_access_of([&path]) != asked {
         return Err(ToolError::Blocked(format!(
             "{} leads out of its root, which may not be looked at unasked",
-            escape(place.written.as_bytes())
+            escape(written_path.written.as_bytes())
         )));
     }
-    if let Some(name) = &place.root
+    if let Some(name) = &written_path.root
         && let Some(root) = judge.0.policy.roots.iter().find(|root| root.name == *name)
         && !path.is_within(&root.path)
     {
         return Err(ToolError::Blocked(format!(
             "{} leads to {path}, out of the root `{name}` ({})",
-            place.written, root.path
+            written_path.written, root.path
         )));
     }
     Ok(Looked {

@@ -1,6 +1,6 @@
 //! The file tools: what a coding agent reads and changes files with.
 //!
-//! The story, file by file: `arguments` reads the JSON; `place` turns a written path into one to look at;
+//! The story, file by file: `arguments` reads the JSON; `written_path` turns a written path into one to look at;
 //! `look` asks the confined file server where it leads; `judge` holds that against the config; `steps` makes
 //! changes of the arguments, `change` and `read` assess a call and do what was assessed; `operand` is a file
 //! that a command names; `patch` splits a diff into files; `question` and `present` make what a person is
@@ -12,29 +12,29 @@
 
 mod apply;
 mod arguments;
-mod ask;
 mod change;
 mod failures;
+mod file_client;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod hostile;
 mod judge;
 mod look;
 mod operand;
 mod patch;
-mod place;
 mod present;
 mod question;
 mod read;
+mod render;
 mod shapes;
 mod steps;
-mod told;
 mod tool;
+mod written_path;
 
 pub use arguments::FileKind;
 pub(super) use arguments::{bare, parse};
-pub(super) use ask::Files;
+pub(super) use file_client::Files;
 pub(super) use judge::Judge;
-pub(super) use look::Seen;
-pub(super) use operand::{Operand, Operands, hold_operands, operands};
-pub(in crate::tools) use place::plain;
+pub(super) use look::FoundFile;
+pub(super) use operand::{Operand, Operands, ensure_operands_unchanged, operands};
 pub use tool::FileTool;
+pub(in crate::tools) use written_path::plain;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::ask::Files;
-use super::place::plain;
+use super::file_client::Files;
+use super::written_path::plain;
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{Found, Hash, Special, State, Why};
 use crate::policy::AbsPath;
@@ -72,17 +72,17 @@ impl Operands {
         self.doubt.as_deref()
     }
 
-    fn take(&mut self, sight: &Sight) {
-        self.found.extend_from_slice(&sight.operands);
+    fn take(&mut self, argument_files: &ArgumentFiles) {
+        self.found.extend_from_slice(&argument_files.operands);
         if self.doubt.is_none() {
-            self.doubt.clone_from(&sight.doubt);
+            self.doubt.clone_from(&argument_files.doubt);
         }
     }
 }
 
 /// What a word may name. Where all is empty, there is certainly nothing that a command could change and obey.
 #[derive(Default)]
-struct Sight {
+struct ArgumentFiles {
     operands: Vec<Operand>,
     /// A directory; other words may be meant from there.
     directory: Option<AbsPath>,
@@ -99,29 +99,29 @@ pub(in crate::tools) async fn operands(
     directory: &AbsPath,
 ) -> Result<Operands, ToolError> {
     let mut operands = Operands::default();
-    let mut words = BTreeSet::new();
+    let mut arguments = BTreeSet::new();
     let mut executed = BTreeSet::new();
     let mut are_all = true;
-    for word in names.files.iter().chain(&names.programs) {
-        are_all &= files_in(word, &mut words);
+    for argument in names.files.iter().chain(&names.programs) {
+        are_all &= files_in(argument, &mut arguments);
     }
-    for word in &names.executed {
-        are_all &= files_in(word, &mut executed);
+    for argument in &names.executed {
+        are_all &= files_in(argument, &mut executed);
     }
     if !are_all {
         operands.doubt = Some(MORE.to_owned());
     }
     let mut starts = vec![directory.as_path().to_owned()];
-    let mut known = BTreeSet::from([directory.clone()]);
+    let mut visited = BTreeSet::from([directory.clone()]);
     for place in places {
-        operands.take(&see(files, place).await?);
+        operands.take(&inspect(files, place).await?);
         operands.looked_at.push(place.clone());
     }
     let mut next = 0;
     'all: while let Some(start) = starts.get(next).cloned() {
         next += 1;
-        for word in &words {
-            for path in spelled(&start, word) {
+        for argument in &arguments {
+            for path in spelled(&start, argument) {
                 if operands.looked_at.contains(&path) {
                     continue;
                 }
@@ -129,18 +129,18 @@ pub(in crate::tools) async fn operands(
                     operands.doubt = Some(MORE.to_owned());
                     break 'all;
                 }
-                let mut sight = see(files, &path).await?;
-                if let Some(at) = sight.directory.take() {
-                    if executed.contains(word) && files.session().takes_names(&at) {
+                let mut argument_files = inspect(files, &path).await?;
+                if let Some(at) = argument_files.directory.take() {
+                    if executed.contains(argument) && files.session().takes_names(&at) {
                         let at = escape(at.as_bytes());
                         let why = format!("what lies in {at} may be run, and the session may write it");
-                        sight.doubt.get_or_insert(why);
+                        argument_files.doubt.get_or_insert(why);
                     }
-                    if known.insert(at) {
+                    if visited.insert(at) {
                         starts.push(path.clone());
                     }
                 }
-                operands.take(&sight);
+                operands.take(&argument_files);
                 operands.looked_at.push(path);
             }
         }
@@ -151,21 +151,24 @@ pub(in crate::tools) async fn operands(
 }
 
 /// Whether they still are what they were, and no others.
-pub(in crate::tools) async fn hold_operands(files: &mut Files<'_>, operands: &Operands) -> Result<(), ToolError> {
+pub(in crate::tools) async fn ensure_operands_unchanged(
+    files: &mut Files<'_>,
+    operands: &Operands,
+) -> Result<(), ToolError> {
     let mut now = Vec::new();
     for path in &operands.looked_at {
-        now.extend(see(files, path).await?.operands);
+        now.extend(inspect(files, path).await?.operands);
     }
-    let gone = operands.found.iter().find(|then| !now.contains(then));
-    match gone.or_else(|| now.iter().find(|operand| !operands.found.contains(operand))) {
+    let missing = operands.found.iter().find(|before| !now.contains(before));
+    match missing.or_else(|| now.iter().find(|operand| !operands.found.contains(operand))) {
         Some(changed) => Err(ToolError::Changed(changed.path.to_string())),
         None => Ok(()),
     }
 }
 
-async fn see(files: &mut Files<'_>, path: &Path) -> Result<Sight, ToolError> {
+async fn inspect(files: &mut Files<'_>, path: &Path) -> Result<ArgumentFiles, ToolError> {
     let link = plain(path);
-    let mut sight = Sight::default();
+    let mut argument_files = ArgumentFiles::default();
     let shown = || escape(path.as_os_str().as_encoded_bytes());
     let Found {
         state,
@@ -176,31 +179,31 @@ async fn see(files: &mut Files<'_>, path: &Path) -> Result<Sight, ToolError> {
         Ok(found) => found,
         Err(why) => {
             if !is_nothing(path, &why) {
-                sight.doubt = Some(format!("what {} leads to cannot be told", shown()));
+                argument_files.doubt = Some(format!("what {} leads to cannot be told", shown()));
             }
-            return Ok(sight);
+            return Ok(argument_files);
         }
     };
     let at = AbsPath::new(&at).map_err(|_| ConfineError::Malformed)?;
     if is_harmless(&at, &state) {
-        return Ok(sight);
+        return Ok(argument_files);
     }
     if is_of_process || files.session().is_private(&at) {
-        sight.doubt = Some(format!(
+        argument_files.doubt = Some(format!(
             "{} is the session's own or a process's, and another by the next time",
             shown()
         ));
-    } else if files.judge().sight_of([&at]) != files.judge().sight_of([&link]) {
-        sight.doubt = Some(format!("{} leads to what may not be looked at unasked", shown()));
+    } else if files.judge().view_access_of([&at]) != files.judge().view_access_of([&link]) {
+        argument_files.doubt = Some(format!("{} leads to what may not be looked at unasked", shown()));
     }
     if link != at && state != State::Absent {
         let content = Content::Leads(at.clone());
-        sight.operands.push(Operand { path: link, content });
+        argument_files.operands.push(Operand { path: link, content });
     }
     match state {
-        State::Directory { .. } => sight.directory = Some(at),
+        State::Directory { .. } => argument_files.directory = Some(at),
         State::Symlink(_) | State::Other(_) => {
-            sight
+            argument_files
                 .doubt
                 .get_or_insert_with(|| format!("{} is no regular file", shown()));
         }
@@ -209,27 +212,27 @@ async fn see(files: &mut Files<'_>, path: &Path) -> Result<Sight, ToolError> {
                 .digest
                 .map_or_else(|| Content::Stamp(file.device, file.inode, file.changed), Content::Hash);
             if file.digest.is_none() {
-                sight
+                argument_files
                     .doubt
                     .get_or_insert_with(|| format!("{} is too large, or closed, to be told from another", shown()));
             }
-            sight.operands.push(Operand { path: at, content });
+            argument_files.operands.push(Operand { path: at, content });
         }
         State::File(_) | State::Absent => {}
     }
-    Ok(sight)
+    Ok(argument_files)
 }
 
 const MORE: &str = "it names more files than are looked at";
 
 /// A word as a path from a directory: as the kernel takes it, and, with `..` in it, as shells and programs may that resolve it themselves.
-fn spelled(start: &Path, word: &str) -> impl Iterator<Item = PathBuf> {
-    let path = start.join(word);
-    let by_word = word
+fn spelled(start: &Path, argument: &str) -> impl Iterator<Item = PathBuf> {
+    let path = start.join(argument);
+    let resolved = argument
         .split('/')
         .any(|part| part == "..")
         .then(|| plain(&path).as_path().to_owned());
-    [path].into_iter().chain(by_word)
+    [path].into_iter().chain(resolved)
 }
 
 /// Whether a path that cannot be looked at for this reason certainly leads to nothing.
@@ -246,8 +249,8 @@ fn is_nothing(path: &Path, why: &Why) -> bool {
 
 /// Whether it is a device that says nothing.
 fn is_harmless(path: &AbsPath, state: &State) -> bool {
-    let known = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-    *state == State::Other(Special::Device) && known.iter().any(|device| path.as_path() == Path::new(device))
+    let visited = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+    *state == State::Other(Special::Device) && visited.iter().any(|device| path.as_path() == Path::new(device))
 }
 
 /// What the parts of a word are divided by: lists, values, and what is quoted in it.
@@ -258,11 +261,11 @@ const BETWEEN: [char; 15] = [
 const LONGEST: usize = 4096;
 
 /// Adds what of a word may name a file: all of it, its parts, and of each what follows letters of options or an `@`. Whether that is all.
-fn files_in<'a>(word: &'a str, files: &mut BTreeSet<&'a str>) -> bool {
-    let mut parts = vec![word];
-    parts.extend(word.split_once('=').map(|(_, value)| value));
-    parts.extend([':', ',', ';', ' ', '='].iter().flat_map(|one| word.split(*one)));
-    parts.extend(word.split(BETWEEN));
+fn files_in<'a>(argument: &'a str, files: &mut BTreeSet<&'a str>) -> bool {
+    let mut parts = vec![argument];
+    parts.extend(argument.split_once('=').map(|(_, value)| value));
+    parts.extend([':', ',', ';', ' ', '='].iter().flat_map(|one| argument.split(*one)));
+    parts.extend(argument.split(BETWEEN));
     if parts.len() > MOST {
         return false;
     }
@@ -286,9 +289,9 @@ fn files_in<'a>(word: &'a str, files: &mut BTreeSet<&'a str>) -> bool {
 mod tests {
     use super::*;
 
-    fn named(word: &str) -> Vec<&str> {
+    fn named(argument: &str) -> Vec<&str> {
         let mut files = BTreeSet::new();
-        assert!(files_in(word, &mut files), "{word}");
+        assert!(files_in(argument, &mut files), "{argument}");
         files.into_iter().collect()
     }
 
@@ -309,7 +312,7 @@ mod tests {
 
     #[test]
     fn no_part_of_a_word_is_left_out_unsaid() {
-        for word in [
+        for argument in [
             "a:b:c:d:e:f:g:h:f9",
             "-ssssssssssssff9",
             "x f9",
@@ -321,10 +324,10 @@ mod tests {
             "X=a=f9",
             "do \"f9\"",
         ] {
-            assert!(named(word).contains(&"f9"), "{word}: {:?}", named(word));
+            assert!(named(argument).contains(&"f9"), "{argument}: {:?}", named(argument));
         }
-        for word in ["x:".repeat(2000), format!("-{}", "s".repeat(2000)), "-s ".repeat(1200)] {
-            assert!(!files_in(&word, &mut BTreeSet::new()));
+        for argument in ["x:".repeat(2000), format!("-{}", "s".repeat(2000)), "-s ".repeat(1200)] {
+            assert!(!files_in(&argument, &mut BTreeSet::new()));
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::approval::{AnswerOf, ApprovalRequest, Lazy, Remember};
 use crate::confine::files::protocol::{Bound, Change, State};
 use crate::confine::wire;
 use crate::policy::Demand;
-use crate::tools::asking::payload;
 use crate::tools::plan::ProfileDigest;
 use crate::tools::tool::ApprovalContext;
+use crate::tools::tool_question::payload;
 
 /// What a question about a file call is made of.
 pub(super) struct Facts {
@@ -57,18 +57,18 @@ pub(super) fn of_failure(changes: &[&Change], why: &str) -> Vec<u8> {
 /// Changes as bytes that differ whenever what is changed, or into what, does: the content before and after. When a file
 /// was written last makes no difference to a person, unless it is too large to be told apart by its content.
 pub(super) fn of_changes(bound: &[Bound]) -> Vec<u8> {
-    let told: Vec<(&Change, Vec<Told<'_>>)> = bound
+    let state_key: Vec<(&Change, Vec<StateKey<'_>>)> = bound
         .iter()
-        .map(|one| (&one.change, one.before.iter().map(told).collect()))
+        .map(|one| (&one.change, one.before.iter().map(state_key).collect()))
         .collect();
     // What does not fit into a message is not sent either.
-    wire::encode(&told).unwrap_or_default()
+    wire::encode(&state_key).unwrap_or_default()
 }
 
 /// What of a state is told apart.
-type Told<'a> = (u8, Option<&'a [u8; 32]>, u64, u32, Option<i128>, &'a [u8]);
+type StateKey<'a> = (u8, Option<&'a [u8; 32]>, u64, u32, Option<i128>, &'a [u8]);
 
-fn told(state: &State) -> Told<'_> {
+fn state_key(state: &State) -> StateKey<'_> {
     match state {
         State::Absent => (0, None, 0, 0, None, &[]),
         State::File(file) => {

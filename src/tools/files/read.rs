@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::arguments::{FileKind, ListFiles, ReadFile, SearchFiles, parse};
-use super::ask::Files;
 use super::failures;
+use super::file_client::Files;
 use super::judge::{Judged, Sum};
 use super::question::{self, Facts};
-use super::told::{entries_data, entries_text, matches_data, matches_text, text_of};
+use super::render::{entries_data, entries_text, matches_data, matches_text, text_of};
 use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{
@@ -23,9 +23,9 @@ use crate::confine::files::protocol::{
 use crate::confine::wire;
 use crate::policy::{AbsPath, Demand, Operation};
 use crate::profile::Asked;
+use crate::tools::approval_authority::ApprovalAuthority;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
-use crate::tools::overruled::Overruled;
 use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
 
 /// The most bytes of a file in one answer.
@@ -40,7 +40,7 @@ pub(super) struct Work {
     ask: FileAsk,
     start: AbsPath,
     /// What was read already, where nobody is asked about it.
-    known: Option<Text>,
+    preread: Option<Text>,
 }
 
 /// Says what a look needs.
@@ -49,16 +49,16 @@ pub(super) async fn assess_read(
     kind: FileKind,
     context: &ApprovalContext,
     directory: &Path,
-    overruled: Overruled,
+    authority: ApprovalAuthority,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Assessed, ToolError> {
-    let (judged, ask, known) = match look_up(&mut executor.files(stops), kind, &context.args, directory).await {
+    let (judged, ask, preread) = match look_up(&mut executor.files(stops), kind, &context.args, directory).await {
         Ok(found) => found,
         Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
         Err(error) => return Err(error),
     };
     let Sum { demand, why, asked } = executor.judge().sum(std::slice::from_ref(&judged));
-    if demand == Demand::None && !overruled.may_ask(&executor.session().policy, kind.name()) {
+    if demand == Demand::None && !authority.may_ask(&executor.session().policy, kind.name()) {
         // A question that is never asked is not made.
         return Ok(Assessed {
             assessment: Assessment::PreApproved(None),
@@ -66,7 +66,7 @@ pub(super) async fn assess_read(
                 asked,
                 ask,
                 start: judged.path,
-                known,
+                preread,
             }),
         });
     }
@@ -90,7 +90,7 @@ pub(super) async fn assess_read(
         asked,
         ask,
         start: judged.path,
-        known: None,
+        preread: None,
     });
     Ok(Assessed {
         assessment: Assessment::demanded(demand, question),
@@ -108,29 +108,29 @@ pub(super) async fn look(
         asked,
         ask,
         start,
-        known,
+        preread,
     } = work;
-    if let Some(text) = known {
+    if let Some(text) = preread {
         return Ok(text_of(&start, text));
     }
-    let sought = Sought::by(&ask);
+    let stream_kind = StreamKind::by(&ask);
     let answer = executor.files(stops).ask(&asked, ask).await?;
-    told(executor, &start, &asked, sought, answer.parts, answer.last)
+    render_reply(executor, &start, &asked, stream_kind, answer.parts, answer.last)
 }
 
 /// What a server said, as an agent is told it.
-pub(super) fn told(
+pub(super) fn render_reply(
     executor: &Executor,
     start: &AbsPath,
     asked: &Asked,
-    sought: Sought,
+    stream_kind: StreamKind,
     parts: Vec<FileReply>,
     last: FileReply,
 ) -> Result<Output, ToolError> {
     match last {
         FileReply::Text(text) => Ok(text_of(start, text)),
         FileReply::Failed(failure) => Err(failures::error(&failure)),
-        FileReply::Done(done) => stream_of(executor, start, asked, sought, parts, done),
+        FileReply::Done(done) => stream_of(executor, start, asked, stream_kind, parts, done),
         _ => Err(ConfineError::Malformed.into()),
     }
 }
@@ -167,7 +167,9 @@ async fn look_up(
         }
         FileKind::List => {
             let list: ListFiles = parse(kind.name(), args)?;
-            let path = files.judge().or_here(list.path.as_deref(), directory)?;
+            let path = files
+                .judge()
+                .path_or_working_directory(list.path.as_deref(), directory)?;
             let looked = files.target(directory, path, Last::Target).await?;
             let judged = files.judge().judge(Operation::List, &looked.path).map_err(blocked)?;
             let depth = list.depth.unwrap_or(if list.glob.is_some() { u32::MAX } else { 1 });
@@ -181,7 +183,9 @@ async fn look_up(
         }
         _ => {
             let search: SearchFiles = parse(kind.name(), args)?;
-            let path = files.judge().or_here(search.path.as_deref(), directory)?;
+            let path = files
+                .judge()
+                .path_or_working_directory(search.path.as_deref(), directory)?;
             let looked = files.target(directory, path, Last::Target).await?;
             let operation = match looked.state {
                 State::Directory { .. } => Operation::List,
@@ -205,28 +209,28 @@ fn stream_of(
     executor: &Executor,
     start: &AbsPath,
     asked: &Asked,
-    sought: Sought,
+    stream_kind: StreamKind,
     parts: Vec<FileReply>,
     done: Done,
 ) -> Result<Output, ToolError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut matches: Vec<Match> = Vec::new();
     for part in parts {
-        match (part, sought) {
-            (FileReply::Entries(more), Sought::Entries) => entries.extend(more),
-            (FileReply::Matches(more), Sought::Matches) => matches.extend(more),
+        match (part, stream_kind) {
+            (FileReply::Entries(more), StreamKind::Entries) => entries.extend(more),
+            (FileReply::Matches(more), StreamKind::Matches) => matches.extend(more),
             _ => return Err(ConfineError::Malformed.into()),
         }
     }
-    let mut told: BTreeMap<AbsPath, bool> = BTreeMap::new();
+    let mut render_reply: BTreeMap<AbsPath, bool> = BTreeMap::new();
     let mut may = |operation, path: &std::ffi::OsStr| -> Result<bool, ToolError> {
         let path = AbsPath::new(path).map_err(|_| ConfineError::Malformed)?;
         if !path.is_within(start) {
             return Err(ConfineError::Malformed.into());
         }
-        Ok(*told
+        Ok(*render_reply
             .entry(path.clone())
-            .or_insert_with(|| executor.judge().may_tell(operation, &path, asked)))
+            .or_insert_with(|| executor.judge().may_report(operation, &path, asked)))
     };
     let before = entries.len() + matches.len();
     let mut kept_entries = Vec::new();
@@ -242,13 +246,13 @@ fn stream_of(
         }
     }
     let withheld = u64::try_from(before - kept_entries.len() - kept_matches.len()).unwrap_or(u64::MAX);
-    let (mut text, what, members) = match sought {
-        Sought::Matches => (
+    let (mut text, what, members) = match stream_kind {
+        StreamKind::Matches => (
             matches_text(start, &kept_matches),
             "matches",
             matches_data(&kept_matches),
         ),
-        Sought::Entries => (
+        StreamKind::Entries => (
             entries_text(start, &kept_entries),
             "entries",
             entries_data(&kept_entries),
@@ -293,12 +297,12 @@ fn stream_of(
 
 /// What a stream of answers is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sought {
+pub(super) enum StreamKind {
     Entries,
     Matches,
 }
 
-impl Sought {
+impl StreamKind {
     pub(super) const fn by(ask: &FileAsk) -> Self {
         match ask {
             FileAsk::Search(_) => Self::Matches,

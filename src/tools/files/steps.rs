@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::arguments::{DeleteFile, EditFile, FileKind, MakeDirectory, MoveFile, PatchFile, WriteFile, parse};
-use super::ask::Files;
+use super::file_client::Files;
 use super::judge::Judged;
 use super::patch::{self, PatchChange};
 use crate::confine::files::protocol::{Change, Edit, Last, Occurrences, State, Tree};
@@ -18,7 +18,7 @@ pub(super) struct Step {
     pub(super) change: Change,
     pub(super) judged: Vec<Judged>,
     /// What it wants, in a line.
-    pub(super) wants: String,
+    pub(super) description: String,
     /// What was done.
     pub(super) done: String,
     /// The same for a program.
@@ -53,7 +53,7 @@ pub(super) async fn steps(
                     content,
                     max_bytes: limit,
                 },
-                wants: format!("{verb} {}", judged.path),
+                description: format!("{verb} {}", judged.path),
                 done: format!(
                     "wrote {} ({size} {})",
                     judged.path,
@@ -83,7 +83,7 @@ pub(super) async fn steps(
                         .collect(),
                     max_bytes: judged.limit,
                 },
-                wants: format!("edit {} ({count} replacement{plural})", judged.path),
+                description: format!("edit {} ({count} replacement{plural})", judged.path),
                 done: format!("edited {} ({count} replacement{plural})", judged.path),
                 data: json!({"path": judged.path.to_string(), "replacements": count}),
                 empties: None,
@@ -95,13 +95,13 @@ pub(super) async fn steps(
             let DeleteFile { path, recursive } = parse(name, args)?;
             let looked = files.target(directory, &path, Last::Itself).await?;
             let judged = files.judge().writable(&looked.path)?;
-            files.judge().judge_whole(&judged.path).map_err(ToolError::Blocked)?;
+            files.judge().judge_tree(&judged.path).map_err(ToolError::Blocked)?;
             Step {
                 change: Change::Delete {
                     path: os(&judged),
                     tree: if recursive { Tree::Whole } else { Tree::Empty },
                 },
-                wants: format!("delete {}", judged.path),
+                description: format!("delete {}", judged.path),
                 done: format!("deleted {}", judged.path),
                 data: json!({"path": judged.path.to_string()}),
                 empties: None,
@@ -118,7 +118,7 @@ pub(super) async fn steps(
             let judged = files.judge().writable_directory(&looked.path)?;
             Step {
                 change: Change::MakeDirectory { path: os(&judged) },
-                wants: format!("make the directory {}", judged.path),
+                description: format!("make the directory {}", judged.path),
                 done: format!("made {}", judged.path),
                 data: json!({"path": judged.path.to_string()}),
                 empties: None,
@@ -147,7 +147,7 @@ async fn patch_steps(files: &mut Files<'_>, args: PatchFile, directory: &Path) -
         let looked = files.target(&base, &file.path, Last::Target).await?;
         let judged = files.judge().writable(&looked.path)?;
         let path = judged.path.to_string();
-        let (change, empties, wants, done) = match file.change {
+        let (change, empties, description, done) = match file.change {
             PatchChange::Hunks(hunks) => (
                 Change::Patch {
                     path: os(&judged),
@@ -171,7 +171,7 @@ async fn patch_steps(files: &mut Files<'_>, args: PatchFile, directory: &Path) -
         parts.push(Step {
             change,
             judged: vec![judged],
-            wants,
+            description,
             done,
             data: json!({"path": path}),
             empties,
@@ -185,7 +185,7 @@ async fn move_step(files: &mut Files<'_>, from: &str, to: &str, directory: &Path
     let to = files.target(directory, to, Last::Itself).await?;
     let judge = files.judge();
     let (source, target) = (judge.writable(&from.path)?, judge.writable(&to.path)?);
-    judge.judge_whole(&source.path).map_err(ToolError::Blocked)?;
+    judge.judge_tree(&source.path).map_err(ToolError::Blocked)?;
     // What is moved can be read where it goes: that is reading it.
     let read = match from.state {
         State::Directory { .. } => {
@@ -222,7 +222,7 @@ async fn move_step(files: &mut Files<'_>, from: &str, to: &str, directory: &Path
             from: os(&source),
             to: os(&target),
         },
-        wants: format!("move {} to {}", source.path, target.path),
+        description: format!("move {} to {}", source.path, target.path),
         done: format!("moved {} to {}", source.path, target.path),
         data: json!({"from": source.path.to_string(), "to": target.path.to_string()}),
         empties: None,

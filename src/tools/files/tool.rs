@@ -9,9 +9,9 @@ use super::arguments::FileKind;
 use super::change::{assess_change, make_change};
 use super::read::{assess_read, look};
 use super::shapes;
+use crate::tools::approval_authority::ApprovalAuthority;
 use crate::tools::call::ToolError;
-use crate::tools::overruled::Overruled;
-use crate::tools::room::Takes;
+use crate::tools::command_slots::SlotCount;
 use crate::tools::shared::Shared;
 use crate::tools::tool::{ApprovalContext, Assessed, Boxed, Effect, Output, Prepared, Reach, Tool, ready};
 
@@ -19,15 +19,15 @@ use crate::tools::tool::{ApprovalContext, Assessed, Boxed, Effect, Output, Prepa
 pub struct FileTool {
     kind: FileKind,
     session: Arc<Shared>,
-    overruled: Overruled,
+    authority: ApprovalAuthority,
 }
 
 impl FileTool {
-    pub(in crate::tools) const fn new(kind: FileKind, session: Arc<Shared>, overruled: Overruled) -> Self {
+    pub(in crate::tools) const fn new(kind: FileKind, session: Arc<Shared>, authority: ApprovalAuthority) -> Self {
         Self {
             kind,
             session,
-            overruled,
+            authority,
         }
     }
 }
@@ -67,7 +67,7 @@ impl Tool for FileTool {
             if self.kind.changes() {
                 assess_change(&mut executor, self.kind, context, directory, &mut stops).await
             } else {
-                assess_read(&mut executor, self.kind, context, directory, self.overruled, &mut stops).await
+                assess_read(&mut executor, self.kind, context, directory, self.authority, &mut stops).await
             }
         })
     }
@@ -83,7 +83,7 @@ impl Tool for FileTool {
             let mut stops = self.session.stops.lock().await;
             let lost = || ToolError::NoSuchTool(format!("{} was prepared as another tool", self.kind.name()));
             if self.kind.changes() {
-                let _place = self.session.room.take(Takes::One, &mut stops).await?;
+                let _slot = self.session.slots.acquire(SlotCount::One, &mut stops).await?;
                 let work = prepared.take().ok_or_else(lost)?;
                 make_change(&mut executor, work, context.call.as_deref(), &mut stops).await
             } else {

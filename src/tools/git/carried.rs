@@ -154,13 +154,15 @@ impl Reader<'_> {
     fn setting(&mut self, one: &GitSetting, source: Source<'_>, text: &mut Vec<u8>) {
         match kind(one) {
             Kind::Plain => write(one, &one.value, text),
-            Kind::Place => {
-                let place = self.place(&one.value, source).filter(|_| one.value.starts_with(b"~"));
+            Kind::Path => {
+                let resolved_path = self
+                    .resolved_path(&one.value, source)
+                    .filter(|_| one.value.starts_with(b"~"));
                 write(
                     one,
-                    place
+                    resolved_path
                         .as_deref()
-                        .map_or(&one.value, |place| place.as_os_str().as_bytes()),
+                        .map_or(&one.value, |resolved_path| resolved_path.as_os_str().as_bytes()),
                     text,
                 );
             }
@@ -176,8 +178,8 @@ impl Reader<'_> {
                 }
             }
             Kind::Include => {
-                if let Some(place) = self.place(&one.value, source) {
-                    self.config(&place, source.depth + 1, source.holds, text);
+                if let Some(resolved_path) = self.resolved_path(&one.value, source) {
+                    self.config(&resolved_path, source.depth + 1, source.holds, text);
                 }
             }
             Kind::IncludeIf => self.included(one, source, text),
@@ -196,12 +198,15 @@ impl Reader<'_> {
         let Some((word, pattern)) = split(condition) else {
             return;
         };
-        let (Some(place), Some(pattern)) = (self.place(&one.value, source), self.pattern(word, pattern, source)) else {
+        let (Some(resolved_path), Some(pattern)) = (
+            self.resolved_path(&one.value, source),
+            self.pattern(word, pattern, source),
+        ) else {
             return;
         };
         let holds = source.holds && self.may_hold(word, &pattern);
         let mut inner = Vec::new();
-        self.config(&place, source.depth + 1, holds, &mut inner);
+        self.config(&resolved_path, source.depth + 1, holds, &mut inner);
         if !inner.is_empty()
             && let Some(path) = self.kept(inner)
         {
@@ -241,15 +246,15 @@ impl Reader<'_> {
         if one.value.is_empty() {
             return write(one, &one.value, text);
         }
-        let Some(place) = self.place(&one.value, source) else {
+        let Some(resolved_path) = self.resolved_path(&one.value, source) else {
             return;
         };
-        let trust = if !is_called_so(one, &place) {
+        let trust = if !is_called_so(one, &resolved_path) {
             Trust::Not(Some(
                 "is not called as such a file is (`ignore`, `attributes`, `template`, `mailmap` or `order` in its name)",
             ))
         } else if source.leads {
-            self.bounds.trust_content(&place, self.git.home.as_deref())
+            self.bounds.trust_content(&resolved_path, self.git.home.as_deref())
         } else {
             Trust::Not(Some("is named by a file that commands or another user may write"))
         };
@@ -257,16 +262,16 @@ impl Reader<'_> {
             Trust::Whole(found) | Trust::Plain(found) => {
                 match self.content(&found).and_then(|content| self.kept(content)) {
                     Some(path) => write(one, path.as_os_str().as_bytes(), text),
-                    None => self.gathered.unread.push((place, "cannot be read")),
+                    None => self.gathered.unread.push((resolved_path, "cannot be read")),
                 }
             }
             Trust::Not(None) => {}
-            Trust::Not(Some(why)) => self.gathered.unread.push((place, why)),
+            Trust::Not(Some(why)) => self.gathered.unread.push((resolved_path, why)),
         }
     }
 
     /// Where a path leads that stands in a config; `None` where that is not known.
-    fn place(&self, value: &[u8], source: Source<'_>) -> Option<PathBuf> {
+    fn resolved_path(&self, value: &[u8], source: Source<'_>) -> Option<PathBuf> {
         let value = value.strip_prefix(b":(optional)").unwrap_or(value);
         if let Some(rest) = value.strip_prefix(b"~/") {
             return Some(self.git.home.as_ref()?.join(OsStr::from_bytes(rest)));
@@ -305,7 +310,7 @@ impl Reader<'_> {
 
 /// Whether the name of a file says that it is what the setting wants: a setting that a command has written somehow must not give
 /// away the content of any other.
-fn is_called_so(one: &GitSetting, place: &Path) -> bool {
+fn is_called_so(one: &GitSetting, resolved_path: &Path) -> bool {
     let words: &[&[u8]] = match one.key.to_ascii_lowercase().as_slice() {
         b"excludesfile" => &[b"ignore", b"exclude"],
         b"attributesfile" => &[b"attributes"],
@@ -314,7 +319,7 @@ fn is_called_so(one: &GitSetting, place: &Path) -> bool {
         b"orderfile" => &[b"order"],
         _ => &[b"template", b"message"],
     };
-    let name = place
+    let name = resolved_path
         .file_name()
         .map(|name| name.as_bytes().to_ascii_lowercase())
         .unwrap_or_default();

@@ -27,8 +27,8 @@ pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded,
         return alone();
     }
     let (why, named) = match of(workspace) {
-        Elsewhere::Nowhere => return alone(),
-        Elsewhere::Mutual(git) => match config::preset_with_git(name, workspace, &git, context) {
+        GitDirectory::Nowhere => return alone(),
+        GitDirectory::Mutual(git) => match config::preset_with_git(name, workspace, &git, context) {
             Ok(loaded) => return Ok(loaded),
             Err(error) => {
                 let why = error.to_string();
@@ -38,21 +38,21 @@ pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded,
                 )
             }
         },
-        Elsewhere::Doubtful(named, why) => (why.to_owned(), named),
+        GitDirectory::Doubtful(named, why) => (why.to_owned(), named),
     };
     let mut loaded = alone()?;
-    let told = format!(
+    let warning = format!(
         "git finds no repository here: `.git` names {}, and that is no root, because {why}",
         display(&named)
     );
     let hint = "look at that file before you believe it: a command may have written it; `git worktree repair` mends what you moved";
-    loaded.warnings.push(*Diagnostic::warning(told).hint(hint));
+    loaded.warnings.push(*Diagnostic::warning(warning).hint(hint));
     Ok(loaded)
 }
 
 /// Where the git directory of a work tree lies.
 #[derive(Debug, PartialEq, Eq)]
-enum Elsewhere {
+enum GitDirectory {
     /// In it, or it has none.
     Nowhere,
     /// Here, and each names the other.
@@ -61,59 +61,59 @@ enum Elsewhere {
     Doubtful(PathBuf, &'static str),
 }
 
-fn of(workspace: &Path) -> Elsewhere {
+fn of(workspace: &Path) -> GitDirectory {
     let Ok(walked) = config::walk(workspace) else {
-        return Elsewhere::Nowhere;
+        return GitDirectory::Nowhere;
     };
-    let (place, Some(link)) = (&walked.path, walked.path.child(".git")) else {
-        return Elsewhere::Nowhere;
+    let (work_tree, Some(link)) = (&walked.path, walked.path.child(".git")) else {
+        return GitDirectory::Nowhere;
     };
     let Ok(Some(found)) = there(link.as_path()) else {
-        return Elsewhere::Nowhere;
+        return GitDirectory::Nowhere;
     };
     if found.is_symlink() {
-        return Elsewhere::Doubtful(
+        return GitDirectory::Doubtful(
             link.into_os_string().into(),
             "it is a symlink, and nothing there names this work tree",
         );
     }
     let Some(named) = text(link.as_path()).and_then(|text| text.strip_prefix(b"gitdir: ").map(<[u8]>::to_vec)) else {
-        return Elsewhere::Nowhere;
+        return GitDirectory::Nowhere;
     };
     let named = PathBuf::from(OsStr::from_bytes(&named));
-    let Ok(walked) = config::walk(&place.as_path().join(&named)) else {
-        return Elsewhere::Doubtful(named, "it cannot be looked at");
+    let Ok(walked) = config::walk(&work_tree.as_path().join(&named)) else {
+        return GitDirectory::Doubtful(named, "it cannot be looked at");
     };
     let Some(git) = &walked.found else {
-        return Elsewhere::Doubtful(named, "it does not exist");
+        return GitDirectory::Doubtful(named, "it does not exist");
     };
-    if walked.path.is_within(place) {
-        return Elsewhere::Nowhere;
+    if walked.path.is_within(work_tree) {
+        return GitDirectory::Nowhere;
     }
     let root = match shared(&walked.path) {
         Ok(Some(common)) if leads(&walked.path, b"gitdir", &link) => common,
-        Ok(None) if works_in(&walked.path, place) => walked.path.clone(),
-        Ok(_) => return Elsewhere::Doubtful(named, "it does not name this work tree in its turn"),
-        Err(why) => return Elsewhere::Doubtful(named, why),
+        Ok(None) if works_in(&walked.path, work_tree) => walked.path.clone(),
+        Ok(_) => return GitDirectory::Doubtful(named, "it does not name this work tree in its turn"),
+        Err(why) => return GitDirectory::Doubtful(named, why),
     };
     let owners = [
         Some(git.uid()),
         there(root.as_path()).ok().flatten().map(|root| root.uid()),
     ];
     if owners.iter().any(|owner| *owner != Some(found.uid())) {
-        return Elsewhere::Doubtful(named, "it belongs to another user than this work tree");
+        return GitDirectory::Doubtful(named, "it belongs to another user than this work tree");
     }
-    if place.is_within(&root) || root.is_within(place) || !is_git_directory(root.as_path()) {
-        return Elsewhere::Doubtful(named, "it is not the git directory of a repository");
+    if work_tree.is_within(&root) || root.is_within(work_tree) || !is_git_directory(root.as_path()) {
+        return GitDirectory::Doubtful(named, "it is not the git directory of a repository");
     }
     // A command could have made one of any directory, for a later session to reach what lies there.
     if !is_called_so(&root) {
-        return Elsewhere::Doubtful(
+        return GitDirectory::Doubtful(
             named,
             "it is not called as git directories are (`.git`, `NAME.git`, `.git/modules/NAME`)",
         );
     }
-    Elsewhere::Mutual(root)
+    GitDirectory::Mutual(root)
 }
 
 /// Whether a git directory has a name that nothing but git directories have.
@@ -151,7 +151,7 @@ fn leads(git: &AbsPath, file: &[u8], to: &AbsPath) -> bool {
 }
 
 /// Whether the config of a git directory says that its work tree is there.
-fn works_in(git: &AbsPath, place: &AbsPath) -> bool {
+fn works_in(git: &AbsPath, work_tree: &AbsPath) -> bool {
     let config = git.as_path().join("config");
     let is_file = there(&config).is_ok_and(|found| found.is_some_and(|found| found.is_file()));
     let settings = read(&config)
@@ -161,7 +161,7 @@ fn works_in(git: &AbsPath, place: &AbsPath) -> bool {
         .and_then(|text| git_settings(&text));
     let mut settings = settings.into_iter().flatten().rev();
     let set = settings.find(|one| one.section == b"core" && one.subsection.is_none() && one.key == b"worktree");
-    set.is_some_and(|set| is_at(git, &set.value, place))
+    set.is_some_and(|set| is_at(git, &set.value, work_tree))
 }
 
 /// Whether a path, from a git directory, leads to this place.
@@ -173,10 +173,10 @@ fn is_at(git: &AbsPath, path: &[u8], to: &AbsPath) -> bool {
 /// Whether the `.git` file of a work tree names this git directory.
 pub(super) fn leads_back(file: &Path, git: &AbsPath) -> bool {
     let named = text(file).and_then(|text| text.strip_prefix(b"gitdir: ").map(<[u8]>::to_vec));
-    let (Some(named), Some(place)) = (named, file.parent()) else {
+    let (Some(named), Some(work_tree)) = (named, file.parent()) else {
         return false;
     };
-    let walked = config::walk(&place.join(OsStr::from_bytes(&named)));
+    let walked = config::walk(&work_tree.join(OsStr::from_bytes(&named)));
     walked.is_ok_and(|walked| walked.path == *git)
 }
 
@@ -197,29 +197,29 @@ pub(super) fn out_of_reach(directory: &Path, policy: &Policy, profile: &Profile)
     let is_read =
         |path: &Path| AbsPath::new(path).is_ok_and(|path| profile.access(Operation::Read, &path) > Access::Denied);
     let has_entry = |above: &&Path| matches!(there(&above.join(".git")), Ok(Some(_)));
-    let place = directory.ancestors().find(has_entry)?;
-    if !is_read(place) {
+    let work_tree = directory.ancestors().find(has_entry)?;
+    if !is_read(work_tree) {
         return Some(format!(
             "{NONE} {} is in no root; start there, or name it as one",
-            display(place)
+            display(work_tree)
         ));
     }
-    let found = repository(&place.join(".git")).ok()??;
+    let found = repository(&work_tree.join(".git")).ok()??;
     let missed = found.directories().find(|git| !is_read(git))?;
-    match of(place) {
-        Elsewhere::Mutual(git) => Some(format!(
+    match of(work_tree) {
+        GitDirectory::Mutual(git) => Some(format!(
             "{NONE} its git directory {git} is in no root; name it as one (`git: {{root: {git}, mode: rw}}`)"
         )),
         // It was told when the policy was chosen.
-        Elsewhere::Nowhere | Elsewhere::Doubtful(..) if is_workspace(policy, place) => None,
+        GitDirectory::Nowhere | GitDirectory::Doubtful(..) if is_workspace(policy, work_tree) => None,
         // Nobody is told to let commands reach what a command may have named.
-        Elsewhere::Doubtful(_, why) => Some(format!("{NONE} {} is in no root, and {why}", display(missed))),
-        Elsewhere::Nowhere => Some(format!("{NONE} {} is in no root", display(missed))),
+        GitDirectory::Doubtful(_, why) => Some(format!("{NONE} {} is in no root, and {why}", display(missed))),
+        GitDirectory::Nowhere => Some(format!("{NONE} {} is in no root", display(missed))),
     }
 }
 
-fn is_workspace(policy: &Policy, place: &Path) -> bool {
+fn is_workspace(policy: &Policy, work_tree: &Path) -> bool {
     let is_of_preset = |origin: &Origin| matches!(origin, Origin::Preset { name, .. } if **name == *WORKSPACE);
     let mut roots = policy.roots.iter();
-    roots.any(|root| root.path.as_path() == place && is_of_preset(&root.origin))
+    roots.any(|root| root.path.as_path() == work_tree && is_of_preset(&root.origin))
 }

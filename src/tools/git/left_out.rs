@@ -11,7 +11,7 @@ use crate::policy::shell::{arguments_of_argv, arguments_of_line};
 use crate::policy::{AbsPath, HomeChoice, Network};
 use crate::profile::Profile;
 use crate::tools::call::ShellCommand;
-use crate::tools::footing::short;
+use crate::tools::enforcement::short;
 use crate::tools::session_policy::SessionPolicy;
 
 /// Names that are told of one kind.
@@ -21,7 +21,7 @@ const MOST: usize = 3;
 struct Matter {
     is: fn(&str, &[u8]) -> bool,
     commands: &'static [&'static str],
-    then: &'static str,
+    effect: &'static str,
     /// Whether it matters only where a network is reached.
     is_of_network: bool,
 }
@@ -77,25 +77,25 @@ const MATTERS: &[Matter] = &[
     Matter {
         is: |name, value| name == "commit.gpgsign" && is_true(value),
         commands: COMMITS,
-        then: "commits are not signed",
+        effect: "commits are not signed",
         is_of_network: false,
     },
     Matter {
         is: |name, value| matches!(name, "tag.gpgsign" | "tag.forcesignannotated") && is_true(value),
         commands: &["tag"],
-        then: "tags are not signed",
+        effect: "tags are not signed",
         is_of_network: false,
     },
     Matter {
         is: |name, _| name == "core.hookspath",
         commands: HOOKED,
-        then: "hooks are looked for in the repository",
+        effect: "hooks are looked for in the repository",
         is_of_network: false,
     },
     Matter {
         is: |name, _| name == "init.templatedir",
         commands: &["init", "clone"],
-        then: "new repositories are made without it",
+        effect: "new repositories are made without it",
         is_of_network: false,
     },
     Matter {
@@ -105,7 +105,7 @@ const MATTERS: &[Matter] = &[
             is_filter && !(name.starts_with("filter.lfs.") && value.starts_with(b"git-lfs "))
         },
         commands: FILTERED,
-        then: "files are stored and checked out without it",
+        effect: "files are stored and checked out without it",
         is_of_network: false,
     },
     Matter {
@@ -121,7 +121,7 @@ const MATTERS: &[Matter] = &[
             "checkout",
             "switch",
         ],
-        then: "files are merged as text",
+        effect: "files are merged as text",
         is_of_network: false,
     },
     Matter {
@@ -130,7 +130,7 @@ const MATTERS: &[Matter] = &[
             leads || (name.starts_with("credential.") && name.ends_with("helper")) || name == "core.sshcommand"
         },
         commands: REMOTE,
-        then: "remotes are reached without it",
+        effect: "remotes are reached without it",
         is_of_network: true,
     },
 ];
@@ -199,27 +199,27 @@ fn line(git: &GitFiles, bounds: Bounds<'_>, command: &ShellCommand, directory: &
         Network::Off => false,
         Network::Hosts(_) | Network::Full => true,
     };
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for matter in MATTERS {
         let is_called = is_any || called.iter().any(|one| matter.commands.contains(&one.as_str()));
         if !is_called || (matter.is_of_network && !has_network) {
             continue;
         }
-        let is_meant = |(name, value): &(&Vec<u8>, &Vec<u8>)| {
+        let matches = |(name, value): &(&Vec<u8>, &Vec<u8>)| {
             // The subsection is as it was written; nothing else of the name has other letters.
             std::str::from_utf8(name).is_ok_and(|name| (matter.is)(name, value))
         };
         let names: Vec<String> = gathered
             .last
             .iter()
-            .filter(is_meant)
+            .filter(matches)
             .map(|(name, _)| format!("`{}`", short(&escape(name))))
             .collect();
         if !names.is_empty() {
-            told.push(format!(
+            lines.push(format!(
                 "{} does not hold in the sandbox, so {}",
                 some(&names),
-                matter.then
+                matter.effect
             ));
         }
     }
@@ -229,9 +229,9 @@ fn line(git: &GitFiles, bounds: Bounds<'_>, command: &ShellCommand, directory: &
         .map(|(path, why)| format!("{} {why}", short(&display(path))))
         .collect();
     if !unread.is_empty() {
-        told.push(format!("not read: {}", some(&unread)));
+        lines.push(format!("not read: {}", some(&unread)));
     }
-    (!told.is_empty()).then(|| format!("your git settings: {}", told.join("; ")))
+    (!lines.is_empty()).then(|| format!("your git settings: {}", lines.join("; ")))
 }
 
 fn some(all: &[String]) -> String {

@@ -16,7 +16,7 @@ pub(super) enum Kind {
     /// It is plain.
     Plain,
     /// It is plain, and is a path.
-    Place,
+    Path,
     /// It names a file that git reads as text.
     File,
     /// It includes a file.
@@ -75,7 +75,7 @@ pub(super) fn kind(setting: &GitSetting) -> Kind {
     match (section.as_str(), sub, key.as_str()) {
         ("include", None, "path") => return Kind::Include,
         ("includeif", Some(_), "path") => return Kind::IncludeIf,
-        ("safe", None, "directory") => return Kind::Place,
+        ("safe", None, "directory") => return Kind::Path,
         // An empty one names none.
         (section, None, key) if FILES.contains(&(section, key)) => return Kind::File,
         ("filter", Some(b"lfs"), key)

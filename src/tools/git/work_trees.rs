@@ -23,7 +23,7 @@ const MOST_LOOKED_AT: usize = 10_000;
 pub(in crate::tools) fn work_trees<'a>(
     roots: impl IntoIterator<Item = &'a AbsPath>,
     settings: impl IntoIterator<Item = &'a AbsPath>,
-    is_seen: impl Fn(&AbsPath) -> bool,
+    is_visible: impl Fn(&AbsPath) -> bool,
 ) -> Vec<AbsPath> {
     let of_roots = roots
         .into_iter()
@@ -47,7 +47,7 @@ pub(in crate::tools) fn work_trees<'a>(
             let Some(mut paths) = AbsPath::new(entry.path()).ok().and_then(|git| of(&git)) else {
                 continue;
             };
-            paths.retain(|path| !is_seen(path));
+            paths.retain(|path| !is_visible(path));
             if !paths.is_empty() {
                 left -= 1;
                 shown.extend(paths);

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::bounds::{SETTING, UNLISTED};
 use super::log::Log;
-use super::question::{About, Answered, Asker, Open, request};
+use super::question::{About, Answered, Asker, QuestionHandle, request};
 use super::tried::NetworkUse;
 use crate::policy::{Host, HostAccess, HostList};
 use crate::proxy::{Attempt, Decision, Gate, Refusal, Verdict, Wanted};
@@ -23,10 +23,10 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const MOST_QUESTIONS: usize = 32;
 
 /// Finds out which process has the other end of a connection, for people to read.
-pub(in crate::tools) type Who = Arc<dyn Fn(SocketAddr) -> Option<String> + Send + Sync>;
+pub(in crate::tools) type FindProcess = Arc<dyn Fn(SocketAddr) -> Option<String> + Send + Sync>;
 
 /// Told of what is refused, as it happens: the place and why.
-pub(in crate::tools) type Tell = Arc<dyn Fn(String) + Send + Sync>;
+pub(in crate::tools) type ReportRefusal = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The gate of one command.
 ///
@@ -37,8 +37,8 @@ pub(in crate::tools) struct HostGate {
     list: HostList,
     about: About,
     asker: Option<Asker>,
-    who: Who,
-    tell: Option<Tell>,
+    find_process: FindProcess,
+    report: Option<ReportRefusal>,
     runtime: tokio::runtime::Handle,
     patience: Duration,
     state: Mutex<State>,
@@ -46,7 +46,7 @@ pub(in crate::tools) struct HostGate {
 
 #[derive(Debug, Default)]
 struct State {
-    places: BTreeMap<(Host, u16), Place>,
+    hosts: BTreeMap<(Host, u16), HostState>,
     log: Log,
     /// How many questions were put.
     questions: usize,
@@ -55,40 +55,40 @@ struct State {
 
 /// What is known of a host and port that was asked about.
 #[derive(Debug)]
-enum Place {
-    Asked(Put),
+enum HostState {
+    Asked(PendingQuestion),
     Answered(Answered),
 }
 
 /// A question that is open.
 #[derive(Debug, Clone)]
-struct Put {
+struct PendingQuestion {
     answer: watch::Receiver<Option<Answered>>,
     until: Instant,
-    open: Arc<Open>,
+    open: Arc<QuestionHandle>,
     /// How many connections wait for it.
     waiting: usize,
 }
 
 /// A connection that waits for an answer. The last one to leave before there is any takes the question with it.
-struct Waiting<'a> {
+struct Waiter<'a> {
     gate: &'a HostGate,
     key: (Host, u16),
-    open: Arc<Open>,
+    open: Arc<QuestionHandle>,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.state();
-        let Some(Place::Asked(put)) = state.places.get_mut(&self.key) else {
+        let Some(HostState::Asked(pending)) = state.hosts.get_mut(&self.key) else {
             return;
         };
-        if !Arc::ptr_eq(&put.open, &self.open) {
+        if !Arc::ptr_eq(&pending.open, &self.open) {
             return;
         }
-        put.waiting = put.waiting.saturating_sub(1);
-        if put.waiting == 0 {
-            state.places.remove(&self.key);
+        pending.waiting = pending.waiting.saturating_sub(1);
+        if pending.waiting == 0 {
+            state.hosts.remove(&self.key);
             drop(state);
             self.open.withdraw();
         }
@@ -102,15 +102,15 @@ impl HostGate {
         list: HostList,
         about: About,
         asker: Option<Asker>,
-        who: Who,
-        tell: Option<Tell>,
+        find_process: FindProcess,
+        report: Option<ReportRefusal>,
     ) -> Self {
         Self {
             list,
             about,
             asker,
-            who,
-            tell,
+            find_process,
+            report,
             runtime: tokio::runtime::Handle::current(),
             patience: PATIENCE,
             state: Mutex::default(),
@@ -127,17 +127,17 @@ impl HostGate {
     pub(in crate::tools) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
-        for place in state.places.values() {
-            match place {
-                Place::Asked(put) => put.open.withdraw(),
-                Place::Answered(_) => {}
+        for host in state.hosts.values() {
+            match host {
+                HostState::Asked(pending) => pending.open.withdraw(),
+                HostState::Answered(_) => {}
             }
         }
     }
 
     /// What was tried.
     pub(in crate::tools) fn tried(&self) -> NetworkUse {
-        self.state().log.told()
+        self.state().log.summary()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -156,7 +156,7 @@ impl HostGate {
             }
             HostAccess::Asked => {
                 let bound = bound();
-                match self.asked(wanted).await {
+                match self.answer_for(wanted).await {
                     Answered::Yes => Verdict::Allowed,
                     Answered::No => Verdict::Refused(Refusal::Denied),
                     Answered::Nobody(why) => Verdict::Refused(unanswered(bound.as_deref(), &why)),
@@ -166,13 +166,13 @@ impl HostGate {
     }
 
     /// The answer about a host and port; asks if nobody has yet.
-    async fn asked(&self, wanted: Wanted) -> Answered {
+    async fn answer_for(&self, wanted: Wanted) -> Answered {
         let nobody = |why: &str| Answered::Nobody(why.to_owned());
         let Some(asker) = &self.asker else {
             return nobody("nobody is asked about what this command does");
         };
         let key = (wanted.host.clone(), wanted.port);
-        let Put {
+        let PendingQuestion {
             mut answer,
             until,
             open,
@@ -183,53 +183,59 @@ impl HostGate {
             if state.ended {
                 return nobody("the command has ended");
             }
-            match state.places.get_mut(&key) {
-                Some(Place::Answered(answer)) => return answer.clone(),
-                Some(Place::Asked(put)) => {
-                    put.waiting += 1;
-                    put.clone()
+            match state.hosts.get_mut(&key) {
+                Some(HostState::Answered(answer)) => return answer.clone(),
+                Some(HostState::Asked(pending)) => {
+                    pending.waiting += 1;
+                    pending.clone()
                 }
                 None if state.questions >= MOST_QUESTIONS => {
                     return nobody("this command has asked about too many hosts");
                 }
                 None => {
                     let (sender, answer) = watch::channel(None);
-                    let put = Put {
+                    let pending = PendingQuestion {
                         answer,
                         until: Instant::now() + self.patience,
-                        open: Arc::new(Open::default()),
+                        open: Arc::new(QuestionHandle::default()),
                         waiting: 1,
                     };
                     state.questions += 1;
-                    state.places.insert(key.clone(), Place::Asked(put.clone()));
-                    self.put(asker.clone(), wanted, sender, Arc::clone(&put.open));
-                    put
+                    state.hosts.insert(key.clone(), HostState::Asked(pending.clone()));
+                    self.pending(asker.clone(), wanted, sender, Arc::clone(&pending.open));
+                    pending
                 }
             }
         };
-        let waiting = Waiting {
+        let waiting = Waiter {
             gate: self,
             key: key.clone(),
             open: Arc::clone(&open),
         };
         let answered = match tokio::time::timeout_at(until, answer.wait_for(Option::is_some)).await {
             Ok(Ok(answer)) => answer.clone().unwrap_or(Answered::Nobody(String::new())),
-            Ok(Err(_gone)) => nobody("the question was lost"),
+            Ok(Err(_closed)) => nobody("the question was lost"),
             Err(_elapsed) => {
                 open.withdraw();
                 Answered::Nobody(String::new())
             }
         };
-        self.state().places.insert(key, Place::Answered(answered.clone()));
+        self.state().hosts.insert(key, HostState::Answered(answered.clone()));
         drop(waiting);
         answered
     }
 
     /// Asks on a thread of its own: whoever answers may take as long as they like, and nobody joins it.
-    fn put(&self, asker: Asker, wanted: Wanted, sender: watch::Sender<Option<Answered>>, open: Arc<Open>) {
-        let (about, who, runtime) = (self.about.clone(), Arc::clone(&self.who), self.runtime.clone());
+    fn pending(
+        &self,
+        asker: Asker,
+        wanted: Wanted,
+        sender: watch::Sender<Option<Answered>>,
+        open: Arc<QuestionHandle>,
+    ) {
+        let (about, find_process, runtime) = (self.about.clone(), Arc::clone(&self.find_process), self.runtime.clone());
         let asking = move || {
-            let request = request(&about, &wanted.host, wanted.port, who(wanted.client));
+            let request = request(&about, &wanted.host, wanted.port, find_process(wanted.client));
             sender.send_replace(Some(asker.ask(request, &open, &runtime)));
         };
         // Without a thread the sender is gone, which whoever waits takes for no answer.
@@ -260,8 +266,8 @@ impl Gate for HostGate {
 
     fn attempted(&self, attempt: Attempt) {
         let new = self.state().log.add(&attempt);
-        if let (Some(tell), Some(line)) = (&self.tell, new) {
-            tell(line);
+        if let (Some(report), Some(line)) = (&self.report, new) {
+            report(line);
         }
     }
 }

@@ -20,7 +20,7 @@ const MORE: &str = "there are too many different attempts: from here on new ones
 pub(super) struct Log {
     reached: Entries,
     /// How what reached its host is told apart.
-    apart: Apart,
+    grouping: Grouping,
     unreached: Entries,
     seen: u64,
     up: u64,
@@ -29,11 +29,11 @@ pub(super) struct Log {
 
 /// What makes two entries of two attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Apart {
+enum Grouping {
     /// Another place, another protocol, another end.
     ByEnd,
     /// Another place alone: there were too many others.
-    ByPlace,
+    ByTarget,
 }
 
 /// What tells an entry from others.
@@ -45,11 +45,11 @@ struct Key {
 }
 
 impl Key {
-    fn of(tried: &Tried, apart: Apart) -> Self {
+    fn of(tried: &Tried, grouping: Grouping) -> Self {
         let place = tried.place.clone();
-        let end = match apart {
-            Apart::ByEnd => Some((tried.protocol.clone(), tried.result, tried.why.clone())),
-            Apart::ByPlace => None,
+        let end = match grouping {
+            Grouping::ByEnd => Some((tried.protocol.clone(), tried.result, tried.why.clone())),
+            Grouping::ByTarget => None,
         };
         Self { place, end }
     }
@@ -59,7 +59,7 @@ impl Default for Log {
     fn default() -> Self {
         Self {
             reached: Entries::at_most(MOST_REACHED),
-            apart: Apart::ByEnd,
+            grouping: Grouping::ByEnd,
             unreached: Entries::at_most(MOST_UNREACHED),
             seen: 0,
             up: 0,
@@ -77,18 +77,18 @@ impl Log {
         let tried = Tried::of(attempt);
         // Whatever became of it afterwards: bytes may have moved before it was refused.
         if attempt.address.is_none() {
-            return self.unreached.add(Key::of(&tried, Apart::ByEnd), self.seen, tried);
+            return self.unreached.add(Key::of(&tried, Grouping::ByEnd), self.seen, tried);
         }
-        let key = Key::of(&tried, self.apart);
-        if self.apart == Apart::ByEnd && self.reached.has_no_room_for(&key) {
-            self.apart = Apart::ByPlace;
-            self.reached.join_places();
+        let key = Key::of(&tried, self.grouping);
+        if self.grouping == Grouping::ByEnd && self.reached.has_no_room_for(&key) {
+            self.grouping = Grouping::ByTarget;
+            self.reached.group_by_target();
         }
-        self.reached.add(Key::of(&tried, self.apart), self.seen, tried)
+        self.reached.add(Key::of(&tried, self.grouping), self.seen, tried)
     }
 
     /// All of it, in the order in which each kind was first tried.
-    pub(super) fn told(&self) -> NetworkUse {
+    pub(super) fn summary(&self) -> NetworkUse {
         let mut entries: Vec<&(u64, Tried)> = self.reached.of.values().chain(self.unreached.of.values()).collect();
         entries.sort_by_key(|(first, _)| *first);
         NetworkUse {
@@ -142,17 +142,17 @@ impl Entries {
                 }
             }
         }
-        let line = tried.told();
+        let line = tried.message();
         self.of.insert(key, (number, tried));
         line
     }
 
     /// Makes one entry of all that have the same place.
-    fn join_places(&mut self) {
+    fn group_by_target(&mut self) {
         let mut entries: Vec<(u64, Tried)> = std::mem::take(&mut self.of).into_values().collect();
         entries.sort_by_key(|(first, _)| *first);
         for (first, tried) in entries {
-            self.add(Key::of(&tried, Apart::ByPlace), first, tried);
+            self.add(Key::of(&tried, Grouping::ByTarget), first, tried);
         }
     }
 }

@@ -11,9 +11,9 @@ use crate::confine::io::Hold;
 use crate::policy::hosts::kind;
 use crate::policy::path::escape;
 use crate::policy::{Channel, Host, HostAccess};
-use crate::tools::asking;
 use crate::tools::deciding::Deciding;
 use crate::tools::plan::ProfileDigest;
+use crate::tools::tool_question;
 
 /// What a question is about, beside the host.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub(super) enum Answered {
 
 /// A question that was put; withdrawn when this says so.
 #[derive(Debug, Default)]
-pub(super) struct Open(Mutex<Withdrawal>);
+pub(super) struct QuestionHandle(Mutex<Withdrawal>);
 
 #[derive(Debug, Default)]
 enum Withdrawal {
@@ -60,7 +60,7 @@ enum Withdrawal {
     Withdrawn,
 }
 
-impl Open {
+impl QuestionHandle {
     /// Ends the question without an answer.
     pub(super) fn withdraw(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,7 @@ pub(super) fn request(about: &About, host: &Host, port: u16, process: Option<Str
         answer: AnswerOf::Anyone,
         tool_name: about.tool_name.clone(),
         description: format!("connect to {place}, which is not in the list of hosts"),
-        payload: asking::payload(&[b"network", place.as_bytes(), &about.digest]),
+        payload: tool_question::payload(&[b"network", place.as_bytes(), &about.digest]),
         presentation: Lazy::new(move || Ok(Presentation::Structured(fields.clone()))),
         group_id: None,
         remember: Remember::None,
@@ -124,23 +124,28 @@ pub(super) fn request(about: &About, host: &Host, port: u16, process: Option<Str
 
 impl Asker {
     /// Puts the question, and waits for the answer on this thread, which has no runtime of its own.
-    pub(super) fn ask(&self, request: ApprovalRequest, open: &Arc<Open>, runtime: &tokio::runtime::Handle) -> Answered {
+    pub(super) fn ask(
+        &self,
+        request: ApprovalRequest,
+        open: &Arc<QuestionHandle>,
+        runtime: &tokio::runtime::Handle,
+    ) -> Answered {
         let controller = &self.deciding.controller;
         let fingerprint = Fingerprint::of(&request.payload);
-        let verdicts = match &self.deciding.another {
+        let verdicts = match &self.deciding.extra_approver {
             None => match &self.deciding.approver {
                 Some(approver) => controller.decide_all_by(&[request], approver),
                 None => controller.decide_all(&[request]),
             },
-            Some(another) => {
-                let (approver, withdraw) = match another() {
+            Some(extra_approver) => {
+                let (approver, withdraw) = match extra_approver() {
                     Ok(found) => found,
                     Err(error) => return Answered::Nobody(error.to_string()),
                 };
                 if let Some(withdraw) = withdraw {
                     open.withdrawn_by(withdraw);
                 }
-                let approver: Box<dyn Approver + Send> = Box::new(HoldingUp {
+                let approver: Box<dyn Approver + Send> = Box::new(PausingApprover {
                     approver,
                     hold: self.hold.clone(),
                     runtime: runtime.clone(),
@@ -154,11 +159,11 @@ impl Asker {
         };
         // A yes that came when nobody waited for it any more is none.
         if open.is_withdrawn() {
-            let late = controller
+            let late_approvals = controller
                 .approvals()
                 .into_iter()
-                .filter(|kept| kept.fingerprint == fingerprint);
-            late.for_each(|kept| drop(controller.revoke(kept.id)));
+                .filter(|approval| approval.fingerprint == fingerprint);
+            late_approvals.for_each(|approval| drop(controller.revoke(approval.id)));
             return Answered::Nobody("the question was withdrawn".to_owned());
         }
         match (verdict.denial, verdict.by) {
@@ -173,20 +178,20 @@ impl Asker {
 }
 
 /// An approver that holds the command's streams up where it asks on the terminal that they use.
-struct HoldingUp {
+struct PausingApprover {
     approver: Box<dyn Approver + Send>,
     hold: Hold,
     runtime: tokio::runtime::Handle,
-    open: Arc<Open>,
+    open: Arc<QuestionHandle>,
 }
 
-impl Approver for HoldingUp {
+impl Approver for PausingApprover {
     fn ask(
         &mut self,
         request: &ApprovalRequest,
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
-        let _held = match self.approver.channel() {
+        let _paused = match self.approver.channel() {
             Channel::Terminal => Some(self.runtime.block_on(self.hold.hold())),
             Channel::Program | Channel::Socket | Channel::Elicitation => None,
         };

@@ -81,7 +81,7 @@ fn world(mode: Mode) -> World {
     let controller = Controller::new(mode, Box::new(TerminalApprover::new(|_| None)));
     let mut deciding = Deciding::by(Arc::new(controller));
     let counted = Arc::clone(&asked);
-    deciding.another = Some(Arc::new(move || {
+    deciding.extra_approver = Some(Arc::new(move || {
         let person = Person {
             asked: Arc::clone(&counted),
             answers: Arc::clone(&taken),
@@ -381,7 +381,7 @@ fn a_flood_of_attempts_that_reach_nothing_pushes_out_none_that_reached_something
         ));
     }
     flood(&mut log, 'g');
-    let told = log.told();
+    let told = log.summary();
     let passed = told.attempts.iter().filter(|tried| tried.result == TriedResult::Passed);
     assert_eq!((passed.count(), told.attempts.len()), (300, 500));
     assert_eq!((told.more_reached, told.more_unreached), (0, 1_800));
@@ -397,7 +397,7 @@ fn a_flood_of_ends_at_one_place_is_one_entry_and_pushes_out_no_other_place() {
         log.add(&reached("open.example", Outcome::Refused(named.into()), 1_000));
     }
     log.add(&reached("open.example", Outcome::Passed(End::Closed), 50));
-    let told = log.told();
+    let told = log.summary();
     assert_eq!((told.more_reached, times(&told), told.up), (0, 5_002, 5_000_057));
     let [real] = about_host(&told, "real.example")[..] else {
         panic!("{:?}", about_host(&told, "real.example"));
@@ -427,7 +427,7 @@ fn of_too_many_places_those_that_moved_most_are_told_of_and_the_others_counted()
         let outcome = Outcome::Passed(End::Closed);
         log.add(&reached(&format!("h{number}.example"), outcome, 100));
     }
-    let told = log.told();
+    let told = log.summary();
     assert_eq!(
         (told.attempts.len(), told.more_reached, times(&told)),
         (1_000, 501, 1_000)
@@ -435,7 +435,7 @@ fn of_too_many_places_those_that_moved_most_are_told_of_and_the_others_counted()
     assert_eq!(about_host(&told, "much.example").len(), 1);
     assert_eq!(told.up, (1 << 30) + 150_000);
     // A person is told that it is not all, in few lines.
-    let (lines, listed) = (told.told(), told.listed());
+    let (lines, listed) = (told.messages(), told.listed());
     assert!(lines.iter().any(|line| line.starts_with("501 more")), "{lines:?}");
     assert_eq!(listed.len(), 202);
     assert!(listed[200].starts_with("800 more"), "{}", listed[200]);
@@ -453,7 +453,7 @@ fn like_attempts_are_one_entry_and_a_refusal_says_what_would_allow_it() {
     };
     assert!(log.add(&refused()).is_some());
     assert!(log.add(&refused()).is_none());
-    let lines = log.told().told();
+    let lines = log.summary().messages();
     let [line] = lines.as_slice() else {
         panic!("{lines:?}");
     };
@@ -566,7 +566,7 @@ fn who_wants_a_loopback_is_told_whose_it_would_be() {
         let mut log = Log::default();
         let refused = Refusal::NotListed(SETTING.into());
         log.add(&reached(host, Outcome::Refused(refused), 0));
-        log.told().told().remove(0)
+        log.summary().messages().remove(0)
     };
     for (host, rule) in [
         ("127.0.0.1", "`127.0.0.1:443`"),

@@ -175,7 +175,7 @@ impl Tried {
     }
 
     /// The line for a person, where there is something to say: what was refused or failed, and what would allow it.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub(crate) fn message(&self) -> Option<String> {
         let what = match self.result {
             Result::Passed => return None,
             Result::Abandoned => format!("{} was given up before it was decided: {}", self.place, self.why),
@@ -214,7 +214,7 @@ impl Tried {
 
     /// The same, also of what was let through.
     fn listed(&self) -> String {
-        self.told().unwrap_or_else(|| {
+        self.message().unwrap_or_else(|| {
             let (place, times) = (&self.place, self.repeated());
             format!(
                 "{place} was let through{times}: {} bytes were sent, {} received",
@@ -234,8 +234,8 @@ impl Tried {
 
 impl NetworkUse {
     /// What a person should know of it, a line each.
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.lines(self.attempts.iter().filter_map(Tried::told))
+    pub(crate) fn messages(&self) -> Vec<String> {
+        self.lines(self.attempts.iter().filter_map(Tried::message))
     }
 
     /// What was let through, a line each.

@@ -1,7 +1,7 @@
 //! What is recorded of a command.
 
 use super::command::{CallId, CommandEnd};
-use super::told;
+use super::to_event;
 use crate::audit::Text;
 use crate::audit::event::{self, Event};
 use crate::tools::call::ShellCall;
@@ -9,10 +9,13 @@ use crate::tools::restored::Restored;
 
 /// The events of the end of a command.
 pub(in crate::tools) fn command_end(call: &str, end: &CommandEnd<'_>) -> Vec<Event> {
-    let mut events = vec![Event::End(told::end(call, end))];
+    let mut events = vec![Event::End(to_event::end(call, end))];
     events.extend(violations(call, end.restored));
-    events.extend(end.network.map(|network| Event::Network(told::network(call, network))));
-    let denials = end.explained.map(|explained| told::denials(call, explained));
+    events.extend(
+        end.network
+            .map(|network| Event::Network(to_event::network(call, network))),
+    );
+    let denials = end.explained.map(|explained| to_event::denials(call, explained));
     events.extend(denials.map(Event::Denials));
     events
 }
@@ -21,7 +24,7 @@ pub(in crate::tools) fn command_end(call: &str, end: &CommandEnd<'_>) -> Vec<Eve
 pub(in crate::tools) fn violations(call: &str, restored: &[Restored]) -> Vec<Event> {
     let restored = restored.iter();
     restored
-        .map(|one| Event::Violation(told::violation(call, one)))
+        .map(|one| Event::Violation(to_event::violation(call, one)))
         .collect()
 }
 
@@ -31,7 +34,7 @@ pub(in crate::tools) fn call_of_a_command(call: CallId, tool: &str, command: &Sh
         operation: event::EXECUTE_TOOL,
         tool: Text::of(tool),
         call,
-        arguments: told::command_arguments(command),
+        arguments: to_event::command_arguments(command),
         caller: None,
         run: None,
         conversation: None,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::command::CallId;
-use super::told;
+use super::to_event;
 use crate::approval::{Record, random};
 use crate::audit::event::{Event, SessionEnd, SessionStart};
 use crate::audit::{AuditError, AuditLog, Durability, Keeping, Place};
@@ -15,8 +15,8 @@ use crate::config::NamedFile;
 use crate::policy::hex::hex;
 use crate::policy::{Mode, Policy};
 use crate::tools::call::ToolError;
-use crate::tools::places::Places;
 use crate::tools::plan::ProfileDigest;
+use crate::tools::user_paths::UserPaths;
 
 /// The log of a session, and its name in it.
 #[derive(Clone)]
@@ -44,10 +44,10 @@ struct Inner {
 }
 
 /// Where the policy says that a log is kept, if it says so.
-fn place(policy: &Policy, places: &Places) -> Option<Place> {
+fn log_location(policy: &Policy, user_paths: &UserPaths) -> Option<Place> {
     match &policy.audit.log {
         crate::policy::AuditLog::Off => None,
-        crate::policy::AuditLog::Default => Some(Place::default_in(&places.state)),
+        crate::policy::AuditLog::Default => Some(Place::default_in(&user_paths.state)),
         crate::policy::AuditLog::At(path) => Some(Place::at(path.as_path())),
     }
 }
@@ -56,19 +56,23 @@ fn place(policy: &Policy, places: &Places) -> Option<Place> {
 ///
 /// # Errors
 /// Why no session could begin.
-pub fn log_stays_out_of_reach(policy: &Policy, places: &Places) -> Result<(), AuditError> {
-    let Some(place) = place(policy, places) else {
+pub fn log_stays_out_of_reach(policy: &Policy, user_paths: &UserPaths) -> Result<(), AuditError> {
+    let Some(log_location) = log_location(policy, user_paths) else {
         return Ok(());
     };
-    place
-        .out_of_reach(&|path| crate::tools::apart::reached(policy, path))
+    log_location
+        .out_of_reach(&|path| crate::tools::reachability::reachable_reason(policy, path))
         .map(drop)
 }
 
 impl Recorder {
     /// The log that the policy says is kept, if it says so. `mode` is the one that holds.
-    pub(in crate::tools) fn open(policy: &Policy, mode: Mode, places: &Places) -> Result<Option<Self>, AuditError> {
-        let Some(place) = place(policy, places) else {
+    pub(in crate::tools) fn open(
+        policy: &Policy,
+        mode: Mode,
+        user_paths: &UserPaths,
+    ) -> Result<Option<Self>, AuditError> {
+        let Some(log_location) = log_location(policy, user_paths) else {
             return Ok(None);
         };
         let keeping = Keeping {
@@ -76,15 +80,15 @@ impl Recorder {
             keep: policy.audit.keep,
         };
         let session = random::<8>().map_err(|source| AuditError::Io {
-            path: place.log().to_owned(),
+            path: log_location.log().to_owned(),
             step: "naming a session of",
             source,
         })?;
         let session = hex(&session);
         let log = AuditLog::open(
-            &place,
+            &log_location,
             keeping,
-            &|path| crate::tools::apart::reached(policy, path),
+            &|path| crate::tools::reachability::reachable_reason(policy, path),
             &session,
         )?;
         let inner = Inner {
@@ -93,7 +97,7 @@ impl Recorder {
             mode,
             calls: AtomicU64::new(0),
             profiles: Mutex::default(),
-            start: Mutex::new(Some(told::session_start(policy, mode))),
+            start: Mutex::new(Some(to_event::session_start(policy, mode))),
             ended: AtomicBool::new(false),
         };
         Ok(Some(Self {
@@ -123,7 +127,7 @@ impl Recorder {
     /// What the session begins with, as far as it is not known from the policy. Before anything is recorded.
     pub(in crate::tools) fn begins_with(&self, files: &[NamedFile], regime_line: &str) {
         if let Some(start) = &mut *self.inner.start.lock().unwrap_or_else(PoisonError::into_inner) {
-            told::complete(start, files, regime_line);
+            to_event::complete(start, files, regime_line);
         }
     }
 
@@ -163,7 +167,7 @@ impl Recorder {
 
     /// Records a decision, on disk when this returns; an error makes it a no.
     pub(in crate::tools) fn decided(&self, record: &Record) -> Result<(), String> {
-        let event = Event::Decision(told::decision(record, self.inner.mode));
+        let event = Event::Decision(to_event::decision(record, self.inner.mode));
         self.write(vec![event], Durability::Now)
             .map_err(|error| error.to_string())
     }
@@ -182,7 +186,7 @@ impl Recorder {
         if known {
             return Ok(());
         }
-        self.note(vec![Event::Profile(told::profile(&digest, regime, statuses))])
+        self.note(vec![Event::Profile(to_event::profile(&digest, regime, statuses))])
             .await?;
         let mut profiles = self.inner.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         profiles.insert(digest);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::command::CallId;
 use super::log::Recorder;
-use super::told;
+use super::to_event;
 use crate::audit::event::{Event, Outcome};
 use crate::audit::{Durability, Text};
 use crate::tools::call::ToolError;
@@ -30,7 +30,7 @@ impl OpenCall {
             return Ok(None);
         };
         let call = recorder.next_call();
-        let event = Event::Call(told::call(call.clone(), context, &arguments));
+        let event = Event::Call(to_event::call(call.clone(), context, &arguments));
         Self::put(recorder, call, event).await.map(Some)
     }
 
@@ -66,7 +66,7 @@ impl OpenCall {
         let outcome = match &done {
             Ok(outcome) if is_done(outcome) => "done",
             Ok(_) => "failed",
-            Err(error) => told::word(error),
+            Err(error) => to_event::outcome_name(error),
         };
         let error = done.as_ref().err().map(|error| Text::of(&error.to_string()));
         let event = self.outcome(outcome, error, bytes);

@@ -18,13 +18,13 @@ pub struct ServedEnd {
 
 impl ServedEnd {
     /// How it ended, in a few words.
-    pub fn told(&self) -> String {
-        self.status.told().unwrap_or_else(|| "exit code 0".to_owned())
+    pub fn message(&self) -> String {
+        self.status.message().unwrap_or_else(|| "exit code 0".to_owned())
     }
 
     /// What else is to be said of it, a line each.
     pub fn aftermath(&self) -> Vec<String> {
-        let restored = Changed::of(&self.restored).told(MEANWHILE);
+        let restored = Changed::of(&self.restored).messages(MEANWHILE);
         let unsettled = self
             .unsettled
             .iter()

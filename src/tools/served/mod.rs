@@ -2,7 +2,7 @@
 //!
 //! Whoever started Stockade named it, and nobody is asked about it. So it gets what needs no asking: roots that need
 //! a yes to be written are read-only for it, roots that need one to be read do not exist, and no later yes changes
-//! that. What it says to standard error is passed on line by line ([`said`]).
+//! that. What it says to standard error is passed on line by line ([`stderr_lines`]).
 //!
 //! **Rules.** The person who starts Stockade decides what is served, so `shell.default` says nothing about it: that is
 //! what the agent may run where no rule speaks. A rule with `allowed: false` that matches the command forbids it
@@ -13,7 +13,7 @@
 
 mod end;
 mod record;
-mod said;
+mod stderr_lines;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,19 +26,19 @@ use tokio::task::JoinHandle;
 
 use super::assessor::judged;
 use super::call::{NAME, ShellCommand, ToolError, argv, words};
+use super::enforcement::Enforcement;
 use super::environment::environment;
 use super::executor::Executor;
-use super::footing::Footing;
 use super::limits::{command_limits, counting};
-use super::network::{About, Bounds, NetworkUse, Way};
+use super::network::{About, Bounds, NetworkUse, ProxySession};
 use super::on_record::failed;
 use super::outcome::Status;
 use super::pool::Pool;
 use super::profiles::Derived;
 use super::regime::RegimeLine;
+use super::run_command::{END_TIMEOUT, sleep_until};
 use super::search::Search;
 use super::session::Session;
-use super::under_way::{OVERDUE, at};
 use crate::confine::io::{HeldEnds, Pipe, hold};
 use crate::confine::wire::protocol::Work;
 use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running};
@@ -50,10 +50,10 @@ pub use end::ServedEnd;
 use record::Record;
 
 /// How long a command that was told that its input has ended may take to end by itself.
-const PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long its last words may take to be taken once it has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A command that was started.
 ///
@@ -105,7 +105,7 @@ impl Served {
     /// Whoever holds its [streams](ServedStreams) drops them first: a server ends by itself when its input does.
     pub async fn finish(mut self) -> Option<Arc<ServedEnd>> {
         // One that ends within that time by itself is told nothing.
-        let _late = tokio::time::timeout(PATIENCE, self.ending().wait()).await;
+        let _late = tokio::time::timeout(EXIT_TIMEOUT, self.ending().wait()).await;
         drop(self.stop.take());
         // A task that was aborted with its runtime has dropped the forker, which ends all.
         let _ended = (&mut self.task).await;
@@ -115,15 +115,15 @@ impl Served {
 
 impl Session {
     /// Starts a command that lives as long as the session, in the working directory. What it says to standard error
-    /// goes to `said`, as lines that are safe to show; who does not take them makes it wait.
+    /// goes to `notices`, as lines that are safe to show; who does not take them makes it wait.
     pub async fn serve(
         &self,
-        words: Vec<OsString>,
-        said: mpsc::Sender<String>,
+        command_argv: Vec<OsString>,
+        notices: mpsc::Sender<String>,
     ) -> Result<(Served, ServedStreams), ToolError> {
         let directory = self.shared().started_in()?;
         let mut executor = self.shared().executor.lock().await;
-        serve(&mut executor, words, &directory, said).await
+        serve(&mut executor, command_argv, &directory, notices).await
     }
 
     /// The roots that such a command may only read, because they ask for a yes before they are written.
@@ -142,9 +142,9 @@ impl Session {
     }
 
     /// What holds for such a command, in one line.
-    pub async fn served_regime_line(&self, words: &[OsString]) -> Result<RegimeLine, ToolError> {
+    pub async fn served_regime_line(&self, argv: &[OsString]) -> Result<RegimeLine, ToolError> {
         let directory = self.shared().started_in()?;
-        let command = ShellCommand::Argv(words.to_vec());
+        let command = ShellCommand::Argv(argv.to_vec());
         let mut executor = self.shared().executor.lock().await;
         let judgement = judged(&executor.session().policy, &command, (&directory, &directory));
         served_regime_line(&mut executor, &judgement)
@@ -167,11 +167,11 @@ fn served_profile(executor: &mut Executor, judgement: &Judgement) -> Result<Deri
 
 async fn serve(
     executor: &mut Executor,
-    words: Vec<OsString>,
+    command_argv: Vec<OsString>,
     directory: &AbsPath,
-    said: mpsc::Sender<String>,
+    notices: mpsc::Sender<String>,
 ) -> Result<(Served, ServedStreams), ToolError> {
-    match try_to_serve(executor, words, directory, said).await {
+    match try_to_serve(executor, command_argv, directory, notices).await {
         Ok(served) => Ok(served),
         Err(error) => Err(failed(executor.deciding.recorder.as_ref(), &executor.recovered, error).await),
     }
@@ -179,12 +179,12 @@ async fn serve(
 
 async fn try_to_serve(
     executor: &mut Executor,
-    words: Vec<OsString>,
+    command_argv: Vec<OsString>,
     directory: &AbsPath,
-    said: mpsc::Sender<String>,
+    notices: mpsc::Sender<String>,
 ) -> Result<(Served, ServedStreams), ToolError> {
-    executor.pool.chosen().hold()?;
-    let command = ShellCommand::Argv(words);
+    executor.pool.chosen().ensure_enforceable()?;
+    let command = ShellCommand::Argv(command_argv);
     let judgement = judged(&executor.session().policy, &command, (directory, directory));
     forbidden(&judgement)?;
     // A rule that gives a network of its own names a program outside what the session may write.
@@ -194,7 +194,7 @@ async fn try_to_serve(
     };
     let derived = served_profile(executor, &judgement)?;
     let profile = Arc::clone(&derived.profile);
-    let confined = matches!(executor.pool.chosen().footing, Footing::Confined(_));
+    let confined = matches!(executor.pool.chosen().enforcement, Enforcement::Confined(_));
     if confined && profile.access(Operation::List, directory) == Access::Denied {
         return Err(ToolError::Directory(directory.as_path().to_owned()));
     }
@@ -203,7 +203,7 @@ async fn try_to_serve(
     let mut limits = command_limits(
         &profile.limits,
         None,
-        counting(&executor.pool.chosen().footing, &profile),
+        counting(&executor.pool.chosen().enforcement, &profile),
     );
     limits.timeout_ms = None;
     let record = Record::of(executor.deciding.recorder.as_ref());
@@ -213,8 +213,8 @@ async fn try_to_serve(
         forker.finish().await;
         return Err(error);
     }
-    let way = match way_of_a_server(&executor.pool, &mut forker, &derived, &command, &said).await {
-        Ok(way) => way,
+    let proxy_session = match open_proxy(&executor.pool, &mut forker, &derived, &command, &notices).await {
+        Ok(proxy_session) => proxy_session,
         Err(error) => {
             forker.finish().await;
             return Err(error);
@@ -222,7 +222,7 @@ async fn try_to_serve(
     };
     let launch = Launch {
         work: Work::Command(argv(command)),
-        environment: environment(&executor.pool, &profile, &search, &forker, &[], way.as_ref()),
+        environment: environment(&executor.pool, &profile, &search, &forker, &[], proxy_session.as_ref()),
         directory: directory.as_path().as_os_str().to_owned(),
         limits,
         input: child.input,
@@ -238,17 +238,23 @@ async fn try_to_serve(
     let recovery = executor.recovered.take().unwrap_or_default();
     record.restored(&recovery).await;
     let (stop, stopped) = oneshot::channel();
-    let (tell, ended) = watch::channel(None);
+    let (ended_sender, ended) = watch::channel(None);
     let served = Served {
         ended,
         stop: Some(stop),
         task: tokio::spawn(async move {
-            let mut passing = std::pin::pin!(said::pass_on(recovery.told(), &stderr, &said));
-            let mut watching = std::pin::pin!(watch_over(forker, running, way, stopped, (tell, record, &said)));
+            let mut forwarding = std::pin::pin!(stderr_lines::forward(recovery.messages(), &stderr, &notices));
+            let mut watching = std::pin::pin!(watch_over(
+                forker,
+                running,
+                proxy_session,
+                stopped,
+                (ended_sender, record, &notices)
+            ));
             tokio::select! {
-                () = &mut passing => watching.await,
+                () = &mut forwarding => watching.await,
                 // Who does not take what was said last is not waited for.
-                () = &mut watching => { let _late = tokio::time::timeout(LAST_WORDS, passing).await; }
+                () = &mut watching => { let _late = tokio::time::timeout(DRAIN_TIMEOUT, forwarding).await; }
             }
         }),
         call_time: profile.limits.timeout,
@@ -262,13 +268,13 @@ async fn try_to_serve(
 }
 
 /// The way out of such a command. Nobody is asked; what is refused is said as it happens.
-async fn way_of_a_server(
+async fn open_proxy(
     pool: &Pool,
     forker: &mut Confinement,
     derived: &Derived,
     command: &ShellCommand,
-    said: &mpsc::Sender<String>,
-) -> Result<Option<Way>, ToolError> {
+    notices: &mpsc::Sender<String>,
+) -> Result<Option<ProxySession>, ToolError> {
     let about = About {
         call: None,
         tool_name: NAME.to_owned(),
@@ -277,27 +283,27 @@ async fn way_of_a_server(
         digest: derived.digest(),
         bounds: Bounds::of(&pool.session().policy, &pool.session().narrowing),
     };
-    let said = said.clone();
+    let notices = notices.clone();
     // Who does not take the line misses it: the command is not made to wait for that.
-    let tell = Arc::new(move |line: String| drop(said.try_send(format!("network: {line}"))));
-    Way::open(forker, &derived.profile, about, None, Some(tell)).await
+    let ended_sender = Arc::new(move |line: String| drop(notices.try_send(format!("network: {line}"))));
+    ProxySession::open(forker, &derived.profile, about, None, Some(ended_sender)).await
 }
 
 /// Waits for the end of a command, and ends it when it is told to.
 async fn watch_over(
     forker: Confinement,
     mut running: Running,
-    way: Option<Way>,
+    proxy_session: Option<ProxySession>,
     mut stopped: oneshot::Receiver<()>,
-    (tell, record, said): (watch::Sender<Option<Arc<ServedEnd>>>, Record, &mpsc::Sender<String>),
+    (ended_sender, record, notices): (watch::Sender<Option<Arc<ServedEnd>>>, Record, &mpsc::Sender<String>),
 ) {
-    let mut overdue = None;
+    let mut deadline_at = None;
     let mut must_end = std::pin::pin!(running.must_end());
     let mut is_ending = false;
     let ended = loop {
         tokio::select! {
             ended = running.ended() => break ended,
-            () = at(overdue) => break Err(ConfineError::Unresponsive),
+            () = sleep_until(deadline_at) => break Err(ConfineError::Unresponsive),
             () = &mut must_end, if !is_ending => {
                 is_ending = true;
                 if let Err(error) = forker.cancel(&running, Signal::SIGKILL).await {
@@ -305,8 +311,8 @@ async fn watch_over(
                 }
             }
             // Dropped or told: nobody wants it any more.
-            _told = &mut stopped, if overdue.is_none() => {
-                overdue = Some(Instant::now() + OVERDUE);
+            _told = &mut stopped, if deadline_at.is_none() => {
+                deadline_at = Some(Instant::now() + END_TIMEOUT);
                 if let Err(error) = forker.cancel(&running, Signal::SIGTERM).await {
                     break Err(error);
                 }
@@ -315,7 +321,7 @@ async fn watch_over(
     };
     let mut end = match ended {
         Ok(ended) => ServedEnd {
-            status: Status::of(ended.end, overdue.map(|_| Signal::SIGTERM as i32)),
+            status: Status::of(ended.end, deadline_at.map(|_| Signal::SIGTERM as i32)),
             restored: ended.put_back.violations.into_iter().map(Into::into).collect(),
             unsettled: ended.put_back.unsettled.map(|why| escape(why.as_bytes())),
             unrecorded: None,
@@ -327,14 +333,14 @@ async fn watch_over(
             unrecorded: None,
         },
     };
-    let network = match way {
+    let network = match proxy_session {
         // What was refused was said as it happened.
-        Some(way) => Some(way.close().await),
+        Some(proxy_session) => Some(proxy_session.close().await),
         None => None,
     };
     for line in network.iter().flat_map(NetworkUse::reached) {
         // Who does not take it any more has gone.
-        let _said = said.try_send(format!("network: {line}"));
+        let _said = notices.try_send(format!("network: {line}"));
     }
     // It has ended, whether that is on record or not.
     end.unrecorded = record
@@ -343,7 +349,7 @@ async fn watch_over(
         .err()
         .map(|error| error.to_string());
     // Its tree is dead and its names are settled: calls under way need not wait for the forker.
-    tell.send_replace(Some(Arc::new(end)));
+    ended_sender.send_replace(Some(Arc::new(end)));
     forker.finish().await;
 }
 

@@ -1,6 +1,6 @@
 //! What changed while somebody was asked is looked at and asked about anew, a few times.
 
-use super::super::guarded::{AGAIN, Guarded};
+use super::super::guarded::{Guarded, MAX_RETRIES};
 use super::super::set::ToolSet;
 use super::*;
 
@@ -28,13 +28,13 @@ fn what_changed_is_assessed_and_asked_about_anew() {
 fn what_changes_for_ever_is_given_up_with_its_own_error() {
     let (approver, asked) = saying(true, Remember::None);
     let (fake, log) = Fake::new("fake", Says::Needs);
-    let fake = fake.failing(changes(AGAIN + 10));
+    let fake = fake.failing(changes(MAX_RETRIES + 10));
     let mut guarded = Guarded::new(Box::new(fake), guard(Mode::Interactive, approver));
     let done = run(guarded.call(&context("fake"), Prepared::nothing()));
     assert!(matches!(done, Err(ToolError::Changed(_))), "{done:?}");
-    assert_eq!(AGAIN, 3);
-    assert_eq!(asked.lock().unwrap().len(), 1 + AGAIN);
-    assert_eq!(log.lock().unwrap().called.len(), 1 + AGAIN);
+    assert_eq!(MAX_RETRIES, 3);
+    assert_eq!(asked.lock().unwrap().len(), 1 + MAX_RETRIES);
+    assert_eq!(log.lock().unwrap().called.len(), 1 + MAX_RETRIES);
 }
 
 #[test]

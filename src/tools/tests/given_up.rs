@@ -197,7 +197,7 @@ fn what_cannot_be_shown_is_denied_unasked() {
         fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
             let question = ApprovalRequest {
                 presentation: Lazy::new(|| Err("the file is gone".to_owned())),
-                ..asking::by_name(context, "use it".to_owned(), Value::Null)
+                ..tool_question::by_name(context, "use it".to_owned(), Value::Null)
             };
             Box::pin(async move { Ok(Assessment::NeedsApproval(Box::new(question)).into()) })
         }

@@ -12,7 +12,7 @@ use super::super::executor::Executor;
 use super::super::files::hostile::{Made, Parent, paths};
 use super::super::git::GitFiles;
 use super::super::narrowing::Narrowing;
-use super::super::places::Places;
+use super::super::user_paths::UserPaths;
 use super::*;
 use crate::approval::{AnswerOf, DecidedBy};
 use crate::config::{self, Context, Matchers};
@@ -40,7 +40,7 @@ fn parent() -> &'static Parent {
             covers: rule_covers,
         });
         let policy = config::load(&file, &context).unwrap().policy;
-        let places = Places {
+        let places = UserPaths {
             state: folder.path().join("state"),
             git: GitFiles::default(),
             person: Person::default(),
@@ -294,7 +294,7 @@ proptest! {
         let (approver, asked) = saying(true, Remember::None);
         let request = ApprovalRequest {
             presentation: lazy,
-            ..asking::by_name(&context("write_file"), "write".to_owned(), Value::Null)
+            ..tool_question::by_name(&context("write_file"), "write".to_owned(), Value::Null)
         };
         let verdict = Controller::new(Mode::Interactive, approver).decide(&request);
         prop_assert_eq!(asked.lock().unwrap().len(), usize::from(is_same));

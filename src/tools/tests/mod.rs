@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::asking;
 use super::call::ToolError;
 use super::deciding::Deciding;
 use super::guarded::{Guard, Hook};
 use super::restored::Recovered;
 use super::tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Tool};
+use super::tool_question;
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,
 };
@@ -101,7 +101,7 @@ impl Fake {
                 log.lock().unwrap().shown += 1;
                 Ok(Presentation::Text("shown".to_owned()))
             }),
-            ..asking::by_name(context, format!("use {}", self.name), context.args.clone())
+            ..tool_question::by_name(context, format!("use {}", self.name), context.args.clone())
         })
     }
 }

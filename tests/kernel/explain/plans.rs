@@ -8,7 +8,7 @@ use stockade::config::{self, Context, Matchers};
 use stockade::policy::Explain;
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::profile::{Asked, Call, derive};
-use stockade::tools::plan::{self, Ground, Surroundings, Walls};
+use stockade::tools::plan::{self, BackendOptions, Mechanism, Surroundings};
 
 #[test]
 fn the_plan_of_who_does_not_look_is_that_of_who_does_without_its_watched_filters() {
@@ -23,10 +23,10 @@ fn the_plan_of_who_does_not_look_is_that_of_who_does_without_its_watched_filters
     assert_eq!(policy.explain, Explain::Off);
     let profile = derive(&policy, &Call::of(Asked::Everything));
     let host = Host::quick();
-    for walls in [Walls::Landlock, Walls::Namespaces(Maker::Stockade)] {
+    for mechanism in [Mechanism::Landlock, Mechanism::Namespaces(Maker::Stockade)] {
         let lowered = |attempts| {
-            let ground = Ground {
-                walls,
+            let ground = BackendOptions {
+                mechanism,
                 landlock_abi: host.landlock_abi.unwrap().min(RESOLVE_UNIX_ABI),
                 deny_fallback: policy.deny_fallback,
                 residuals: policy.residuals,

@@ -30,7 +30,7 @@ mod tests {
     use stockade::profile::order::Permission;
     use stockade::profile::{Asked, Call, FileReach, Profile, derive, files_within, intersect, within};
 
-    use stockade::tools::plan::hold_against;
+    use stockade::tools::plan::check_against;
 
     use super::make;
     use super::naive::{self, Names, names};
@@ -227,7 +227,7 @@ mod tests {
             prop_assert_eq!(freer(of(&profile), said(&policy)), None);
             prop_assert_eq!(files_within(&profile, &policy), Ok(()));
             prop_assert_eq!(profile.network.within(call.network.as_ref().unwrap_or(&policy.network)), Ok(()));
-            prop_assert!(hold_against(&policy, &call, &profile).is_ok());
+            prop_assert!(check_against(&policy, &call, &profile).is_ok());
         }
 
         #[test]

@@ -30,7 +30,7 @@ pub(crate) fn differential(regime: Regime, seed: u64, operations: usize, judge: 
         let policy = policies::policy(random, &tree, &tools);
         let call = policies::call(random);
         let profile = derive(&policy, &call);
-        plan::hold_against(&policy, &call, &profile).unwrap();
+        plan::check_against(&policy, &call, &profile).unwrap();
         let attempts = attempts(random, &tree, &profile.grants, &machine.beyond(&tools), PER_CASE);
         report.cases += 1;
         let performed = match machine.perform(&[&profile], policy.deny_fallback, &tools, &attempts) {

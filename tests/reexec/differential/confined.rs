@@ -17,7 +17,7 @@ use stockade::confine::wire::protocol::Work;
 use stockade::confine::{CommandLimits, Confinement, End, ForkerFor, Launch, Named, Setup, Supervising};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
-use stockade::tools::plan::{self, Ground, Lowered, PlanError, Surroundings, Walls};
+use stockade::tools::plan::{self, BackendOptions, Lowered, Mechanism, PlanError, Surroundings};
 use tokio::runtime::{Builder, Runtime};
 
 use super::mounted::Mounted;
@@ -47,22 +47,22 @@ pub(crate) struct Performed {
 #[derive(Debug)]
 pub(crate) struct Machine {
     runtime: Runtime,
-    walls: Walls,
+    mechanism: Mechanism,
     landlock_abi: u32,
 }
 
 impl Machine {
     pub(crate) fn new(regime: Regime) -> Self {
         let host = Host::with_acting_namespaces(None);
-        let (walls, lacks) = match regime {
+        let (mechanism, lacks) = match regime {
             Regime::None | Regime::Seatbelt => panic!("nothing confines so on this machine"),
-            Regime::Landlock => (Some(Walls::Landlock), host.landlock_lacks()),
-            Regime::Namespaces => (host.maker().map(Walls::Namespaces), host.namespaces_lacks()),
+            Regime::Landlock => (Some(Mechanism::Landlock), host.landlock_lacks()),
+            Regime::Namespaces => (host.maker().map(Mechanism::Namespaces), host.namespaces_lacks()),
         };
         assert!(lacks.is_empty(), "{lacks:?}");
         Self {
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),
-            walls: walls.unwrap(),
+            mechanism: mechanism.unwrap(),
             landlock_abi: host.landlock_abi.expect("Landlock").min(RESOLVE_UNIX_ABI),
         }
     }
@@ -71,18 +71,18 @@ impl Machine {
     pub(crate) fn beyond(&self, tools: &Tools) -> Beyond {
         Beyond {
             port: tools.port,
-            processes: match self.walls {
-                Walls::Landlock => vec![std::process::id()],
+            processes: match self.mechanism {
+                Mechanism::Landlock => vec![std::process::id()],
                 // The first process in there runs nothing of the agent's.
-                Walls::Namespaces(_) => vec![std::process::id(), 1],
+                Mechanism::Namespaces(_) => vec![std::process::id(), 1],
             },
         }
     }
 
     /// How profiles are lowered here: the first layer for the regime, every other one as a Landlock layer inside it.
-    fn grounds(&self, deny_fallback: DenyFallback) -> [Ground; 2] {
-        [self.walls, Walls::Landlock].map(|walls| Ground {
-            walls,
+    fn grounds(&self, deny_fallback: DenyFallback) -> [BackendOptions; 2] {
+        [self.mechanism, Mechanism::Landlock].map(|mechanism| BackendOptions {
+            mechanism,
             landlock_abi: self.landlock_abi,
             deny_fallback,
             residuals: Residuals::Report,
@@ -101,7 +101,7 @@ impl Machine {
     ) -> Result<Performed, String> {
         let [outer, inner] = self.grounds(fallback);
         let grounds = std::iter::once(outer).chain(std::iter::repeat(inner));
-        let layers: Vec<(&Profile, Ground)> = layers.iter().copied().zip(grounds).collect();
+        let layers: Vec<(&Profile, BackendOptions)> = layers.iter().copied().zip(grounds).collect();
         // Before there is a session, so that a refusal leaves none behind.
         let mut stricter = Vec::new();
         for (profile, ground) in &layers {
@@ -116,7 +116,7 @@ impl Machine {
     }
 }
 
-fn lower(profile: &Profile, ground: Ground, around: &Surroundings) -> Result<Lowered, String> {
+fn lower(profile: &Profile, ground: BackendOptions, around: &Surroundings) -> Result<Lowered, String> {
     plan::lower(profile, ground, around).map_err(|error| match error {
         PlanError::Refused(refusal) => refusal.to_string(),
         // A deny on a path that leads through a symlink cannot be looked at; that refuses as well.
@@ -134,12 +134,12 @@ fn said(lowered: Lowered) -> Vec<String> {
 }
 
 async fn session(
-    layers: &[(&Profile, Ground)],
+    layers: &[(&Profile, BackendOptions)],
     tools: &Tools,
     attempts: &[Attempt],
 ) -> (Vec<Outcome>, Option<Mounted>) {
     let (profile, ground) = layers[0];
-    let place = ground.walls.place(&profile.network);
+    let place = ground.mechanism.place(&profile.network);
     // Namespaces have a /tmp of their own.
     let named = Named::choose(|path| !place.is_behind_mounts() || !path.is_within(&abs(Path::new("/tmp")))).unwrap();
     let mut stage = Supervising::spawn(&named, None, place).await.unwrap();

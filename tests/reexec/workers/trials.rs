@@ -26,10 +26,10 @@ use stockade::confine::{
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
 use stockade::profile::{Asked, Call, derive};
-use stockade::tools::plan::{self, Ground, Surroundings, Walls};
+use stockade::tools::plan::{self, BackendOptions, Mechanism, Surroundings};
 use stockade::tools::{
-    Caches, Executor, GitFiles, Narrowing, Outcome, OutputMode, Places, ShellCall, ShellCommand, Status, Stdin,
-    TerminalApprover, ToolError, terminal_size,
+    Caches, Executor, GitFiles, Narrowing, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin,
+    TerminalApprover, ToolError, UserPaths, terminal_size,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -171,7 +171,7 @@ struct World {
     runtime: Runtime,
     base: TempDir,
     policy: Policy,
-    places: Places,
+    places: UserPaths,
     executor: Option<Executor>,
 }
 
@@ -216,7 +216,7 @@ impl World {
         });
         let mut loaded = config::load(&file, &context).unwrap_or_else(|error| panic!("{error}"));
         loaded.policy.backend = backend;
-        let places = Places {
+        let places = UserPaths {
             state: path.join("state"),
             git: GitFiles::default(),
             person: Person::default(),
@@ -600,8 +600,8 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
     let world = World::new(BackendChoice::Namespaces);
     let before = children();
     let profile = derive(&world.policy, &Call::of(Asked::Nobody));
-    let ground = Ground {
-        walls: Walls::Namespaces(Maker::Stockade),
+    let ground = BackendOptions {
+        mechanism: Mechanism::Namespaces(Maker::Stockade),
         landlock_abi: 6,
         deny_fallback: DenyFallback::Refuse,
         residuals: Residuals::Report,
@@ -609,7 +609,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
     };
     let ready = world.runtime.block_on(async {
         let named = Named::choose(|path| !path.as_path().starts_with("/tmp")).unwrap();
-        let mut stage = Supervising::spawn(&named, None, ground.walls.place(&profile.network))
+        let mut stage = Supervising::spawn(&named, None, ground.mechanism.place(&profile.network))
             .await
             .unwrap();
         stage.present().await.unwrap();

@@ -9,7 +9,7 @@ use crate::confine::protect::Person;
 
 /// Where the journal and the quarantine of protected names lie, and the user's settings.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct UserPaths {
     /// `~/.local/state/stockade`.
     pub state: PathBuf,
     /// Where git reads the user's settings.
@@ -20,7 +20,7 @@ pub struct Places {
     pub caches: Caches,
 }
 
-impl Places {
+impl UserPaths {
     /// Where they are for the user of this context; `None` without a home in the passwd database.
     pub fn of_user(context: &Context) -> Option<Self> {
         Some(Self {

@@ -10,12 +10,12 @@ use crate::confine::Session;
 use crate::confine::protect::Person;
 use crate::policy::Policy;
 use crate::profile::Profile;
-use crate::tools::anew;
 use crate::tools::call::ToolError;
-use crate::tools::footing::Footing;
-use crate::tools::held::{Backend, Held, Made};
-use crate::tools::plan::{self, Ground, Lowered, PlanError, Surroundings};
+use crate::tools::checked_plan::{Backend, BackendPlan, CheckedPlan};
+use crate::tools::enforcement::Enforcement;
+use crate::tools::plan::{self, BackendOptions, Lowered, PlanError, Surroundings};
 use crate::tools::private::{forker_profile, show};
+use crate::tools::replaced_files;
 use crate::tools::session_policy::SessionPolicy;
 use crate::tools::surroundings::surroundings;
 
@@ -24,7 +24,7 @@ const MOST: usize = 16;
 
 /// What holds the commands of one forker.
 #[derive(Debug)]
-pub(in crate::tools) struct Standing {
+pub(in crate::tools) struct ForkerPlan {
     pub(super) policy: Policy,
     /// What an approved command gets.
     pub(super) approved: Profile,
@@ -32,38 +32,39 @@ pub(in crate::tools) struct Standing {
     unasked: Profile,
     /// The same, as the plan was made of it.
     pub(super) profile: Profile,
-    pub(super) ground: Ground,
+    pub(super) options: BackendOptions,
     /// As [`Permissions::answer`] wants it.
-    pub(super) held: [(Backend, Result<Held, PlanError>); 1],
+    pub(super) plan: [(Backend, Result<CheckedPlan, PlanError>); 1],
 }
 
-impl Standing {
+impl ForkerPlan {
     /// The plan for this profile, made again.
     fn of(
-        held_to: &SessionPolicy,
-        (ground, person): (Ground, &Person),
+        session_policy: &SessionPolicy,
+        (options, person): (BackendOptions, &Person),
         profile: &Profile,
         session: &Session,
     ) -> Result<Self, ToolError> {
         let own = forker_profile(profile.clone(), session)?;
-        let backend = match ground.walls.regime() {
+        let backend = match options.mechanism.regime() {
             Regime::Namespaces => Backend::Namespaces,
             Regime::Landlock | Regime::None | Regime::Seatbelt => Backend::Landlock,
         };
-        let approved = forker_profile(held_to.envelope.clone(), session)?;
+        let approved = forker_profile(session_policy.envelope.clone(), session)?;
         let unasked = own.clone();
         let around = match backend {
             Backend::Landlock | Backend::Seatbelt => Surroundings::default(),
             Backend::Namespaces => {
-                let mut around = surroundings(&held_to.policy, &approved, person).map_err(PlanError::Surroundings)?;
-                show(session, &held_to.policy, &held_to.envelope, &mut around)?;
+                let mut around =
+                    surroundings(&session_policy.policy, &approved, person).map_err(PlanError::Surroundings)?;
+                show(session, &session_policy.policy, &session_policy.envelope, &mut around)?;
                 around
             }
         };
-        let (lowered, own) = anew::made(own, |own| plan::lower(own, ground, &around))?;
+        let (lowered, own) = replaced_files::retry_with_current(own, |own| plan::lower(own, options, &around))?;
         let Lowered { plan, statuses, survey } = lowered;
-        let held = Held {
-            made: Made::Kernel {
+        let plan = CheckedPlan {
+            plan: BackendPlan::Kernel {
                 plan: Box::new(plan),
                 survey,
                 shown: around.shown,
@@ -72,19 +73,19 @@ impl Standing {
             refuses: None,
         };
         Ok(Self {
-            policy: held_to.policy.clone(),
+            policy: session_policy.policy.clone(),
             approved,
             unasked,
             profile: own,
-            ground,
-            held: [(backend, Ok(held))],
+            options,
+            plan: [(backend, Ok(plan))],
         })
     }
 
     /// The plan and what became of its clauses.
-    pub(super) fn held(&self) -> Option<&Held> {
-        let [(_, held)] = &self.held;
-        held.as_ref().ok()
+    pub(super) fn plan(&self) -> Option<&CheckedPlan> {
+        let [(_, plan)] = &self.plan;
+        plan.as_ref().ok()
     }
 
     /// What decides about each path.
@@ -97,15 +98,15 @@ impl Standing {
     }
 
     pub(super) fn is_in_namespaces(&self) -> bool {
-        self.ground.walls.regime() == Regime::Namespaces
+        self.options.mechanism.regime() == Regime::Namespaces
     }
 }
 
 /// The plans of forkers that are under way, the latest last.
 #[derive(Debug, Default)]
-pub(in crate::tools) struct Standings(Vec<(PathBuf, Arc<Standing>)>);
+pub(in crate::tools) struct ForkerPlans(Vec<(PathBuf, Arc<ForkerPlan>)>);
 
-impl Standings {
+impl ForkerPlans {
     /// What holds commands of this forker, made before the first of them could change what the plan depends on; none where
     /// nobody looks on.
     ///
@@ -113,28 +114,28 @@ impl Standings {
     /// The plan cannot be made again.
     pub(in crate::tools) fn of(
         &mut self,
-        held_by: (&SessionPolicy, &Footing, &Person),
+        session_state: (&SessionPolicy, &Enforcement, &Person),
         profile: &Profile,
         session: &Session,
-    ) -> Result<Option<Arc<Standing>>, ToolError> {
-        let (policy, footing, person) = held_by;
-        let ground = match footing {
-            Footing::Confined(ground) => *ground,
-            Footing::Unconfined(_) | Footing::Refused(_) => return Ok(None),
+    ) -> Result<Option<Arc<ForkerPlan>>, ToolError> {
+        let (policy, enforcement, person) = session_state;
+        let options = match enforcement {
+            Enforcement::Confined(options) => *options,
+            Enforcement::Unconfined(_) | Enforcement::Refused(_) => return Ok(None),
         };
-        match ground.attempts {
+        match options.attempts {
             Attempts::Unseen => return Ok(None),
             Attempts::Watched | Attempts::WatchedWithLooks => {}
         }
         let known = self.0.iter().find(|(path, _)| path == session.path());
-        if let Some((_, standing)) = known {
-            return Ok(Some(Arc::clone(standing)));
+        if let Some((_, forker_plan)) = known {
+            return Ok(Some(Arc::clone(forker_plan)));
         }
-        let standing = Arc::new(Standing::of(policy, (ground, person), profile, session)?);
+        let forker_plan = Arc::new(ForkerPlan::of(policy, (options, person), profile, session)?);
         if self.0.len() >= MOST {
             self.0.remove(0);
         }
-        self.0.push((session.path().to_owned(), Arc::clone(&standing)));
-        Ok(Some(standing))
+        self.0.push((session.path().to_owned(), Arc::clone(&forker_plan)));
+        Ok(Some(forker_plan))
     }
 }

@@ -20,7 +20,7 @@ use crate::tools::profiles::Profiles;
 use crate::tools::session_policy::SessionPolicy;
 
 /// How long an operation on files may take where the config sets no limit.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// The most bytes of parts that are kept of one answer.
 const MOST: usize = 64 * 1024 * 1024;
 
@@ -59,7 +59,7 @@ impl Files<'_> {
     }
 
     /// Asks what changes nothing.
-    pub(super) async fn ask(&mut self, asked: &Asked, ask: FileAsk) -> Result<Answer, ToolError> {
+    pub(super) async fn ask(&mut self, approved: &Asked, ask: FileAsk) -> Result<Answer, ToolError> {
         // One path is judged by its name; what a walk comes by is not.
         let walks = match &ask {
             FileAsk::List(_) | FileAsk::Search(_) => Walks::Yes,
@@ -73,7 +73,7 @@ impl Files<'_> {
         let request = self.request(ask);
         let mut tries = 0..1;
         loop {
-            let (digest, mut forker) = self.forker(asked, walks).await?;
+            let (digest, mut forker) = self.forker(approved, walks).await?;
             let server = forker.file_server().await;
             let is_serving = forker.is_serving();
             // Kept whatever came of it: it is confined as before, and starts another server when this one is lost.
@@ -81,69 +81,69 @@ impl Files<'_> {
             match server {
                 // Nothing was looked at: another forker does.
                 Err(ConfineError::GoneBefore(_)) if !is_serving && tries.next().is_some() => {}
-                server => return converse(&server?, request, self.stops).await,
+                server => return exchange(&server?, request, self.stops).await,
             }
         }
     }
 
     pub(super) async fn forker(
         &mut self,
-        asked: &Asked,
+        approved: &Asked,
         walks: Walks,
     ) -> Result<(ProfileDigest, Confinement), ToolError> {
-        self.pool.chosen().hold()?;
-        let derived = self.profiles.of_files(asked)?;
+        self.pool.chosen().ensure_enforceable()?;
+        let derived = self.profiles.of_files(approved)?;
         match walks {
             Walks::Yes => self.pool.end_outdated(&derived).await?,
             Walks::No => {}
         }
-        let forker = self.pool.take_or_start(&derived, ForkerFor::Others, asked).await?;
+        let forker = self.pool.take_or_start(&derived, ForkerFor::Others, approved).await?;
         Ok((derived.digest(), forker))
     }
 
     pub(super) fn request(&self, ask: FileAsk) -> FileRequest {
-        let patience = self
+        let timeout = self
             .pool
             .session()
             .policy
             .limits
             .timeout
-            .unwrap_or(PATIENCE)
-            .min(PATIENCE);
+            .unwrap_or(TIMEOUT)
+            .min(TIMEOUT);
         FileRequest {
-            deadline_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+            deadline_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
             ask,
         }
     }
 }
 
 /// How long the thread that serves everything may wait for an answer; what takes longer is waited for elsewhere.
-const MOMENT: Duration = Duration::from_millis(1);
+const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 /// One request; a signal hangs up.
-pub(super) async fn converse(
+pub(super) async fn exchange(
     server: &FileServer,
     request: FileRequest,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Answer, ToolError> {
-    let mut heard = Heard::default();
+    let mut received = ReplyParts::default();
     let soon = match &request.ask {
         // Nobody prepares or makes a change in a moment.
         FileAsk::Prepare(_) | FileAsk::Show(_) | FileAsk::Apply(_) => None,
         FileAsk::Look(_) | FileAsk::Peek(..) | FileAsk::Read(_) | FileAsk::List(_) | FileAsk::Search(_) => {
-            server.ask_for(MOMENT, &request, &mut |part| heard.take(part))?
+            server.ask_for(SHORT_WAIT, &request, &mut |part| received.take(part))?
         }
     };
     let theirs = server.clone();
-    let mut asking = match soon {
-        Some(Soon::Answered(last)) => return Ok(heard.answer(last, server)),
+    let mut exchange_task = match soon {
+        Some(Soon::Answered(last)) => return Ok(received.answer(last, server)),
         Some(Soon::Later(pending)) => tokio::task::spawn_blocking(move || {
-            let last = pending.finish(&mut |part| heard.take(part))?;
-            Ok::<_, ConfineError>((heard, last))
+            let last = pending.finish(&mut |part| received.take(part))?;
+            Ok::<_, ConfineError>((received, last))
         }),
         None => tokio::task::spawn_blocking(move || {
-            let last = theirs.ask(&request, &mut |part| heard.take(part))?;
-            Ok((heard, last))
+            let last = theirs.ask(&request, &mut |part| received.take(part))?;
+            Ok((received, last))
         }),
     };
     let mut stopped = None;
@@ -154,24 +154,24 @@ pub(super) async fn converse(
                 stopped = Some(signal);
                 server.hang_up();
             }
-            answered = &mut asking => break answered,
+            answered = &mut exchange_task => break answered,
         }
     };
     if let Some(signal) = stopped {
         return Err(ToolError::Stopped(signal));
     }
-    let (heard, last) = answered.map_err(|_| ConfineError::ForkerDied)??;
-    Ok(heard.answer(last, server))
+    let (received, last) = answered.map_err(|_| ConfineError::ForkerDied)??;
+    Ok(received.answer(last, server))
 }
 
 /// The parts of an answer, as many as are kept.
 #[derive(Debug, Default)]
-struct Heard {
+struct ReplyParts {
     parts: Vec<FileReply>,
     kept: usize,
 }
 
-impl Heard {
+impl ReplyParts {
     fn take(&mut self, part: FileReply) -> Result<(), ConfineError> {
         self.kept = self.kept.saturating_add(size(&part));
         if self.kept > MOST {
@@ -192,10 +192,13 @@ impl Heard {
 
 /// All that a server says to a request: the parts, and the last word.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(super) fn hear(server: &FileServer, request: &FileRequest) -> Result<(Vec<FileReply>, FileReply), ConfineError> {
-    let mut heard = Heard::default();
-    let last = server.ask(request, &mut |part| heard.take(part))?;
-    Ok((heard.parts, last))
+pub(super) fn receive_all(
+    server: &FileServer,
+    request: &FileRequest,
+) -> Result<(Vec<FileReply>, FileReply), ConfineError> {
+    let mut received = ReplyParts::default();
+    let last = server.ask(request, &mut |part| received.take(part))?;
+    Ok((received.parts, last))
 }
 
 /// About how many bytes a part takes where it is told: the path of a match stands before each of its lines.

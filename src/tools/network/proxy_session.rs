@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::gate::{HostGate, Tell};
+use super::gate::{HostGate, ReportRefusal};
 use super::question::{About, Asker};
 use super::tried::NetworkUse;
 use crate::confine::Confinement;
 use crate::confine::io::IoError;
-use crate::confine::way_out::{WayOut, asker};
+use crate::confine::way_out::{WayOut, asker as process_of};
 use crate::policy::Network;
 use crate::profile::Profile;
 use crate::proxy::{Bounds, Proxy, SystemResolver};
@@ -15,30 +15,30 @@ use crate::tools::call::ToolError;
 
 /// A proxy between the sockets in a command's network namespace and the hosts that it may reach.
 #[derive(Debug)]
-pub(in crate::tools) struct Way {
+pub(in crate::tools) struct ProxySession {
     proxy: Proxy,
-    gate: Ending,
+    gate: GateGuard,
     out: WayOut,
 }
 
 /// A gate whose questions are withdrawn when the way is given up, however that comes.
 #[derive(Debug)]
-struct Ending(Arc<HostGate>);
+struct GateGuard(Arc<HostGate>);
 
-impl Drop for Ending {
+impl Drop for GateGuard {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-impl Way {
+impl ProxySession {
     /// A way out for the next command of this forker, if its profile has one.
     pub(in crate::tools) async fn open(
         forker: &mut Confinement,
         profile: &Profile,
         about: About,
-        asks: Option<Asker>,
-        tell: Option<Tell>,
+        asker: Option<Asker>,
+        report: Option<ReportRefusal>,
     ) -> Result<Option<Self>, ToolError> {
         let list = match &profile.network {
             Network::Off | Network::Full => return Ok(None),
@@ -46,15 +46,15 @@ impl Way {
         };
         let out = forker.way_out().await?;
         let supervisor = forker.supervisor_pid();
-        let who = Arc::new(move |client| asker(supervisor, client).map(|asker| asker.to_string()));
-        let gate = Arc::new(HostGate::new(list, about, asks, who, tell));
+        let find_process = Arc::new(move |client| process_of(supervisor, client).map(|asker| asker.to_string()));
+        let gate = Arc::new(HostGate::new(list, about, asker, find_process, report));
         let unwatched = |error| ToolError::Io(IoError::Watch(error));
         let listeners = out.listeners().map_err(unwatched)?;
-        let (seen, resolver) = (Arc::clone(&gate), Arc::new(SystemResolver::default()));
-        let proxy = Proxy::start(listeners, seen, resolver, Bounds::default()).map_err(unwatched)?;
+        let (shared_gate, resolver) = (Arc::clone(&gate), Arc::new(SystemResolver::default()));
+        let proxy = Proxy::start(listeners, shared_gate, resolver, Bounds::default()).map_err(unwatched)?;
         Ok(Some(Self {
             proxy,
-            gate: Ending(gate),
+            gate: GateGuard(gate),
             out,
         }))
     }

@@ -15,34 +15,34 @@ use crate::profile::Profile;
 
 /// Makes something of a profile, once more where it speaks of a file that was replaced and can be looked at anew; with the profile that
 /// it was made of.
-pub(in crate::tools) fn made<T>(
+pub(in crate::tools) fn retry_with_current<T>(
     profile: Profile,
     of: impl Fn(&Profile) -> Result<T, PlanError>,
 ) -> Result<(T, Profile), PlanError> {
     let replaced = match of(&profile) {
-        Ok(made) => return Ok((made, profile)),
+        Ok(retry_with_current) => return Ok((retry_with_current, profile)),
         Err(error @ PlanError::Refused(Refusal::Replaced(_))) => error,
         Err(error) => return Err(error),
     };
-    let Some(anew) = looked_at(&profile, Uid::from_raw(0)) else {
+    let Some(current) = with_current_identities(&profile, Uid::from_raw(0)) else {
         return Err(replaced);
     };
-    Ok((of(&anew)?, anew))
+    Ok((of(&current)?, current))
 }
 
 /// The profile with what is there now, if any of it may be taken: files that only `keeper` and root can have put there.
-fn looked_at(profile: &Profile, keeper: Uid) -> Option<Profile> {
-    let mut anew = profile.clone();
+fn with_current_identities(profile: &Profile, keeper: Uid) -> Option<Profile> {
+    let mut current = profile.clone();
     for (path, known) in &profile.identities {
-        if let Some(now) = replaced_by(profile, path, *known, keeper) {
-            anew.identities.insert(path.clone(), now);
+        if let Some(now) = current_identity(profile, path, *known, keeper) {
+            current.identities.insert(path.clone(), now);
         }
     }
-    (anew.identities != profile.identities).then_some(anew)
+    (current.identities != profile.identities).then_some(current)
 }
 
 /// What a new start would grant there in the place of what is gone.
-fn replaced_by(profile: &Profile, path: &AbsPath, known: Identity, keeper: Uid) -> Option<Identity> {
+fn current_identity(profile: &Profile, path: &AbsPath, known: Identity, keeper: Uid) -> Option<Identity> {
     let mut clauses = profile.grants.iter().filter(|grant| grant.path == *path).peekable();
     clauses.peek()?;
     let is_presets = clauses.all(|grant| {
@@ -126,12 +126,12 @@ mod tests {
             ..Grant::tree(file.clone(), rights, origin)
         };
         let read = grant(Scope::File, Rights::READ, preset());
-        let anew = |grants: &[Grant]| looked_at(&profile(&file, grants), keeper);
-        let taken = anew(from_ref(&read)).unwrap();
+        let current = |grants: &[Grant]| with_current_identities(&profile(&file, grants), keeper);
+        let taken = current(from_ref(&read)).unwrap();
         assert_eq!(taken.identities[&file], identity(file.as_path()));
         assert_eq!(taken.grants, from_ref(&read));
         // What is as it was is left alone.
-        assert_eq!(looked_at(&taken, keeper), None);
+        assert_eq!(with_current_identities(&taken, keeper), None);
         let written = || Origin::File {
             file: std::sync::Arc::new("/agent.yaml".into()),
             line: 1,
@@ -143,40 +143,40 @@ mod tests {
             grant(Scope::File, Rights::READ | Rights::WRITE, preset()),
             grant(Scope::File, Rights::READ | Rights::EXECUTE, preset()),
         ] {
-            assert_eq!(anew(from_ref(&other)), None, "{other:?}");
-            assert_eq!(anew(&[read.clone(), other.clone()]), None, "{other:?}");
+            assert_eq!(current(from_ref(&other)), None, "{other:?}");
+            assert_eq!(current(&[read.clone(), other.clone()]), None, "{other:?}");
         }
-        assert_eq!(anew(&[]), None);
+        assert_eq!(current(&[]), None);
         // Somebody else could have put it there.
         let another = Uid::from_raw(keeper.as_raw() + 1);
         if !keeper.is_root() {
-            assert_eq!(looked_at(&profile(&file, from_ref(&read)), another), None);
+            assert_eq!(with_current_identities(&profile(&file, from_ref(&read)), another), None);
         }
         for place in [&base, &file] {
             let mode = fs::symlink_metadata(place).unwrap().permissions();
             fs::set_permissions(place, fs::Permissions::from_mode(0o777)).unwrap();
-            assert_eq!(anew(from_ref(&read)), None, "{place}");
+            assert_eq!(current(from_ref(&read)), None, "{place}");
             fs::set_permissions(place, mode).unwrap();
         }
-        assert!(anew(from_ref(&read)).is_some());
+        assert!(current(from_ref(&read)).is_some());
         // Another file system, another kind.
         let mut elsewhere = profile(&file, from_ref(&read));
         elsewhere.identities.get_mut(&file).unwrap().device += 1;
-        assert_eq!(looked_at(&elsewhere, keeper), None);
+        assert_eq!(with_current_identities(&elsewhere, keeper), None);
         let known = profile(&file, &[read]);
         fs::rename(&file, base.child("moved").unwrap()).unwrap();
-        assert_eq!(looked_at(&known, keeper), None);
+        assert_eq!(with_current_identities(&known, keeper), None);
         symlink("moved", &file).unwrap();
-        assert_eq!(looked_at(&known, keeper), None);
+        assert_eq!(with_current_identities(&known, keeper), None);
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
-        assert_eq!(looked_at(&known, keeper), None);
+        assert_eq!(with_current_identities(&known, keeper), None);
     }
 
     #[test]
     fn what_cannot_be_looked_at_anew_stays_refused() {
         let path = AbsPath::new("/nowhere/names").unwrap();
-        let refused = made(nothing(), |_| {
+        let refused = retry_with_current(nothing(), |_| {
             Err::<(), _>(PlanError::Refused(Refusal::Replaced(path.clone())))
         });
         let told = refused.unwrap_err().to_string();

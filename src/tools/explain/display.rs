@@ -40,7 +40,7 @@ impl fmt::Display for Layer {
 }
 
 impl Blocked {
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         let times = if self.times > 1 {
             format!(", {} times", self.times)
         } else {
@@ -69,8 +69,8 @@ impl Blocked {
 
 impl Explained {
     /// What a person should know, an entry each; some have several lines.
-    pub(crate) fn told(&self) -> Vec<String> {
-        let mut told: Vec<String> = self.blocked.iter().take(SHOWN).map(Blocked::told).collect();
+    pub(crate) fn messages(&self) -> Vec<String> {
+        let mut told: Vec<String> = self.blocked.iter().take(SHOWN).map(Blocked::message).collect();
         let left = u64::try_from(self.blocked.len().saturating_sub(SHOWN)).unwrap_or(u64::MAX);
         match left.saturating_add(self.more) {
             0 => {}

@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::shown::shown;
+use super::escape_truncated::escape_truncated;
 use crate::confine::wire::protocol;
 
 /// New or changed dotfiles and executables that no list protects. Nothing of it was undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Appeared {
+pub struct NewFiles {
     /// The first of them, escaped; absent where there are none.
     #[serde(rename = "new_files", skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
@@ -28,9 +28,9 @@ pub struct Appeared {
 /// How many a line names.
 const NAMED: usize = 5;
 
-impl Appeared {
+impl NewFiles {
     /// What is to be said of them, in one line; nothing where there are none.
-    pub fn told(&self) -> Option<String> {
+    pub fn message(&self) -> Option<String> {
         let named: Vec<&str> = self.files.iter().take(NAMED).map(String::as_str).collect();
         let more = self.more + (self.files.len() - named.len()) as u64;
         let more = match (more, self.is_cut) {
@@ -53,13 +53,13 @@ impl Appeared {
     }
 }
 
-impl From<protocol::Appeared> for Appeared {
-    fn from(appeared: protocol::Appeared) -> Self {
-        let files = appeared.paths.iter().map(|path| shown(path.as_bytes()));
+impl From<protocol::Appeared> for NewFiles {
+    fn from(new: protocol::Appeared) -> Self {
+        let files = new.paths.iter().map(|path| escape_truncated(path.as_bytes()));
         Self {
             files: files.collect(),
-            more: appeared.more,
-            is_cut: appeared.is_cut,
+            more: new.more,
+            is_cut: new.is_cut,
         }
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     fn a_line_names_five_and_counts_the_rest() {
         let of = |count: usize, more, is_cut| {
             let paths = (0..count).map(|number| format!("/w/.{number}").into()).collect();
-            let told = Appeared::from(protocol::Appeared { paths, more, is_cut }).told();
+            let told = NewFiles::from(protocol::Appeared { paths, more, is_cut }).message();
             told.map(|told| {
                 told.strip_prefix("new or changed dotfiles and executables: ")
                     .unwrap()

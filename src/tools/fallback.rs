@@ -7,12 +7,12 @@
 use nix::errno::Errno;
 
 use super::call::ToolError;
-use super::footing::{Chosen, Footing, short, unavailable};
+use super::enforcement::{ChosenRegime, Enforcement, short, unavailable};
 use super::narrowing::Narrowing;
-use super::plan::{self, Ground, PlanError, Surroundings, Walls};
+use super::plan::{self, BackendOptions, Mechanism, PlanError, Surroundings};
 use super::private::may_lie;
-use super::profiles::held;
-use super::remembered;
+use super::probe_cache;
+use super::profiles::checked_profile;
 use super::starter::Starter;
 use crate::backend::protected::protected;
 use crate::confine::{ConfineError, Confinement, ForkerFor, Named, Step};
@@ -20,7 +20,7 @@ use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
 
 /// Whether protected names may be held as this regime holds them.
-pub(super) fn protects(policy: &Policy, ground: Ground) -> Result<(), PlanError> {
+pub(super) fn can_protect(policy: &Policy, options: BackendOptions) -> Result<(), PlanError> {
     if policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
         let Policy {
             protect,
@@ -28,30 +28,30 @@ pub(super) fn protects(policy: &Policy, ground: Ground) -> Result<(), PlanError>
             residuals,
             ..
         } = policy;
-        protected(protect, *protect_fallback, *residuals, ground.walls.regime())?;
+        protected(protect, *protect_fallback, *residuals, options.mechanism.regime())?;
     }
     Ok(())
 }
 
 /// Whether a profile can be held on this ground.
-fn holds(policy: &Policy, profile: &Profile, ground: Ground) -> Result<(), PlanError> {
-    protects(policy, ground)?;
-    plan::lower(profile, ground, &Surroundings::default()).map(drop)
+fn can_enforce(policy: &Policy, profile: &Profile, options: BackendOptions) -> Result<(), PlanError> {
+    can_protect(policy, options)?;
+    plan::lower(profile, options, &Surroundings::default()).map(drop)
 }
 
 /// The choice for a policy with this envelope: the regime below where only that one can hold it.
-pub(super) fn settle(chosen: Chosen, policy: &Policy, envelope: &Profile) -> Chosen {
-    let (Footing::Confined(ground), Some(below)) = (&chosen.footing, chosen.below) else {
+pub(super) fn choose(chosen: ChosenRegime, policy: &Policy, envelope: &Profile) -> ChosenRegime {
+    let (Enforcement::Confined(options), Some(fallback)) = (&chosen.enforcement, chosen.fallback) else {
         return chosen;
     };
     if !may_need_more(envelope) {
         return chosen;
     }
-    match holds(policy, envelope, *ground) {
-        Err(PlanError::Refused(refusal)) if holds(policy, envelope, below).is_ok() => Chosen {
-            footing: Footing::Confined(below),
-            fallen: Some(cannot_hold(&refusal.to_string())),
-            below: None,
+    match can_enforce(policy, envelope, *options) {
+        Err(PlanError::Refused(refusal)) if can_enforce(policy, envelope, fallback).is_ok() => ChosenRegime {
+            enforcement: Enforcement::Confined(fallback),
+            fallback_reason: Some(cannot_hold(&refusal.to_string())),
+            fallback: None,
         },
         // What both refuse, the stronger one says why.
         Ok(()) | Err(_) => chosen,
@@ -84,28 +84,28 @@ fn cannot_hold(why: &str) -> String {
 ///
 /// # Errors
 /// What cannot be held.
-pub(super) fn would_hold(
-    chosen: &Chosen,
+pub(super) fn can_enforce_call(
+    chosen: &ChosenRegime,
     narrowing: &Narrowing,
     policy: &Policy,
     call: &Call,
 ) -> Result<(), ToolError> {
-    let Footing::Confined(ground) = &chosen.footing else {
+    let Enforcement::Confined(options) = &chosen.enforcement else {
         return Ok(());
     };
-    let envelope = held(policy, narrowing, &Call::of(Asked::Everything))?;
-    let profile = held(policy, narrowing, call)?;
-    let on = |ground: Ground| -> Result<(), ToolError> {
-        let place = ground.walls.place(&profile.network);
+    let envelope = checked_profile(policy, narrowing, &Call::of(Asked::Everything))?;
+    let profile = checked_profile(policy, narrowing, call)?;
+    let on = |options: BackendOptions| -> Result<(), ToolError> {
+        let place = options.mechanism.place(&profile.network);
         Named::could_be(|base| may_lie(base, &envelope, place))?;
-        Ok(holds(policy, &profile, ground)?)
+        Ok(can_enforce(policy, &profile, options)?)
     };
-    let refused = match on(*ground) {
+    let refused = match on(*options) {
         Ok(()) => return Ok(()),
         Err(refused) => refused,
     };
-    match (&refused, chosen.below) {
-        (ToolError::Plan(PlanError::Refused(_)), Some(below)) => on(below).map_err(|_| refused),
+    match (&refused, chosen.fallback) {
+        (ToolError::Plan(PlanError::Refused(_)), Some(fallback)) => on(fallback).map_err(|_| refused),
         (_, _) => Err(refused),
     }
 }
@@ -122,13 +122,13 @@ impl Starter {
             Ok(forker) => return Ok(forker),
             Err(error) => error,
         };
-        let Some((below, why)) = self.below(profile, &error) else {
+        let Some((fallback, why)) = self.fallback(profile, &error) else {
             return Err(self.advised(error));
         };
-        self.chosen = Chosen {
-            footing: Footing::Confined(below),
-            fallen: Some(why.clone()),
-            below: None,
+        self.chosen = ChosenRegime {
+            enforcement: Enforcement::Confined(fallback),
+            fallback_reason: Some(why.clone()),
+            fallback: None,
         };
         match asked {
             Asked::Nobody => Box::pin(self.start_covering(profile, forker_for)).await,
@@ -143,14 +143,14 @@ impl Starter {
     /// regime that refuses.
     fn advised(&self, error: ToolError) -> ToolError {
         match error {
-            ToolError::Plan(PlanError::Refused(refusal)) => match &self.chosen.fallen {
+            ToolError::Plan(PlanError::Refused(refusal)) => match &self.chosen.fallback_reason {
                 Some(why) => ToolError::Refused(format!(
                     "{refusal}. Landlock alone was to hold it: {why} (`stockade doctor` says what namespaces need)"
                 )),
                 None => PlanError::Refused(refusal).into(),
             },
             ToolError::Confine(ConfineError::Step(failure))
-                if failure.step == Step::Mounts && self.chosen.below.is_some() =>
+                if failure.step == Step::Mounts && self.chosen.fallback.is_some() =>
             {
                 ToolError::Refused(format!(
                     "failed to confine: {failure}; nothing was run. What lies there was changed or closed meanwhile; \
@@ -162,7 +162,7 @@ impl Starter {
     }
 
     /// What to take in place of namespaces that did not come to be, and why.
-    fn below(&self, profile: &Profile, error: &ToolError) -> Option<(Ground, String)> {
+    fn fallback(&self, profile: &Profile, error: &ToolError) -> Option<(BackendOptions, String)> {
         let why = match error {
             ToolError::Plan(PlanError::Refused(refusal)) => cannot_hold(&refusal.to_string()),
             // A place that cannot be mounted says nothing of namespaces: a command may have swapped it or closed the way
@@ -171,17 +171,17 @@ impl Starter {
                 if failure.step == Step::Namespaces && !is_scarcity(failure.errno) =>
             {
                 // Also where nothing is taken in their place: the next start is to look anew.
-                remembered::forget(&self.places.state);
+                probe_cache::remove(&self.user_paths.state);
                 unavailable(&failure.to_string())
             }
             _ => return None,
         };
-        let below = self.chosen.below?;
-        let stands = match &self.chosen.footing {
-            Footing::Confined(ground) => matches!(ground.walls, Walls::Namespaces(_)),
-            Footing::Unconfined(_) | Footing::Refused(_) => false,
+        let fallback = self.chosen.fallback?;
+        let stands = match &self.chosen.enforcement {
+            Enforcement::Confined(options) => matches!(options.mechanism, Mechanism::Namespaces(_)),
+            Enforcement::Unconfined(_) | Enforcement::Refused(_) => false,
         };
-        (stands && holds(&self.session.policy, profile, below).is_ok()).then_some((below, why))
+        (stands && can_enforce(&self.session.policy, profile, fallback).is_ok()).then_some((fallback, why))
     }
 }
 

@@ -20,7 +20,7 @@ const MISSING: [&str; 6] = [
 ];
 
 /// What a command sees.
-pub(in crate::tools) struct Seen<'a> {
+pub(in crate::tools) struct VisiblePaths<'a> {
     profile: &'a Profile,
     /// Where it was started.
     directory: &'a AbsPath,
@@ -28,7 +28,7 @@ pub(in crate::tools) struct Seen<'a> {
     session: &'a Path,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> VisiblePaths<'a> {
     /// What a command sees that was permitted this and started there, by the forker of this session.
     pub(in crate::tools) const fn of(profile: &'a Profile, directory: &'a AbsPath, session: &'a Path) -> Self {
         Self {
@@ -39,8 +39,9 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether something is said to be missing, and a path is named for it that is hidden from the command.
-    pub(super) fn is_missed(&self, said: &str) -> bool {
-        said.lines()
+    pub(super) fn mentions_hidden_path(&self, stderr_text: &str) -> bool {
+        stderr_text
+            .lines()
             .filter(|line| {
                 let line = line.to_ascii_lowercase();
                 MISSING.iter().any(|missing| line.contains(missing))
@@ -58,11 +59,11 @@ impl<'a> Seen<'a> {
         // What is missing in a place of the sandbox's own is the command's to make.
         let is_own = is_replaced(&path) || path.as_path().starts_with(self.session);
         let reach = self.profile.prepared()(&path);
-        let is_given = Operation::ALL
+        let is_granted = Operation::ALL
             .into_iter()
             .any(|operation| reach.get(operation) != Access::Denied);
         let leads_on = self.profile.grants.iter().any(|grant| grant.path.is_within(&path));
-        !is_own && !is_given && !leads_on
+        !is_own && !is_granted && !leads_on
     }
 }
 
@@ -91,12 +92,12 @@ mod tests {
             limits: Limits::default(),
             environment: Environment::default(),
         };
-        let seen = Seen {
+        let visible = VisiblePaths {
             profile: &profile,
             directory: &at("/srv/work/a"),
             session: Path::new("/run/user/1/session"),
         };
-        for said in [
+        for stderr_text in [
             "cat: /etc/shadow: No such file or directory",
             "cat: '/etc/shadow': No such file or directory",
             "x\n/bin/bash: line 1: ../../secret: No such file or directory\ny",
@@ -107,9 +108,9 @@ mod tests {
             "sh: 1: /opt/x: not found",
             "fatal: repository '/srv/other' does not exist",
         ] {
-            assert!(seen.is_missed(said), "{said}");
+            assert!(visible.mentions_hidden_path(stderr_text), "{stderr_text}");
         }
-        for said in [
+        for stderr_text in [
             "",
             "cat: x: No such file or directory",
             "cat: x/y: No such file or directory",
@@ -125,7 +126,7 @@ mod tests {
             "sh: 1: prog: not found",
             "/etc/shadow is odd",
         ] {
-            assert!(!seen.is_missed(said), "{said}");
+            assert!(!visible.mentions_hidden_path(stderr_text), "{stderr_text}");
         }
     }
 }

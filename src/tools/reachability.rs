@@ -4,7 +4,7 @@ use crate::config::holds;
 use crate::policy::{AbsPath, Access, Operation, Policy};
 
 /// Why commands could get at the path, asked or not, if they could.
-pub(crate) fn reached(policy: &Policy, path: &AbsPath) -> Option<String> {
+pub(crate) fn reachable_reason(policy: &Policy, path: &AbsPath) -> Option<String> {
     if let Some(root) = policy.roots.iter().find(|root| holds(&root.path, path)) {
         return Some(format!("it lies in the root `{}`, {}", root.name, root.path));
     }

@@ -4,14 +4,14 @@ use crate::confine::wire::protocol::End;
 
 /// How a command ended. One that succeeded did without what programs ask in passing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::tools) enum Fate {
+pub(in crate::tools) enum CommandResult {
     /// With status 0.
     Succeeded,
     /// Any other way.
     Failed,
 }
 
-impl Fate {
+impl CommandResult {
     pub(in crate::tools) const fn of(end: &End) -> Self {
         match end {
             End::Exited(0) => Self::Succeeded,

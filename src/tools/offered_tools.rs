@@ -7,7 +7,7 @@ use crate::policy::{Access, Demand, Operation, Policy, Right, ShellRule};
 
 /// The tools that the config can allow.
 #[derive(Debug)]
-pub(super) struct Offered {
+pub(super) struct OfferedTools {
     files: Vec<FileKind>,
     shell: bool,
     custom: Vec<CustomTool>,
@@ -15,7 +15,7 @@ pub(super) struct Offered {
 
 /// One of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Offer<'a> {
+pub(super) enum OfferedTool<'a> {
     /// A tool for files.
     File(FileKind),
     /// The one that runs commands.
@@ -24,7 +24,7 @@ pub(super) enum Offer<'a> {
     Custom(&'a CustomTool),
 }
 
-impl Offer<'_> {
+impl OfferedTool<'_> {
     /// What agents call it.
     pub(super) fn name(&self) -> &str {
         match self {
@@ -35,7 +35,7 @@ impl Offer<'_> {
     }
 }
 
-impl Offered {
+impl OfferedTools {
     /// A tool is offered if some call of it might be allowed.
     pub(super) fn by(policy: &Policy, custom: Vec<CustomTool>) -> Self {
         let denied = |name: &str| policy.tools.get(name).is_some_and(|rule| rule.approval == Demand::Deny);
@@ -69,10 +69,10 @@ impl Offered {
     }
 
     /// All of them, in the order in which they are listed.
-    pub(super) fn all(&self) -> impl Iterator<Item = Offer<'_>> {
-        let files = self.files.iter().copied().map(Offer::File);
-        let shell = self.shell.then_some(Offer::Shell);
-        files.chain(shell).chain(self.custom.iter().map(Offer::Custom))
+    pub(super) fn all(&self) -> impl Iterator<Item = OfferedTool<'_>> {
+        let files = self.files.iter().copied().map(OfferedTool::File);
+        let shell = self.shell.then_some(OfferedTool::Shell);
+        files.chain(shell).chain(self.custom.iter().map(OfferedTool::Custom))
     }
 
     /// The names of the config's own.

@@ -4,19 +4,19 @@ use crate::policy::{Demand, Policy};
 
 /// Who has the last word on whether a call is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overruled {
+pub(super) enum ApprovalAuthority {
     /// The config has the last word.
-    ByConfig,
+    Config,
     /// A hook has.
-    ByHook,
+    Hook,
 }
 
-impl Overruled {
+impl ApprovalAuthority {
     /// Whether the tool of this name may have to ask about what it would run unasked.
     pub(super) fn may_ask(self, policy: &Policy, name: &str) -> bool {
         match self {
-            Self::ByConfig => policy.tools.get(name).is_some_and(|rule| rule.approval != Demand::None),
-            Self::ByHook => true,
+            Self::Config => policy.tools.get(name).is_some_and(|rule| rule.approval != Demand::None),
+            Self::Hook => true,
         }
     }
 }

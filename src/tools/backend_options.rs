@@ -9,9 +9,9 @@ use crate::policy::{AbsPath, DenyFallback, Network, Residuals};
 
 /// What lowering depends on beside the profile.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground {
+pub struct BackendOptions {
     /// What holds commands.
-    pub walls: Walls,
+    pub mechanism: Mechanism,
     /// Landlock's version on this machine.
     pub landlock_abi: u32,
     /// What to do about denies that Landlock cannot hold.
@@ -24,14 +24,14 @@ pub struct Ground {
 
 /// What holds commands.
 #[derive(Debug, Clone, Copy)]
-pub enum Walls {
+pub enum Mechanism {
     /// A Landlock layer.
     Landlock,
     /// Namespaces that this one makes, and a Landlock layer inside.
     Namespaces(Maker),
 }
 
-impl Walls {
+impl Mechanism {
     /// The regime's name for it.
     pub const fn regime(self) -> Regime {
         match self {

@@ -12,45 +12,45 @@ use super::call::ToolError;
 /// A yes to a command is bound to the content of files that it names, and another command that is alive could change them,
 /// or make them, after they were looked at for the last time. So an approved command has all the room for itself.
 #[derive(Debug, Clone)]
-pub(super) struct Room {
-    places: Arc<Semaphore>,
+pub(super) struct CommandSlots {
+    semaphore: Arc<Semaphore>,
     width: u32,
 }
 
 /// What a command takes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum SlotCount {
     /// One place.
     One,
     /// All of them.
     All,
 }
 
-impl Room {
+impl CommandSlots {
     /// Room for `width` at once.
     pub(super) fn new(width: u32) -> Self {
         let width = width.max(1);
         Self {
-            places: Arc::new(Semaphore::new(usize::try_from(width).unwrap_or(usize::MAX))),
+            semaphore: Arc::new(Semaphore::new(usize::try_from(width).unwrap_or(usize::MAX))),
             width,
         }
     }
 
     /// Waits for room, unless the call is stopped. Whoever came first has it first.
-    pub(super) async fn take(
+    pub(super) async fn acquire(
         &self,
-        takes: Takes,
+        slots: SlotCount,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<OwnedSemaphorePermit, ToolError> {
-        let count = match takes {
-            Takes::One => 1,
-            Takes::All => self.width,
+        let count = match slots {
+            SlotCount::One => 1,
+            SlotCount::All => self.width,
         };
         tokio::select! {
             biased;
             Some(signal) = stops.recv() => Err(ToolError::Stopped(signal)),
-            place = Arc::clone(&self.places).acquire_many_owned(count) => {
-                place.map_err(|_closed| ToolError::Refused("the server is ending".to_owned()))
+            permit = Arc::clone(&self.semaphore).acquire_many_owned(count) => {
+                permit.map_err(|_closed| ToolError::Refused("the server is ending".to_owned()))
             }
         }
     }

@@ -15,16 +15,16 @@ use crate::confine::{ConfineError, Confinement, Running};
 /// How long a command may still be under way when its time is over, or it was told to stop. Whoever watches it ends it
 /// then, and putting protected names back takes a while; but where the kernel knows no scopes for signals, a command in
 /// namespaces can stop who watches it.
-pub(super) const OVERDUE: Duration = Duration::from_secs(15);
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a stop waits for what is made ready, and for whoever is to read what is left of the output.
-const STOPPED: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a command ended, what it said, and the signal that stopped it, if one did.
-pub(super) type Done = (Ended, Relayed, Option<i32>);
+pub(super) type RunResult = (Ended, Relayed, Option<i32>);
 
 /// A command that was launched.
-pub(super) struct UnderWay {
+pub(super) struct LaunchedCommand {
     pub(super) running: Running,
     pub(super) timeout: Option<Duration>,
     pub(super) gate: Option<Arc<HostGate>>,
@@ -35,20 +35,20 @@ pub(super) struct UnderWay {
 /// Serves the streams of a command until its tree is dead.
 pub(super) async fn run(
     forker: &Confinement,
-    under_way: UnderWay,
+    launched: LaunchedCommand,
     parent: ParentEnds,
     output: Option<u64>,
     stops: &mut mpsc::Receiver<Signal>,
-) -> Result<Done, ToolError> {
-    let UnderWay {
+) -> Result<RunResult, ToolError> {
+    let LaunchedCommand {
         mut running,
         timeout,
         gate,
         stop: early,
-    } = under_way;
+    } = launched;
     let mut must_end = std::pin::pin!(running.must_end());
     let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut overdue = end.and_then(|end| end.checked_add(OVERDUE));
+    let mut deadline_at = end.and_then(|end| end.checked_add(END_TIMEOUT));
     let (dead, tree_is_dead) = tokio::sync::oneshot::channel::<()>();
     let (cut, mut cut_short) = mpsc::channel::<Signal>(1);
     let delivery = parent.delivery();
@@ -65,7 +65,7 @@ pub(super) async fn run(
             Ok(Some(Cut::BrokenPipe)) | Err(_) => Signal::SIGPIPE,
         };
         // Nobody listens when the command has ended already.
-        let _told = cut.send(signal).await;
+        let _sent = cut.send(signal).await;
         relayed
     };
     let mut stopped = None;
@@ -73,7 +73,7 @@ pub(super) async fn run(
     let ended = async {
         if let Some(signal) = early {
             stopped = Some(signal as i32);
-            overdue = Some(Instant::now() + OVERDUE);
+            deadline_at = Some(Instant::now() + END_TIMEOUT);
             forker.cancel(&running, signal).await?;
         }
         let ended = loop {
@@ -81,20 +81,20 @@ pub(super) async fn run(
                 // Its end counts first: a stop that comes with it comes too late, also where nobody looked for a while.
                 biased;
                 ended = running.ended() => break ended,
-                () = at(overdue) => break Err(ConfineError::Unresponsive),
+                () = sleep_until(deadline_at) => break Err(ConfineError::Unresponsive),
                 Some(signal) = stops.recv() => {
                     stopped.get_or_insert(signal as i32);
-                    overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
+                    deadline_at = Some(earlier(deadline_at, Instant::now() + END_TIMEOUT));
                     forker.cancel(&running, signal).await?;
                 }
                 () = &mut must_end, if !is_ending => {
                     is_ending = true;
-                    overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
+                    deadline_at = Some(earlier(deadline_at, Instant::now() + END_TIMEOUT));
                     forker.cancel(&running, Signal::SIGKILL).await?;
                 }
                 Some(signal) = cut_short.recv() => {
                     stopped.get_or_insert(signal as i32);
-                    overdue = Some(earlier(overdue, Instant::now() + OVERDUE));
+                    deadline_at = Some(earlier(deadline_at, Instant::now() + END_TIMEOUT));
                     forker.cancel(&running, Signal::SIGKILL).await?;
                 }
             }
@@ -123,19 +123,19 @@ pub(super) async fn run(
     let by_key = matches!(&relayed, Some(Ok(relayed)) if relayed.cut == Some(Cut::EndKey));
     let relayed = match relayed {
         Some(relayed) => relayed,
-        None => rest(relay, Ending::of(&ended, stopped), stops).await,
+        None => drain_output(relay, Ending::of(&ended, stopped), stops).await,
     };
     let (mut ended, mut relayed) = (ended?, relayed?);
     if relayed.cut != Some(Cut::BrokenPipe) {
         relayed.undelivered = delivery.undelivered();
     }
     let time_is_over = end.is_some_and(|end| end <= Instant::now());
-    ended.end = judged(ended.end, by_key, time_is_over);
+    ended.end = corrected_end(ended.end, by_key, time_is_over);
     Ok((ended, relayed, stopped.or(by_key.then_some(Signal::SIGQUIT as i32))))
 }
 
 /// How a command ended, by what is known here besides.
-fn judged(end: End, by_key: bool, time_is_over: bool) -> End {
+fn corrected_end(end: End, by_key: bool, time_is_over: bool) -> End {
     match end {
         // Its terminal is gone a moment before it is killed, and it may end over that.
         End::Exited(_) | End::Signaled(_) if by_key => End::Cancelled,
@@ -152,12 +152,12 @@ fn earlier(one: Option<Instant>, other: Instant) -> Instant {
 
 /// What is left of the output once the tree is dead. That of a command that was ended is waited for briefly; that of one that
 /// ended by itself as long as nobody stops it: its reader may be a pager.
-async fn rest(
+async fn drain_output(
     relay: impl Future<Output = Result<Relayed, IoError>>,
     ending: Ending,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Relayed, IoError> {
-    let given_up = async {
+    let deadline = async {
         match ending {
             Ending::Forced => {}
             Ending::OfItself => {
@@ -166,12 +166,12 @@ async fn rest(
                 }
             }
         }
-        tokio::time::sleep(STOPPED).await;
+        tokio::time::sleep(STOP_TIMEOUT).await;
     };
     tokio::select! {
         biased;
         relayed = relay => relayed,
-        () = given_up => Ok(Relayed::default()),
+        () = deadline => Ok(Relayed::default()),
     }
 }
 
@@ -199,7 +199,7 @@ impl Ending {
 
 /// Waits for something that is made ready; one that does not come about within a moment of a stop is given up. Tells of the
 /// stop, if there was one.
-pub(super) async fn within_a_stop<T>(
+pub(super) async fn with_stop_timeout<T>(
     work: impl Future<Output = T>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<(T, Option<Signal>), ToolError> {
@@ -207,7 +207,7 @@ pub(super) async fn within_a_stop<T>(
     tokio::select! {
         biased;
         done = &mut work => Ok((done, None)),
-        Some(signal) = stops.recv() => match tokio::time::timeout(STOPPED, work).await {
+        Some(signal) = stops.recv() => match tokio::time::timeout(STOP_TIMEOUT, work).await {
             Ok(done) => Ok((done, Some(signal))),
             Err(_elapsed) => Err(ToolError::Stopped(signal)),
         },
@@ -219,14 +219,14 @@ pub(super) async fn unless_stopped<T>(
     work: impl Future<Output = Result<T, ToolError>>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<T, ToolError> {
-    match within_a_stop(work, stops).await? {
+    match with_stop_timeout(work, stops).await? {
         (done, None) => done,
         (_, Some(signal)) => Err(ToolError::Stopped(signal)),
     }
 }
 
 /// Waits for a moment; for none, for ever.
-pub(super) async fn at(moment: Option<Instant>) {
+pub(super) async fn sleep_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,
         None => std::future::pending().await,

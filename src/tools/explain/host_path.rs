@@ -15,7 +15,7 @@ use crate::confine::wire::attempted::{Found, Want};
 
 /// What was attempted, of what on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reached {
+pub(super) struct ResolvedAttempt {
     pub(super) wanted: Wanted,
     pub(super) path: PathBuf,
     /// Whether it was seen from inside.
@@ -36,7 +36,7 @@ pub(super) enum Modes {
 /// Where an attempt leads on the host, if it could have come to something there for this user.
 ///
 /// Nothing is opened: a path that a command chose is only walked.
-pub(super) fn reached(path: &OsStr, found: Found, want: Want) -> Option<Reached> {
+pub(super) fn resolve_attempt(path: &OsStr, found: Found, want: Want) -> Option<ResolvedAttempt> {
     let path = Path::new(path);
     let real = match (found, want) {
         (Found::There, _) | (Found::Absent, Want::Make) => path.components().collect(),
@@ -45,7 +45,7 @@ pub(super) fn reached(path: &OsStr, found: Found, want: Want) -> Option<Reached>
             // With a slash behind it, it is there only as a directory.
             let beside = real(&path.parent()?.join(""))?.join(path.file_name()?);
             let is_named_as_one = path.as_os_str().as_bytes().ends_with(b"/");
-            let is_there = symlink_metadata(&beside).is_ok_and(|about| about.is_dir() || !is_named_as_one);
+            let is_there = symlink_metadata(&beside).is_ok_and(|metadata| metadata.is_dir() || !is_named_as_one);
             (want == Want::Make || is_there).then_some(beside)?
         }
         (
@@ -53,8 +53,8 @@ pub(super) fn reached(path: &OsStr, found: Found, want: Want) -> Option<Reached>
             Want::Read | Want::List | Want::Write | Want::Execute | Want::Look | Want::Attributes | Want::Connect,
         ) => real(path)?,
     };
-    let seen = symlink_metadata(&real).ok();
-    let is_directory = seen.as_ref().is_some_and(Metadata::is_dir);
+    let metadata = symlink_metadata(&real).ok();
+    let is_directory = metadata.as_ref().is_some_and(Metadata::is_dir);
     let wanted = match want {
         Want::Read if is_directory => Wanted::List,
         Want::Read => Wanted::Read,
@@ -75,10 +75,10 @@ pub(super) fn reached(path: &OsStr, found: Found, want: Want) -> Option<Reached>
     };
     let modes = match symlink_metadata(&subject) {
         Err(_) => Modes::Permit,
-        Ok(about) if by_its_modes(&subject, &about, wanted) => to_bare_root(&about, wanted),
+        Ok(metadata) if permitted_by_modes(&subject, &metadata, wanted) => modes_for_bare_root(&metadata, wanted),
         Ok(_) => return None,
     };
-    Some(Reached {
+    Some(ResolvedAttempt {
         wanted,
         path: real,
         found,
@@ -91,15 +91,15 @@ fn real(path: &Path) -> Option<PathBuf> {
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    let place = openat2(AT_FDCWD, path, how).ok()?;
-    let real = readlink(format!("/proc/self/fd/{}", place.as_raw_fd()).as_str()).ok()?;
+    let fd = openat2(AT_FDCWD, path, how).ok()?;
+    let real = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()).as_str()).ok()?;
     let real = PathBuf::from(real);
     let own = format!("/proc/{}", std::process::id());
     (real.is_absolute() && !real.starts_with(own)).then_some(real)
 }
 
 /// The permission that something asks of what it is about.
-const fn asks(wanted: Wanted) -> AccessFlags {
+const fn access_flags(wanted: Wanted) -> AccessFlags {
     match wanted {
         Wanted::Read | Wanted::List => AccessFlags::R_OK,
         Wanted::Write | Wanted::Connect => AccessFlags::W_OK,
@@ -110,11 +110,11 @@ const fn asks(wanted: Wanted) -> AccessFlags {
 }
 
 /// Whether this user could do it here without Stockade: what modes refuse, no change of a config permits.
-fn by_its_modes(path: &Path, about: &Metadata, wanted: Wanted) -> bool {
+fn permitted_by_modes(path: &Path, metadata: &Metadata, wanted: Wanted) -> bool {
     match wanted {
-        Wanted::Attributes => about.uid() == geteuid().as_raw() || geteuid().is_root(),
-        Wanted::Execute if !about.is_file() => false,
-        _ => faccessat(AT_FDCWD, path, asks(wanted), AtFlags::AT_EACCESS).is_ok(),
+        Wanted::Attributes => metadata.uid() == geteuid().as_raw() || geteuid().is_root(),
+        Wanted::Execute if !metadata.is_file() => false,
+        _ => faccessat(AT_FDCWD, path, access_flags(wanted), AtFlags::AT_EACCESS).is_ok(),
     }
 }
 
@@ -124,14 +124,14 @@ pub(super) fn makes_devices() -> bool {
 }
 
 /// What modes say to a root that has no capabilities, and no group but its own.
-fn to_bare_root(about: &Metadata, wanted: Wanted) -> Modes {
-    let shift = match (about.uid(), about.gid()) {
+fn modes_for_bare_root(metadata: &Metadata, wanted: Wanted) -> Modes {
+    let shift = match (metadata.uid(), metadata.gid()) {
         (0, _) => 6,
         (_, 0) => 3,
         (_, _) => 0,
     };
-    let asked = u32::try_from(asks(wanted).bits()).unwrap_or(0);
-    if !geteuid().is_root() || about.is_symlink() || about.mode() >> shift & asked == asked {
+    let wanted_bits = u32::try_from(access_flags(wanted).bits()).unwrap_or(0);
+    if !geteuid().is_root() || metadata.is_symlink() || metadata.mode() >> shift & wanted_bits == wanted_bits {
         Modes::Permit
     } else {
         Modes::Refuse
@@ -146,7 +146,8 @@ mod tests {
     use super::*;
 
     fn at(path: &Path, found: Found, want: Want) -> Option<(Wanted, PathBuf)> {
-        reached(path.as_os_str(), found, want).map(|reached| (reached.wanted, reached.path))
+        resolve_attempt(path.as_os_str(), found, want)
+            .map(|resolve_attempt| (resolve_attempt.wanted, resolve_attempt.path))
     }
 
     #[test]

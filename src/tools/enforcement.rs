@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::call::ToolError;
-use super::plan::{Ground, Walls};
-use super::remembered;
+use super::plan::{BackendOptions, Mechanism};
+use super::probe_cache;
 use crate::backend::Regime;
 use crate::backend::host::{Host, Probe};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
@@ -14,9 +14,9 @@ use crate::policy::{BackendChoice, Explain, OsSandbox, Policy};
 
 /// How commands of a session are held.
 #[derive(Debug, Clone)]
-pub enum Footing {
+pub enum Enforcement {
     /// By Landlock and seccomp, in namespaces or without.
-    Confined(Ground),
+    Confined(BackendOptions),
     /// Not at all: no regime works here, and the config permits that. Holds why.
     Unconfined(String),
     /// They are refused, with this reason: the config says `os_sandbox_fallback: refuse_tools`.
@@ -25,50 +25,50 @@ pub enum Footing {
 
 /// What a session stands on, and what else it could.
 #[derive(Debug, Clone)]
-pub struct Chosen {
+pub struct ChosenRegime {
     /// How commands are held.
-    pub footing: Footing,
+    pub enforcement: Enforcement,
     /// Why it is not the strongest regime, where that was to be taken.
-    pub fallen: Option<String>,
+    pub fallback_reason: Option<String>,
     /// The regime below it, where another may be taken in its place.
-    pub below: Option<Ground>,
+    pub fallback: Option<BackendOptions>,
 }
 
-impl Chosen {
+impl ChosenRegime {
     /// Whether commands run unconfined.
     pub(super) const fn is_unconfined(&self) -> bool {
-        matches!(self.footing, Footing::Unconfined(_))
+        matches!(self.enforcement, Enforcement::Unconfined(_))
     }
 
     /// Whether commands run in namespaces.
     pub(super) fn is_in_namespaces(&self) -> bool {
-        match &self.footing {
-            Footing::Confined(ground) => ground.walls.regime() == Regime::Namespaces,
-            Footing::Unconfined(_) | Footing::Refused(_) => false,
+        match &self.enforcement {
+            Enforcement::Confined(options) => options.mechanism.regime() == Regime::Namespaces,
+            Enforcement::Unconfined(_) | Enforcement::Refused(_) => false,
         }
     }
 
     /// The regime that holds commands.
     pub(super) const fn regime_name(&self) -> &'static str {
-        match &self.footing {
-            Footing::Confined(ground) => match ground.walls {
-                Walls::Landlock => "landlock",
-                Walls::Namespaces(_) => "namespaces",
+        match &self.enforcement {
+            Enforcement::Confined(options) => match options.mechanism {
+                Mechanism::Landlock => "landlock",
+                Mechanism::Namespaces(_) => "namespaces",
             },
-            Footing::Unconfined(_) | Footing::Refused(_) => "none",
+            Enforcement::Unconfined(_) | Enforcement::Refused(_) => "none",
         }
     }
 
     /// Whether anything is run at all.
-    pub(super) fn hold(&self) -> Result<(), ToolError> {
-        match &self.footing {
-            Footing::Refused(why) => Err(ToolError::Refused(why.clone())),
-            Footing::Confined(_) | Footing::Unconfined(_) => Ok(()),
+    pub(super) fn ensure_enforceable(&self) -> Result<(), ToolError> {
+        match &self.enforcement {
+            Enforcement::Refused(why) => Err(ToolError::Refused(why.clone())),
+            Enforcement::Confined(_) | Enforcement::Unconfined(_) => Ok(()),
         }
     }
 }
 
-impl Footing {
+impl Enforcement {
     /// What this machine can do for the policy; an error where the policy wants to fail at once.
     pub fn find(policy: &Policy) -> Result<Self, String> {
         let host = match policy.backend {
@@ -81,29 +81,29 @@ impl Footing {
 
     /// The same of a machine that was looked at.
     pub fn on(host: &Host, policy: &Policy) -> Result<Self, String> {
-        let (lacks, walls) = match policy.backend {
-            BackendChoice::Auto => return Ok(strongest(policy, host)?.footing),
-            BackendChoice::Landlock => (host.landlock_lacks(), Some(Walls::Landlock)),
+        let (lacks, mechanism) = match policy.backend {
+            BackendChoice::Auto => return Ok(strongest(policy, host)?.enforcement),
+            BackendChoice::Landlock => (host.landlock_lacks(), Some(Mechanism::Landlock)),
             BackendChoice::Namespaces | BackendChoice::Bwrap => {
-                (host.namespaces_lacks(), host.maker().map(Walls::Namespaces))
+                (host.namespaces_lacks(), host.maker().map(Mechanism::Namespaces))
             }
         };
-        match walls.and_then(|walls| ground(policy, host, walls)) {
-            Some(ground) if lacks.is_empty() => Ok(Self::Confined(ground)),
+        match mechanism.and_then(|mechanism| options(policy, host, mechanism)) {
+            Some(options) if lacks.is_empty() => Ok(Self::Confined(options)),
             Some(_) | None => Self::without(policy, host, &lacks),
         }
     }
 
     /// The same, where it is remembered in `state` that namespaces work.
-    pub fn choose(policy: &Policy, state: &Path) -> Result<Chosen, String> {
-        let alone = |footing| Chosen {
-            footing,
-            fallen: None,
-            below: None,
+    pub fn choose(policy: &Policy, state: &Path) -> Result<ChosenRegime, String> {
+        let alone = |enforcement| ChosenRegime {
+            enforcement,
+            fallback_reason: None,
+            fallback: None,
         };
         match policy.backend {
-            BackendChoice::Auto => strongest(policy, &remembered::host(state)),
-            BackendChoice::Namespaces => Self::on(&remembered::host(state), policy).map(alone),
+            BackendChoice::Auto => strongest(policy, &probe_cache::host(state)),
+            BackendChoice::Namespaces => Self::on(&probe_cache::host(state), policy).map(alone),
             BackendChoice::Landlock | BackendChoice::Bwrap => Self::find(policy).map(alone),
         }
     }
@@ -141,9 +141,9 @@ fn works(host: &Host) -> Option<&'static str> {
     }
 }
 
-fn ground(policy: &Policy, host: &Host, walls: Walls) -> Option<Ground> {
-    Some(Ground {
-        walls,
+fn options(policy: &Policy, host: &Host, mechanism: Mechanism) -> Option<BackendOptions> {
+    Some(BackendOptions {
+        mechanism,
         landlock_abi: host.landlock_abi?.min(RESOLVE_UNIX_ABI),
         deny_fallback: policy.deny_fallback,
         residuals: policy.residuals,
@@ -155,25 +155,25 @@ fn ground(policy: &Policy, host: &Host, walls: Walls) -> Option<Ground> {
 }
 
 /// Namespaces where they work, else Landlock alone.
-fn strongest(policy: &Policy, host: &Host) -> Result<Chosen, String> {
+fn strongest(policy: &Policy, host: &Host) -> Result<ChosenRegime, String> {
     let (inside, alone) = (host.namespaces_lacks(), host.landlock_lacks());
-    let below = ground(policy, host, Walls::Landlock).filter(|_| alone.is_empty());
-    let namespaces = host.maker().map(Walls::Namespaces).filter(|_| inside.is_empty());
-    if let Some(ground) = namespaces.and_then(|walls| ground(policy, host, walls)) {
-        return Ok(Chosen {
-            footing: Footing::Confined(ground),
-            fallen: None,
-            below,
+    let fallback = options(policy, host, Mechanism::Landlock).filter(|_| alone.is_empty());
+    let namespaces = host.maker().map(Mechanism::Namespaces).filter(|_| inside.is_empty());
+    if let Some(options) = namespaces.and_then(|mechanism| options(policy, host, mechanism)) {
+        return Ok(ChosenRegime {
+            enforcement: Enforcement::Confined(options),
+            fallback_reason: None,
+            fallback,
         });
     }
-    let fallen = inside.first().map(|why| unavailable(why));
-    Ok(Chosen {
-        footing: match below {
-            Some(ground) => Footing::Confined(ground),
-            None => Footing::without(policy, host, &alone)?,
+    let fallback_reason = inside.first().map(|why| unavailable(why));
+    Ok(ChosenRegime {
+        enforcement: match fallback {
+            Some(options) => Enforcement::Confined(options),
+            None => Enforcement::without(policy, host, &alone)?,
         },
-        fallen,
-        below: None,
+        fallback_reason,
+        fallback: None,
     })
 }
 

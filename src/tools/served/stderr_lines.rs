@@ -10,20 +10,20 @@ use crate::policy::path::escape;
 /// Longer lines are cut.
 const LONGEST: usize = 1_000;
 
-/// How many lines are shown within [`A_WHILE`]; the rest is counted.
+/// How many lines are shown within [`INTERVAL`]; the rest is counted.
 const MOST_LINES: u32 = 200;
 
 /// As long as that bound counts.
-const A_WHILE: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Before each line, so that nobody takes it for Stockade's own word.
-const WHOSE: &str = "[server] ";
+const PREFIX: &str = "[server] ";
 
 /// Passes on these lines of Stockade's own, then what is said until the stream ends.
-pub(super) async fn pass_on(first: Vec<String>, stream: &Pipe, to: &mpsc::Sender<String>) {
+pub(super) async fn forward(first: Vec<String>, stream: &Pipe, to: &mpsc::Sender<String>) {
     for line in first {
         // Nobody listens any more.
-        let _unheard = to.send(line).await;
+        let _unsent = to.send(line).await;
     }
     let mut lines = Lines::default();
     let mut allowance = Allowance::new(Instant::now());
@@ -31,19 +31,19 @@ pub(super) async fn pass_on(first: Vec<String>, stream: &Pipe, to: &mpsc::Sender
     loop {
         // What cannot be read any more is as good as ended.
         let count = stream.read(&mut piece).await.unwrap_or(0);
-        let mut told = lines.push(&piece[..count]);
+        let mut escaped = lines.push(&piece[..count]);
         if count == 0 {
-            told.extend(lines.rest());
+            escaped.extend(lines.rest());
         }
-        for line in told {
+        for line in escaped {
             for shown in allowance.take(line, Instant::now()) {
                 // Nobody listens any more; the stream is read on all the same, so that nobody hangs on it.
-                let _unheard = to.send(format!("{WHOSE}{shown}")).await;
+                let _unsent = to.send(format!("{PREFIX}{shown}")).await;
             }
         }
         if count == 0 {
             if let Some(left) = allowance.left_out() {
-                let _unheard = to.send(format!("{WHOSE}{left}")).await;
+                let _unsent = to.send(format!("{PREFIX}{left}")).await;
             }
             return;
         }
@@ -115,7 +115,7 @@ impl Allowance {
     /// What to show, now that this line came.
     fn take(&mut self, line: String, now: Instant) -> Vec<String> {
         let mut shown = Vec::new();
-        if now.duration_since(self.since) >= A_WHILE {
+        if now.duration_since(self.since) >= INTERVAL {
             shown.extend(self.left_out());
             *self = Self::new(now);
         }
@@ -162,9 +162,9 @@ mod tests {
             assert!(lines.push(&[b'x'; 1_000]).is_empty());
         }
         assert!(lines.line.capacity() <= 2 * LONGEST);
-        let told = lines.push(b"\n");
-        assert_eq!(told.len(), 1);
-        assert!(told[0].ends_with("x… [99000 more bytes]"), "{}", &told[0][900..]);
+        let escaped = lines.push(b"\n");
+        assert_eq!(escaped.len(), 1);
+        assert!(escaped[0].ends_with("x… [99000 more bytes]"), "{}", &escaped[0][900..]);
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let mut allowance = Allowance::new(start);
         let shown: usize = (0..1_000).map(|_| allowance.take("x".to_owned(), start).len()).sum();
         assert_eq!(shown, MOST_LINES as usize);
-        let later = allowance.take("y".to_owned(), start + A_WHILE);
+        let later = allowance.take("y".to_owned(), start + INTERVAL);
         assert_eq!(later, ["… [800 lines left out]", "y"]);
     }
 }

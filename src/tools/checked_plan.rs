@@ -65,9 +65,9 @@ impl Backend {
 
 /// What a backend makes of a profile, checked against it.
 #[derive(Debug)]
-pub struct Held {
+pub struct CheckedPlan {
     /// The plan.
-    pub made: Made,
+    pub plan: BackendPlan,
     /// What becomes of each clause.
     pub clauses: Vec<ClauseStatus>,
     /// Why nothing would start with it all the same.
@@ -76,7 +76,7 @@ pub struct Held {
 
 /// A plan.
 #[derive(Debug)]
-pub enum Made {
+pub enum BackendPlan {
     /// For Linux.
     Kernel {
         /// What the kernel is told.
@@ -91,42 +91,42 @@ pub enum Made {
 }
 
 /// What a reader says of a path.
-pub type Says<'a> = Box<dyn Fn(&AbsPath) -> Reach + 'a>;
+pub type PathReader<'a> = Box<dyn Fn(&AbsPath) -> Reach + 'a>;
 
 /// The readers of a plan, prepared for many questions.
 #[expect(missing_debug_implementations, reason = "they are functions")]
-pub struct Readers<'a> {
+pub struct PlanReaders<'a> {
     /// What it permits: for mounts with a layer inside, what both do.
-    pub plan: Says<'a>,
+    pub plan: PathReader<'a>,
     /// What its mounts alone permit; none where it makes none.
-    pub mounts: Option<Says<'a>>,
+    pub mounts: Option<PathReader<'a>>,
     /// Whether its mounts hide what the host has there.
     pub hides: Box<dyn Fn(&AbsPath) -> bool + 'a>,
 }
 
-impl Held {
+impl CheckedPlan {
     /// What the plan itself permits, answered by its readers.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn access(&self, operation: Operation, path: &AbsPath) -> Result<Access, PlanError> {
-        self.consult(|readers| (readers.plan)(path).get(operation))
+        self.with_readers(|readers| (readers.plan)(path).get(operation))
     }
 
     /// Puts many questions to the readers of the plan.
     ///
     /// # Errors
     /// The plan cannot be read.
-    pub fn consult<T>(&self, ask: impl FnOnce(&Readers<'_>) -> T) -> Result<T, PlanError> {
-        match &self.made {
-            Made::Kernel { plan, survey, shown } => match &plan.world {
-                None => Ok(ask(&Readers {
+    pub fn with_readers<T>(&self, query: impl FnOnce(&PlanReaders<'_>) -> T) -> Result<T, PlanError> {
+        match &self.plan {
+            BackendPlan::Kernel { plan, survey, shown } => match &plan.world {
+                None => Ok(query(&PlanReaders {
                     plan: plan.landlock.prepared(),
                     mounts: None,
                     hides: Box::new(|_| false),
                 })),
                 Some(world) => {
-                    let walls = namespaces::Walls {
+                    let view = namespaces::Walls {
                         argv: &world.mounts.render(),
                         layer: &plan.landlock,
                         own: &world.own,
@@ -134,18 +134,18 @@ impl Held {
                         loader: shown,
                         new_names: namespaces::NewNames::Refused,
                     };
-                    let pair = namespaces::Pair::read(&walls, survey).map_err(PlanError::WeakPlan)?;
-                    Ok(ask(&Readers {
+                    let pair = namespaces::Pair::read(&view, survey).map_err(PlanError::WeakPlan)?;
+                    Ok(query(&PlanReaders {
                         plan: pair.prepared(),
                         mounts: Some(pair.mounts().prepared()),
                         hides: Box::new(pair.mounts().hiding()),
                     }))
                 }
             },
-            Made::Seatbelt(plan) => {
+            BackendPlan::Seatbelt(plan) => {
                 let script =
                     seatbelt::parse(plan).map_err(|error| PlanError::Refused(seatbelt::Unfit::from(error).into()))?;
-                Ok(ask(&Readers {
+                Ok(query(&PlanReaders {
                     plan: Box::new(|path| Reach::of(|operation| seatbelt::view::widest(&script, operation, path))),
                     mounts: None,
                     hides: Box::new(|_| false),

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use super::call::NAME;
 use super::deciding::{Deciding, decide};
+use super::escape_truncated::escape_truncated;
 use super::restored::{Restored, Then};
-use super::shown::shown;
 use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
 use crate::confine::Confinement;
 use crate::confine::wire::protocol::Offer;
@@ -22,7 +22,7 @@ use crate::policy::path::escape;
 
 /// What came of offering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offered {
+pub(super) enum OfferResult {
     /// Everything stayed undone.
     Nothing,
     /// Something is there again.
@@ -36,23 +36,23 @@ pub(super) async fn offer(
     restored: &mut [Restored],
     call: Option<&str>,
     stops: &mut mpsc::Receiver<Signal>,
-) -> Offered {
+) -> OfferResult {
     let asks = match deciding.controller.mode() {
         Mode::Interactive => true,
         Mode::ApproveAll | Mode::Strict => false,
     };
     if restored.is_empty() || !asks {
-        return Offered::Nothing;
+        return OfferResult::Nothing;
     }
     // A supervisor that is gone puts nothing back; what it restored is restored.
     let Ok(Some(offer)) = forker.offer().await else {
-        return Offered::Nothing;
+        return OfferResult::Nothing;
     };
     match decide(deciding, question(&offer, call), stops).await {
         Ok(verdict) if verdict.by == DecidedBy::Approver && verdict.decision.approved => {}
-        Ok(_) | Err(_) => return Offered::Nothing,
+        Ok(_) | Err(_) => return OfferResult::Nothing,
     }
-    let mut offered = Offered::Nothing;
+    let mut offered = OfferResult::Nothing;
     let done = match forker.put_back(&offer).await {
         Ok(done) => done,
         Err(error) => vec![Err(error.to_string()); offer.entries.len()],
@@ -60,12 +60,12 @@ pub(super) async fn offer(
     for ((path, _), done) in offer.entries.iter().zip(done) {
         let then = match done {
             Ok(()) => {
-                offered = Offered::PutBack;
+                offered = OfferResult::PutBack;
                 Then::PutBack
             }
-            Err(why) => Then::NotPutBack(shown(why.as_bytes())),
+            Err(why) => Then::NotPutBack(escape_truncated(why.as_bytes())),
         };
-        if let Some(told) = restored.iter_mut().find(|told| told.whole == *path) {
+        if let Some(told) = restored.iter_mut().find(|told| told.full_path == *path) {
             told.then = then;
         }
     }
@@ -74,7 +74,9 @@ pub(super) async fn offer(
 
 fn question(offer: &Offer, call: Option<&str>) -> ApprovalRequest {
     let text = offer.text.clone();
-    let entry = |(path, what): &(OsString, String)| format!("{} ({})", shown(path.as_bytes()), escape(what.as_bytes()));
+    let entry = |(path, what): &(OsString, String)| {
+        format!("{} ({})", escape_truncated(path.as_bytes()), escape(what.as_bytes()))
+    };
     let entries: Vec<String> = offer.entries.iter().map(entry).collect();
     ApprovalRequest {
         required: true,

@@ -13,15 +13,15 @@ use nix::sys::signal::Signal;
 use super::call::{ShellCall, ToolError, argv, words};
 use super::deciding::Deciding;
 use super::environment::environment;
-use super::explain::standing::Standing;
+use super::explain::forker_plan::ForkerPlan;
 use super::limits::{command_limits, counting};
-use super::network::{About, Asker, Bounds, Way};
+use super::network::{About, Asker, Bounds, ProxySession};
 use super::on_record::{failed_under_way, record_start};
 use super::permit::Permit;
 use super::pool::Pool;
 use super::profiles::Derived;
 use super::recorder::CallId;
-use super::under_way::{unless_stopped, within_a_stop};
+use super::run_command::{unless_stopped, with_stop_timeout};
 use crate::confine::io::{Hold, InputKind};
 use crate::confine::wire::protocol::Work;
 use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running, Unlaunched};
@@ -30,7 +30,7 @@ use crate::policy::path::escape;
 
 /// Who decides what comes up while a command runs, and what it is told of the command.
 #[derive(Debug)]
-pub(super) struct Meanwhile {
+pub(super) struct CommandContext {
     /// Nobody is asked where there is none.
     pub(super) deciding: Option<Deciding>,
     pub(super) tool_name: String,
@@ -40,12 +40,12 @@ pub(super) struct Meanwhile {
 }
 
 /// What is to run, and as what.
-pub(super) struct Order<'a> {
+pub(super) struct StartRequest<'a> {
     pub(super) call: &'a mut ShellCall,
     pub(super) directory: &'a AbsPath,
     pub(super) permit: &'a Permit,
     pub(super) derived: &'a Derived,
-    pub(super) meanwhile: &'a Meanwhile,
+    pub(super) command_context: &'a CommandContext,
     /// What holds its streams up while somebody is asked.
     pub(super) hold: Hold,
     /// What its standard input is.
@@ -53,11 +53,11 @@ pub(super) struct Order<'a> {
 }
 
 /// A command under way, and what is around it.
-pub(super) struct Begun {
+pub(super) struct StartedCommand {
     pub(super) forker: Confinement,
     pub(super) running: Running,
-    pub(super) way: Option<Way>,
-    pub(super) standing: Option<Arc<Standing>>,
+    pub(super) proxy_session: Option<ProxySession>,
+    pub(super) forker_plan: Option<Arc<ForkerPlan>>,
     /// The session directory of its forker.
     pub(super) session: PathBuf,
     pub(super) started: Instant,
@@ -67,13 +67,13 @@ pub(super) struct Begun {
 }
 
 /// Why none is under way.
-enum Unbegun {
+enum StartError {
     /// Another forker may begin with it; the streams for it.
-    Again([OwnedFd; 3]),
+    Retry([OwnedFd; 3]),
     Failed(ToolError),
 }
 
-impl From<ToolError> for Unbegun {
+impl From<ToolError> for StartError {
     fn from(error: ToolError) -> Self {
         Self::Failed(error)
     }
@@ -81,115 +81,134 @@ impl From<ToolError> for Unbegun {
 
 /// Which forker is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Try {
+enum Attempt {
     First,
     Last,
 }
 
 /// Starts a permitted command with these streams: in the forker of its profile, or, where that has ended itself before, in a
 /// new one.
-pub(super) async fn begin(pool: &mut Pool, mut order: Order<'_>, streams: [OwnedFd; 3]) -> Result<Begun, ToolError> {
-    let streams = match try_to_begin(pool, &mut order, streams, Try::First).await {
-        Ok(begun) => return Ok(begun),
-        Err(Unbegun::Failed(error)) => return Err(error),
-        Err(Unbegun::Again(streams)) => streams,
+pub(super) async fn start_command(
+    pool: &mut Pool,
+    mut request: StartRequest<'_>,
+    streams: [OwnedFd; 3],
+) -> Result<StartedCommand, ToolError> {
+    let streams = match try_start(pool, &mut request, streams, Attempt::First).await {
+        Ok(running_command) => return Ok(running_command),
+        Err(StartError::Failed(error)) => return Err(error),
+        Err(StartError::Retry(streams)) => streams,
     };
-    match try_to_begin(pool, &mut order, streams, Try::Last).await {
-        Ok(begun) => Ok(begun),
-        Err(Unbegun::Failed(error)) => Err(error),
-        Err(Unbegun::Again(_)) => Err(ConfineError::GoneBefore(None).into()),
+    match try_start(pool, &mut request, streams, Attempt::Last).await {
+        Ok(running_command) => Ok(running_command),
+        Err(StartError::Failed(error)) => Err(error),
+        Err(StartError::Retry(_)) => Err(ConfineError::GoneBefore(None).into()),
     }
 }
 
-async fn try_to_begin(
+async fn try_start(
     pool: &mut Pool,
-    order: &mut Order<'_>,
+    request: &mut StartRequest<'_>,
     streams: [OwnedFd; 3],
-    which: Try,
-) -> Result<Begun, Unbegun> {
-    let Order {
+    which: Attempt,
+) -> Result<StartedCommand, StartError> {
+    let StartRequest {
         call,
         directory,
         permit,
         derived,
-        meanwhile,
+        command_context,
         hold,
         input,
-    } = order;
+    } = request;
     let profile = &derived.profile;
     let forker_for = ForkerFor::input(*input);
     let mut forker = pool
         .ready(derived, forker_for, &permit.call.asked, &mut call.stops)
         .await?;
     let digest = derived.digest();
-    let name = meanwhile.call.as_deref();
+    let name = command_context.call.as_deref();
     // It is recorded once that it starts.
     let recorded = match which {
-        Try::First => {
+        Attempt::First => {
             let profile = (&digest, pool.chosen().regime_name());
             record_start(pool.recorder(), &call.command, directory, profile, name).await
         }
-        Try::Last => Ok(()),
+        Attempt::Last => Ok(()),
     };
-    let standing = match recorded.and_then(|()| pool.standing(profile, &forker)) {
-        Ok(standing) => standing,
+    let forker_plan = match recorded.and_then(|()| pool.forker_plan(profile, &forker)) {
+        Ok(forker_plan) => forker_plan,
         Err(error) => return finished(forker, error).await,
     };
     let about = About {
-        call: meanwhile.call.clone(),
-        tool_name: meanwhile.tool_name.clone(),
+        call: command_context.call.clone(),
+        tool_name: command_context.tool_name.clone(),
         command: escape(&words(&call.command)),
-        caller: meanwhile.caller.clone(),
+        caller: command_context.caller.clone(),
         digest,
         bounds: Bounds::of(&pool.session().policy, &pool.session().narrowing),
     };
-    let asker = meanwhile.deciding.clone().map(|deciding| Asker {
+    let asker = command_context.deciding.clone().map(|deciding| Asker {
         deciding,
         hold: hold.clone(),
     });
-    let opened = unless_stopped(Way::open(&mut forker, profile, about, asker, None), &mut call.stops).await;
-    let way = match opened {
-        Ok(way) => way,
-        Err(ToolError::Confine(ConfineError::GoneBefore(_))) if which == Try::First => {
+    let opened = unless_stopped(
+        ProxySession::open(&mut forker, profile, about, asker, None),
+        &mut call.stops,
+    )
+    .await;
+    let proxy_session = match opened {
+        Ok(proxy_session) => proxy_session,
+        Err(ToolError::Confine(ConfineError::GoneBefore(_))) if which == Attempt::First => {
             forker.finish().await;
-            return Err(Unbegun::Again(streams));
+            return Err(StartError::Retry(streams));
         }
         Err(error) => return finished(forker, error).await,
     };
-    let limits = command_limits(&profile.limits, call.timeout, counting(&pool.chosen().footing, profile));
+    let limits = command_limits(
+        &profile.limits,
+        call.timeout,
+        counting(&pool.chosen().enforcement, profile),
+    );
     let launch = Launch {
         work: Work::Command(argv(call.command.clone())),
-        environment: environment(pool, profile, &permit.search, &forker, &call.environment, way.as_ref()),
+        environment: environment(
+            pool,
+            profile,
+            &permit.search,
+            &forker,
+            &call.environment,
+            proxy_session.as_ref(),
+        ),
         directory: directory.as_path().as_os_str().to_owned(),
         limits,
         input: *input,
         streams,
     };
     let started = Instant::now();
-    let (launched, stop) = within_a_stop(forker.try_launch(launch), &mut call.stops).await?;
+    let (launched, stop) = with_stop_timeout(forker.try_launch(launch), &mut call.stops).await?;
     let Unlaunched { error, streams } = match launched {
         Ok(running) => {
-            return Ok(Begun {
+            return Ok(StartedCommand {
                 session: forker.session().path().to_owned(),
                 timeout: limits.timeout_ms.map(Duration::from_millis),
                 forker,
                 running,
-                way,
-                standing,
+                proxy_session,
+                forker_plan,
                 started,
                 stop,
             });
         }
         Err(unlaunched) => unlaunched,
     };
-    let network = match way {
-        Some(way) => Some(way.close().await),
+    let network = match proxy_session {
+        Some(proxy_session) => Some(proxy_session.close().await),
         None => None,
     };
     match (error, streams) {
-        (ConfineError::GoneBefore(_), Some(streams)) if which == Try::First => {
+        (ConfineError::GoneBefore(_), Some(streams)) if which == Attempt::First => {
             forker.finish().await;
-            Err(Unbegun::Again(streams))
+            Err(StartError::Retry(streams))
         }
         (error, _) => {
             let error = failed_under_way(pool.recorder(), error.into(), network, name).await;
@@ -199,7 +218,7 @@ async fn try_to_begin(
 }
 
 /// Ends a forker for which there is no more to do than to say why.
-async fn finished<T>(forker: Confinement, error: ToolError) -> Result<T, Unbegun> {
+async fn finished<T>(forker: Confinement, error: ToolError) -> Result<T, StartError> {
     forker.finish().await;
-    Err(Unbegun::Failed(error))
+    Err(StartError::Failed(error))
 }

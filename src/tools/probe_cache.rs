@@ -29,7 +29,7 @@ const STATUS: [&str; 4] = ["NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "CapBn
 /// What must be as it was for the memory to count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Circumstances {
+struct CacheKey {
     stockade: String,
     boot: String,
     kernel: String,
@@ -45,53 +45,53 @@ struct Circumstances {
 /// What was seen, and when it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Memory {
-    circumstances: Circumstances,
+struct CacheEntry {
+    circumstances: CacheKey,
     seen: Seen,
 }
 
 /// What this machine can do, where namespaces are tried out only if nobody remembers that they work.
 pub(super) fn host(state: &Path) -> Host {
-    let now = Circumstances::now(Host::bwrap_file());
-    let recalled = now.as_ref().and_then(|now| recall(&place(state), now));
-    let host = Host::with_acting_namespaces(recalled);
+    let now = CacheKey::now(Host::bwrap_file());
+    let cached = now.as_ref().and_then(|now| load(&cache_file(state), now));
+    let host = Host::with_acting_namespaces(cached);
     let seen = (host.regime() == Regime::Namespaces).then(|| host.maker()).flatten();
-    if let (None, Some(circumstances), Some(seen)) = (recalled, now, seen.and_then(Maker::seen)) {
-        let memory = Memory { circumstances, seen };
+    if let (None, Some(circumstances), Some(seen)) = (cached, now, seen.and_then(Maker::seen)) {
+        let memory = CacheEntry { circumstances, seen };
         // Who cannot keep it tries again at the next start.
-        let _kept = keep(&place(state), &memory);
+        let _stored = store(&cache_file(state), &memory);
     }
     host
 }
 
 /// Drops what is remembered: it was wrong.
-pub(super) fn forget(state: &Path) {
-    let _gone = fs::remove_file(place(state));
+pub(super) fn remove(state: &Path) {
+    let _removed = fs::remove_file(cache_file(state));
 }
 
-fn place(state: &Path) -> PathBuf {
+fn cache_file(state: &Path) -> PathBuf {
     state.join("namespaces.json")
 }
 
-fn recall(place: &Path, now: &Circumstances) -> Option<Seen> {
-    let memory: Memory = serde_json::from_slice(&state_files::read(place, MOST_BYTES).ok()?).ok()?;
+fn load(cache_file: &Path, now: &CacheKey) -> Option<Seen> {
+    let memory: CacheEntry = serde_json::from_slice(&state_files::read(cache_file, MOST_BYTES).ok()?).ok()?;
     (memory.circumstances == *now).then_some(memory.seen)
 }
 
-fn keep(place: &Path, memory: &Memory) -> std::io::Result<()> {
-    if let Some(state) = place.parent() {
+fn store(cache_file: &Path, memory: &CacheEntry) -> std::io::Result<()> {
+    if let Some(state) = cache_file.parent() {
         state_files::create_directory(state)?;
     }
-    state_files::replace(place, &serde_json::to_vec_pretty(memory)?)
+    state_files::replace(cache_file, &serde_json::to_vec_pretty(memory)?)
 }
 
-impl Circumstances {
+impl CacheKey {
     /// Those of this process; `None` where they cannot be told.
     fn now(bwrap: Option<BwrapFile>) -> Option<Self> {
         let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         // A filter binds a thread; what is started from here is under the same.
         let status = line("/proc/thread-self/status")?;
-        let told = |line: &&str| STATUS.iter().any(|name| line.starts_with(name));
+        let is_listed = |line: &&str| STATUS.iter().any(|name| line.starts_with(name));
         Some(Self {
             stockade: env!("CARGO_PKG_VERSION").to_owned(),
             boot: line("/proc/sys/kernel/random/boot_id")?,
@@ -99,7 +99,7 @@ impl Circumstances {
             user: nix::unistd::geteuid().as_raw(),
             user_namespace: fs::read_link("/proc/self/ns/user").ok()?,
             label: line("/proc/self/attr/current").unwrap_or_default(),
-            status: status.lines().filter(told).map(str::to_owned).collect(),
+            status: status.lines().filter(is_listed).map(str::to_owned).collect(),
             settings: SETTINGS.map(|name| line(&format!("/proc/sys/{name}"))).into(),
             proc: of_proc(&line("/proc/thread-self/mountinfo")?),
             bwrap,
@@ -127,10 +127,10 @@ mod tests {
 
     const SEEN: Seen = Seen::Bwrap((0, 8, 0));
 
-    fn memory() -> Memory {
+    fn memory() -> CacheEntry {
         let file = r#"{"path": "/usr/bin/bwrap", "device": 1, "inode": 2, "size": 3, "changed": [4, 5]}"#;
-        Memory {
-            circumstances: Circumstances::now(serde_json::from_str(file).unwrap()).unwrap(),
+        CacheEntry {
+            circumstances: CacheKey::now(serde_json::from_str(file).unwrap()).unwrap(),
             seen: SEEN,
         }
     }
@@ -138,11 +138,11 @@ mod tests {
     #[test]
     fn what_is_kept_is_recalled_in_the_same_circumstances_alone() {
         let state = tempfile::tempdir().unwrap();
-        let (place, memory) = (place(&state.path().join("new")), memory());
-        assert_eq!(recall(&place, &memory.circumstances), None);
-        keep(&place, &memory).unwrap();
-        assert_eq!(recall(&place, &memory.circumstances), Some(SEEN));
-        let changes: [fn(&mut Circumstances); 7] = [
+        let (cache_file, memory) = (cache_file(&state.path().join("new")), memory());
+        assert_eq!(load(&cache_file, &memory.circumstances), None);
+        store(&cache_file, &memory).unwrap();
+        assert_eq!(load(&cache_file, &memory.circumstances), Some(SEEN));
+        let changes: [fn(&mut CacheKey); 7] = [
             |now| now.boot.push('x'),
             |now| now.kernel.push('x'),
             |now| now.user += 1,
@@ -154,10 +154,10 @@ mod tests {
         for (number, change) in changes.into_iter().enumerate() {
             let mut other = memory.circumstances.clone();
             change(&mut other);
-            assert_eq!(recall(&place, &other), None, "{number}");
+            assert_eq!(load(&cache_file, &other), None, "{number}");
         }
-        forget(&state.path().join("new"));
-        assert_eq!(recall(&place, &memory.circumstances), None);
+        remove(&state.path().join("new"));
+        assert_eq!(load(&cache_file, &memory.circumstances), None);
     }
 
     #[test]
@@ -172,22 +172,22 @@ mod tests {
     #[test]
     fn what_others_could_have_written_is_not_believed() {
         let state = tempfile::tempdir().unwrap();
-        let (place, memory) = (place(state.path()), memory());
-        keep(&place, &memory).unwrap();
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o620)).unwrap();
-        assert_eq!(recall(&place, &memory.circumstances), None);
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(recall(&place, &memory.circumstances), Some(SEEN));
-        fs::rename(&place, state.path().join("other")).unwrap();
-        std::os::unix::fs::symlink(state.path().join("other"), &place).unwrap();
-        assert_eq!(recall(&place, &memory.circumstances), None);
+        let (cache_file, memory) = (cache_file(state.path()), memory());
+        store(&cache_file, &memory).unwrap();
+        fs::set_permissions(&cache_file, fs::Permissions::from_mode(0o620)).unwrap();
+        assert_eq!(load(&cache_file, &memory.circumstances), None);
+        fs::set_permissions(&cache_file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(load(&cache_file, &memory.circumstances), Some(SEEN));
+        fs::rename(&cache_file, state.path().join("other")).unwrap();
+        std::os::unix::fs::symlink(state.path().join("other"), &cache_file).unwrap();
+        assert_eq!(load(&cache_file, &memory.circumstances), None);
     }
 
     #[test]
     fn text_that_is_no_memory_is_none() {
         let state = tempfile::tempdir().unwrap();
-        let (place, memory) = (place(state.path()), memory());
-        state_files::replace(&place, b"{\"works\": true}").unwrap();
-        assert_eq!(recall(&place, &memory.circumstances), None);
+        let (cache_file, memory) = (cache_file(state.path()), memory());
+        state_files::replace(&cache_file, b"{\"works\": true}").unwrap();
+        assert_eq!(load(&cache_file, &memory.circumstances), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::policy::{AbsPath, Policy};
 
 /// Where to look for a path; nothing is known of it yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct WrittenPath {
     /// What was written, for messages.
     pub(super) written: String,
     /// The path; absolute, may have `..` and lead through symlinks.
@@ -21,7 +21,7 @@ pub(super) struct Place {
 /// `name:rel` (below the root of that name), absolute, or relative to the working directory.
 ///
 /// A name that is no root's is part of an ordinary path; `./a:b` is one whatever roots there are.
-pub(super) fn place(policy: &Policy, directory: &Path, written: &str) -> Result<Place, String> {
+pub(super) fn parse_path(policy: &Policy, directory: &Path, written: &str) -> Result<WrittenPath, String> {
     if written.is_empty() {
         return Err("an empty path".to_owned());
     }
@@ -39,7 +39,7 @@ pub(super) fn place(policy: &Policy, directory: &Path, written: &str) -> Result<
         Some((root, rest)) => (root.path.as_path().join(rest), Some(root.name.clone())),
         None => (directory.join(written), None),
     };
-    Ok(Place {
+    Ok(WrittenPath {
         written: written.to_owned(),
         plain: plain(&path),
         path: path.into_os_string(),

@@ -6,11 +6,11 @@ use crate::policy::path::escape;
 pub(super) const MOST_SHOWN: usize = crate::audit::MOST_BYTES;
 
 /// What somebody else chose, for people: escaped, and of a long one the beginning.
-pub(super) fn shown(said: &[u8]) -> String {
-    if said.len() <= MOST_SHOWN {
-        return escape(said);
+pub(super) fn escape_truncated(bytes: &[u8]) -> String {
+    if bytes.len() <= MOST_SHOWN {
+        return escape(bytes);
     }
-    let beginning = said.get(..MOST_SHOWN).unwrap_or_default();
+    let beginning = bytes.get(..MOST_SHOWN).unwrap_or_default();
     // No letter is cut in two.
     let whole = beginning
         .utf8_chunks()
@@ -22,6 +22,6 @@ pub(super) fn shown(said: &[u8]) -> String {
     format!(
         "{}… ({} bytes)",
         escape(beginning.get(..cut).unwrap_or_default()),
-        said.len()
+        bytes.len()
     )
 }

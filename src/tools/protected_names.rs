@@ -73,13 +73,13 @@ pub(super) fn present(policy: &Policy, envelope: &Profile, person: &Person) -> R
 pub(super) fn covered(found: Vec<Covered>, setup: Option<&ProtectSetup>) -> Result<Surroundings, ToolError> {
     let malformed = || ToolError::Confine(ConfineError::Malformed);
     let (roots, extra) = setup.map_or((&[] as &[_], &[] as &[_]), |setup| (&setup.roots, &setup.extra));
-    let asked = |path: &AbsPath| {
+    let is_expected = |path: &AbsPath| {
         let below = |root: &OsString| AbsPath::new(root).is_ok_and(|root| path.is_below(&root));
         roots.iter().any(below) || extra.iter().any(|file| path.as_path() == Path::new(file))
     };
     let mut around = Surroundings::default();
     for Covered { path, copy } in found {
-        let path = AbsPath::new(path).ok().filter(asked).ok_or_else(malformed)?;
+        let path = AbsPath::new(path).ok().filter(is_expected).ok_or_else(malformed)?;
         match copy {
             None => around.protect.push(path),
             Some(copy) => around.copies.push(PrivateCopy {

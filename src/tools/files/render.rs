@@ -24,25 +24,25 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
         end,
     } = text;
     let content = lossy(bytes);
-    let mut told = content.clone();
+    let mut text = content.clone();
     let last = first.saturating_add(lines).saturating_sub(1);
     let of = total_lines.map_or_else(|| "more than were counted".to_owned(), |total| total.to_string());
     match end {
         End::Whole if lines == 0 && total_bytes > 0 => {
-            let _infallible = write!(told, "[no line {first}: the file has {of}]");
+            let _infallible = write!(text, "[no line {first}: the file has {of}]");
         }
         End::Whole => {}
         End::Limit | End::Time => {
-            if !told.ends_with('\n') {
-                told.push('\n');
+            if !text.ends_with('\n') {
+                text.push('\n');
             }
             let _infallible = match cut {
                 Some(cut) => write!(
-                    told,
+                    text,
                     "… [line {first} of {of} to its byte {cut}; `first_line: {first}` with `skip_bytes: {cut}` goes on]"
                 ),
                 None => write!(
-                    told,
+                    text,
                     "… [lines {first} to {last} of {of}; `first_line: {}` goes on]",
                     last.saturating_add(1)
                 ),
@@ -51,7 +51,7 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
     }
     Output {
         end: OutputEnd::Done,
-        text: told,
+        text: text,
         data: json!({
             "path": path.to_string(),
             "content": content,
@@ -154,7 +154,7 @@ mod tests {
         let root = AbsPath::new("/r").unwrap();
         assert_eq!(matches_text(&root, &[found(1)]), "f:1: a\nf-2- b\n");
         let last = u64::MAX;
-        let told = matches_text(&root, &[found(last)]);
-        assert_eq!(told, format!("f:{last}: a\nf:{last}: b\n"));
+        let text = matches_text(&root, &[found(last)]);
+        assert_eq!(text, format!("f:{last}: a\nf:{last}: b\n"));
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn command_arguments(call: &ShellCall) -> Value {
     let arguments = match &call.command {
         ShellCommand::Line(line) => serde_json::json!({"command": shown(line.as_bytes()), "directory": directory}),
         ShellCommand::Argv(argv) => {
-            let argv: Vec<Value> = argv.iter().map(|word| shown(word.as_bytes())).collect();
+            let argv: Vec<Value> = argv.iter().map(|outcome_name| shown(outcome_name.as_bytes())).collect();
             serde_json::json!({"argv": argv, "directory": directory})
         }
     };
@@ -205,9 +205,9 @@ pub(in crate::tools) fn command_start(
     regime: &str,
 ) -> event::Event {
     let mut hash = Sha256::new();
-    for word in argv(command.clone()) {
-        hash.update((word.len() as u64).to_le_bytes());
-        hash.update(word.as_bytes());
+    for outcome_name in argv(command.clone()) {
+        hash.update((outcome_name.len() as u64).to_le_bytes());
+        hash.update(outcome_name.as_bytes());
     }
     event::Event::Start(event::Start {
         call: call.to_owned(),
@@ -245,7 +245,7 @@ pub(super) fn end(call: &str, end: &CommandEnd<'_>) -> event::End {
 pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
     event::Violation {
         call: call.to_owned(),
-        path: Text::of(&display(&restored.whole)),
+        path: Text::of(&display(&restored.full_path)),
         what: Text::of(&restored.what),
         quarantined: restored.quarantined.as_deref().map(Text::of),
         settings: restored.settings.iter().map(|name| Text::of(name)).collect(),
@@ -297,8 +297,8 @@ pub(super) fn denials(call: &str, explained: &Explained) -> event::Denials {
         bytes += written;
         bytes <= MOST_OF_DENIALS
     };
-    let told = explained.blocked.iter().take(MOST_DENIALS).map(denial);
-    let blocked: Vec<Denial> = told.take_while(fits).collect();
+    let listed = explained.blocked.iter().take(MOST_DENIALS).map(denial);
+    let blocked: Vec<Denial> = listed.take_while(fits).collect();
     let left = (explained.blocked.len() - blocked.len()) as u64;
     event::Denials {
         call: call.to_owned(),
@@ -324,13 +324,13 @@ fn denial(blocked: &Blocked) -> Denial {
 }
 
 /// The word for a call that gave no outcome.
-pub(super) const fn word(error: &ToolError) -> &'static str {
+pub(super) const fn outcome_name(error: &ToolError) -> &'static str {
     match error {
         ToolError::Blocked(_) => "blocked",
         ToolError::Denied(_) => "denied",
         ToolError::Pending => "pending",
         ToolError::Stopped(_) => "cancelled",
-        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => word(failure),
+        ToolError::UnderWay { failure, .. } | ToolError::PutBack { failure, .. } => outcome_name(failure),
         ToolError::Refused(_)
         | ToolError::Changed(_)
         | ToolError::Arguments { .. }
@@ -374,9 +374,9 @@ mod tests {
 
     #[test]
     fn what_was_denied_is_on_record_as_it_was_told() {
-        let told = denials("3", &explained(2, "usr/"));
-        assert_eq!((told.blocked.len(), told.more, told.unseen), (2, 7, 2));
-        let written = serde_json::to_value(&told.blocked[1]).unwrap();
+        let to_event = denials("3", &explained(2, "usr/"));
+        assert_eq!((to_event.blocked.len(), to_event.more, to_event.unseen), (2, 7, 2));
+        let written = serde_json::to_value(&to_event.blocked[1]).unwrap();
         let expected = serde_json::json!({
             "wanted": "make", "what": "/usr/1", "times": 1, "by": "mounts", "clause": "grant read /", "origin": "agent.yaml:3",
             "change": ["a root that holds /usr/1 would permit it"],
@@ -387,17 +387,17 @@ mod tests {
     #[test]
     fn a_flood_of_long_paths_is_cut_and_what_is_left_out_is_counted() {
         for what in ["x".repeat(4000), "\\xff".repeat(4000)] {
-            let told = denials("3", &explained(500, &what));
-            let written = serde_json::to_string(&told).unwrap().len();
+            let to_event = denials("3", &explained(500, &what));
+            let written = serde_json::to_string(&to_event).unwrap().len();
             assert!(written < MOST_OF_DENIALS + 1024, "{written}");
-            assert!(told.blocked.len() > 20, "{}", told.blocked.len());
-            assert_eq!(told.blocked.len() as u64 + told.more, 507);
+            assert!(to_event.blocked.len() > 20, "{}", to_event.blocked.len());
+            assert_eq!(to_event.blocked.len() as u64 + to_event.more, 507);
         }
     }
 
     #[test]
     fn no_more_are_told_of_than_may_be() {
-        let told = denials("3", &explained(600, ""));
-        assert_eq!((told.blocked.len(), told.more), (500, 107));
+        let to_event = denials("3", &explained(600, ""));
+        assert_eq!((to_event.blocked.len(), to_event.more), (500, 107));
     }
 }

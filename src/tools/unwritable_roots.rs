@@ -11,7 +11,7 @@ use crate::policy::path::escape;
 use crate::policy::{AbsPath, Identity, Policy, Right};
 
 /// The line about the first such root, and how many more there are; `None` where there is none.
-pub fn unwritable(policy: &Policy) -> Option<String> {
+pub fn unwritable_root_warning(policy: &Policy) -> Option<String> {
     if !geteuid().is_root() {
         return None;
     }
