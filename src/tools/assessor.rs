@@ -219,7 +219,7 @@ impl Assessor<'_> {
 }
 
 /// How long a yes to what demands this is remembered.
-const fn remembered(demand: Demand) -> Remember {
+pub(super) const fn remembered(demand: Demand) -> Remember {
     match demand {
         Demand::OncePerSession => Remember::Session,
         Demand::None | Demand::Required | Demand::Deny => Remember::None,

@@ -289,7 +289,7 @@ fn written(tool: &CustomTool) -> Vec<String> {
 /// Where a custom tool starts: in the working directory, or, where that cannot be read, in a root that it names.
 fn start_of(executor: &Executor, tool: &CustomTool, directory: &Path) -> Result<AbsPath, ToolError> {
     let here = AbsPath::new(directory).map_err(|_| ToolError::Directory(directory.to_owned()))?;
-    if executor.pool.ensure_readable_directory(&here).is_ok() {
+    if executor.pool.check_directory(&here).is_ok() {
         return Ok(here);
     }
     let names = written(tool);
@@ -311,7 +311,7 @@ async fn assess_custom(
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<(Assessment, Permit), ToolError> {
     let narrow = Some(written(tool));
-    executor.pool.ensure_readable_directory(wanted.directory)?;
+    executor.pool.check_directory(wanted.directory)?;
     let names = names(wanted.command);
     let operands = match tool.approval {
         // What runs unasked is bound to nothing.

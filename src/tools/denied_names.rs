@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::escape_truncated::escape_truncated;
+use super::new_files::is_none;
 use crate::backend::namespaces::Matches;
 use crate::policy::AbsPath;
 use crate::profile::Profile;
@@ -76,11 +77,6 @@ impl DeniedNames {
             named.join(", ")
         ))
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl ChosenRegime {
     }
 
     /// Whether anything is run at all.
-    pub(super) fn ensure_enforceable(&self) -> Result<(), ToolError> {
+    pub(super) fn ensure_usable(&self) -> Result<(), ToolError> {
         match &self.enforcement {
             Enforcement::Refused(why) => Err(ToolError::Refused(why.clone())),
             Enforcement::Confined(_) | Enforcement::Unconfined(_) => Ok(()),

@@ -143,12 +143,7 @@ impl Tool for FunctionTool {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            Ok(Output {
-                end: OutputEnd::Done,
-                text,
-                data: value,
-                pictures: Vec::new(),
-            })
+            Ok(Output::new(OutputEnd::Done, text, value))
         })
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use super::assessor::remembered;
 use super::call::ToolError;
 use super::deciding::{Deciding, decide_all, lost};
 use super::on_record::with_recovery;
@@ -17,8 +18,8 @@ use super::recorder::{self, OpenCall};
 use super::restored::Recovered;
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Question, Tool};
 use super::tool_question;
-use crate::approval::{ApprovalRequest, DecidedBy, Remember, Verdict};
-use crate::policy::{Demand, Requirement, ToolRule};
+use crate::approval::{ApprovalRequest, DecidedBy, Verdict};
+use crate::policy::{Requirement, ToolRule};
 
 /// Custom logic over what a tool says of a call: it may tighten or loosen, and never un-block.
 pub type Hook = Arc<dyn Fn(&ApprovalContext, &Assessment) -> Override + Send + Sync>;
@@ -332,10 +333,7 @@ pub(super) fn apply_rule(rule: &ToolRule, assessment: Assessment, context: &Appr
             let mut request = question_or_default(question, context);
             // The config demands it, so `strict` denies it, whatever the tool would let pass.
             request.required = true;
-            request.remember = match rule.approval {
-                Demand::OncePerSession => Remember::Session,
-                Demand::None | Demand::Required | Demand::Deny => Remember::None,
-            };
+            request.remember = remembered(rule.approval);
             request.allowed_by = format!("{line} asks for it");
             request.why = vec![format!("{line} asks for it")];
             Assessment::NeedsApproval(Box::new(request))

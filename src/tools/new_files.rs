@@ -65,7 +65,7 @@ impl From<protocol::Appeared> for NewFiles {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_none(count: &u64) -> bool {
+pub(super) fn is_none(count: &u64) -> bool {
     *count == 0
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn assess_shell(
 ) -> Result<(Assessment, Permit), ToolError> {
     let sought = executor.assessor().seek(wanted);
     let programs = if sought.looks_up_programs {
-        executor.pool.ensure_readable_directory(wanted.directory)?;
+        executor.pool.check_directory(wanted.directory)?;
         let mut files = executor.files(stops);
         Box::pin(programs(
             &mut files,
@@ -39,7 +39,7 @@ pub(super) async fn assess_shell(
         // What is put there before the command starts is another program.
         Next::Runs => Some(&unnamed),
         Next::Question => {
-            executor.pool.ensure_readable_directory(wanted.directory)?;
+            executor.pool.check_directory(wanted.directory)?;
             Some(&sought.names)
         }
     };

@@ -77,7 +77,7 @@ impl Pool {
     }
 
     /// A command that cannot read where it starts fails in puzzling ways: better said at once.
-    pub(super) fn ensure_readable_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
+    pub(super) fn check_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
         let confined = matches!(self.chosen().enforcement, Enforcement::Confined(_));
         if confined && self.session().envelope.access(Operation::List, directory) == Access::Denied {
             return Err(ToolError::Directory(directory.as_path().to_owned()));

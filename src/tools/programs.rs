@@ -233,7 +233,7 @@ pub(super) async fn find_program(
     if !searches_in_reach(files.session(), &[]) {
         return Ok(Ok(None));
     }
-    files.pool.ensure_readable_directory(directory)?;
+    files.pool.check_directory(directory)?;
     let names = Names {
         programs: vec![name.to_owned()],
         ..Names::default()

@@ -76,13 +76,8 @@ impl RegimeLine {
 
     /// The line of a regime that confines.
     ///
-    /// `fallback_reason` says why it is not the strongest one, where that was to be taken.
-    pub fn confined(
-        options: BackendOptions,
-        profile: &Profile,
-        policy: &Policy,
-        fallback_reason: Option<&str>,
-    ) -> Self {
+    /// `fallback` says why it is not the strongest one, where that was to be taken.
+    pub fn confined(options: BackendOptions, profile: &Profile, policy: &Policy, fallback: Option<&str>) -> Self {
         let mut left_open = match options.mechanism {
             Mechanism::Landlock => vec!["names, sizes and times of files elsewhere can be seen".to_owned()],
             Mechanism::Namespaces(_) => Vec::new(),
@@ -139,8 +134,8 @@ impl RegimeLine {
             },
             detail: match options.mechanism {
                 Mechanism::Landlock => {
-                    let fallback_reason = fallback_reason.map(|why| format!("; {why}")).unwrap_or_default();
-                    format!("Landlock ABI {} + seccomp{fallback_reason}", options.landlock_abi)
+                    let fallback = fallback.map(|why| format!("; {why}")).unwrap_or_default();
+                    format!("Landlock ABI {} + seccomp{fallback}", options.landlock_abi)
                 }
                 Mechanism::Namespaces(maker) => {
                     let made = match maker {

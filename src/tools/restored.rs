@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::escape_truncated::escape_truncated;
+use super::new_files::is_none;
 use crate::confine::wire::protocol::{PutBack, Violation};
 use crate::policy::path::escape;
 
@@ -208,11 +209,6 @@ impl Restored {
         };
         format!(" as to {all}, which may make git run something or lead it elsewhere")
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
 }
 
 /// What became of a change after it was undone.

@@ -10,7 +10,7 @@ use super::explain::hint::hint;
 use super::explain::judge::explained;
 use super::explain::visible_paths::VisiblePaths;
 use super::explain::{CommandResult, Explained};
-use super::files::ensure_operands_unchanged;
+use super::files::check_operands;
 use super::git;
 use super::guarded::{MAX_RETRIES, apply_rule, question_or_default};
 use super::network::ProxySession;
@@ -24,7 +24,7 @@ use super::programs::left_out;
 use super::recorder::{self, CallId, OpenCall};
 use super::restored::{Changed, Restored};
 use super::run_command::{LaunchedCommand, run};
-use super::start_command::{CommandContext, StartRequest, StartedCommand, start_command};
+use super::start_command::{CommandContext, StartRequest, StartedCommand, finished, start_command};
 use super::tool::{ApprovalContext, Assessment};
 use super::undo_offer::{OfferResult, offer};
 use super::unwritable_roots::unwritable_root_warning;
@@ -60,7 +60,7 @@ async fn carried_out(executor: &mut Executor, call: ShellCall, name: Option<Call
 }
 
 async fn carry_out(executor: &mut Executor, mut call: ShellCall, name: Option<CallId>) -> Result<Outcome, ToolError> {
-    executor.pool.chosen().ensure_enforceable()?;
+    executor.pool.chosen().ensure_usable()?;
     let ceilings = &executor.session().policy;
     call.environment
         .retain(|(name, value)| ceilings.variable_beyond(name, value).is_none());
@@ -68,15 +68,15 @@ async fn carry_out(executor: &mut Executor, mut call: ShellCall, name: Option<Ca
     let mut tries = 0..MAX_RETRIES;
     loop {
         let permit = Box::pin(permission(executor, &mut call, &directory, name.as_ref())).await?;
-        match ensure_operands_unchanged(&mut executor.files(&mut call.stops), &permit.operands).await {
+        match check_operands(&mut executor.files(&mut call.stops), &permit.operands).await {
             Ok(()) => {
-                let command_context = CommandContext {
+                let context = CommandContext {
                     deciding: Some(executor.deciding.clone()),
                     tool_name: NAME.to_owned(),
                     caller: None,
                     call: name,
                 };
-                return Box::pin(execute(executor, call, &directory, permit, command_context)).await;
+                return Box::pin(execute(executor, call, &directory, permit, context)).await;
             }
             Err(ToolError::Changed(_)) if tries.next().is_some() => {}
             Err(error) => return Err(error),
@@ -130,9 +130,9 @@ pub(super) async fn execute(
     mut call: ShellCall,
     directory: &AbsPath,
     permit: Permit,
-    command_context: CommandContext,
+    context: CommandContext,
 ) -> Result<Outcome, ToolError> {
-    executor.pool.ensure_readable_directory(directory)?;
+    executor.pool.check_directory(directory)?;
     let (child, parent) = prepare(std::mem::replace(&mut call.stdin, Stdin::Null), call.output)?;
     let derived = executor.profiles.of(&permit.call)?;
     let (profile, digest) = (&derived.profile, derived.digest());
@@ -141,11 +141,11 @@ pub(super) async fn execute(
         directory,
         permit: &permit,
         derived: &derived,
-        command_context: &command_context,
+        context: &context,
         hold: parent.hold(),
         input: child.input,
     };
-    let running_command = start_command(&mut executor.pool, request, [child.stdin, child.stdout, child.stderr]).await?;
+    let command = start_command(&mut executor.pool, request, [child.stdin, child.stdout, child.stderr]).await?;
     let StartedCommand {
         mut forker,
         running,
@@ -155,13 +155,13 @@ pub(super) async fn execute(
         started,
         timeout,
         stop,
-    } = running_command;
+    } = command;
     let Permit {
         call: permitted,
         search,
         ..
     } = permit;
-    let name = command_context.call.as_deref();
+    let name = context.call.as_deref();
     let kept = match call.output {
         OutputMode::Capture => Some(call.kept.unwrap_or(KEPT)),
         OutputMode::Stream => call.kept,
@@ -176,10 +176,7 @@ pub(super) async fn execute(
     };
     let done = Box::pin(run(&forker, launched, parent, output, &mut call.stops)).await;
     let duration = started.elapsed();
-    let network = match proxy_session {
-        Some(proxy_session) => Some(proxy_session.close().await),
-        None => None,
-    };
+    let network = ProxySession::close(proxy_session).await;
     let (ended, relayed, stopped) = match done {
         Ok(done) => done,
         Err(error) => {
@@ -281,10 +278,4 @@ async fn keep_or_end(pool: &mut Pool, offered: OfferResult, digest: ProfileDiges
             pool.end_all().await;
         }
     }
-}
-
-/// Ends a forker for which there is no more to do than to say why.
-async fn finished<T>(forker: Confinement, error: ToolError) -> Result<T, ToolError> {
-    forker.finish().await;
-    Err(error)
 }

@@ -16,7 +16,7 @@ use super::call::{NAME, ShellCall, ShellCommand, ToolError};
 use super::command_slots::SlotCount;
 use super::deciding::Deciding;
 use super::explain::Explained;
-use super::files::{bare, ensure_operands_unchanged, parse};
+use super::files::{bare, check_operands, parse};
 use super::network::NetworkUse;
 use super::outcome::Outcome;
 use super::permission::assess_shell;
@@ -184,7 +184,7 @@ pub(super) async fn run(
         (Answered::Yes, Mode::ApproveAll) | (Answered::NotAsked, _) => SlotCount::One,
     };
     let _slot = session.slots.acquire(count, &mut stops).await?;
-    ensure_operands_unchanged(&mut executor.files(&mut stops), &permit.operands).await?;
+    check_operands(&mut executor.files(&mut stops), &permit.operands).await?;
     let (stopper, passed_on) = mpsc::channel(8);
     let call = ShellCall {
         command,
@@ -196,7 +196,7 @@ pub(super) async fn run(
         kept: Some(KEPT),
         stops: passed_on,
     };
-    let command_context = CommandContext {
+    let context = CommandContext {
         deciding: deciding.cloned(),
         tool_name: context.tool_name.clone(),
         caller: context.caller.clone(),
@@ -206,7 +206,7 @@ pub(super) async fn run(
             .clone()
             .or_else(|| executor.deciding.recorder.as_ref().map(Recorder::next_call)),
     };
-    let mut running = Box::pin(execute(&mut executor, call, &directory, permit, command_context));
+    let mut running = Box::pin(execute(&mut executor, call, &directory, permit, context));
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome?,
@@ -262,12 +262,7 @@ fn output(outcome: &Outcome) -> Result<Output, ToolError> {
         add(&format!("[network: {line}]"));
     }
     let data = serde_json::to_value(outcome).map_err(|error| ToolError::File(error.to_string()))?;
-    Ok(Output {
-        end,
-        text,
-        data,
-        pictures: Vec::new(),
-    })
+    Ok(Output::new(end, text, data))
 }
 
 impl fmt::Debug for ShellTool {

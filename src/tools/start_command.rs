@@ -45,7 +45,7 @@ pub(super) struct StartRequest<'a> {
     pub(super) directory: &'a AbsPath,
     pub(super) permit: &'a Permit,
     pub(super) derived: &'a Derived,
-    pub(super) command_context: &'a CommandContext,
+    pub(super) context: &'a CommandContext,
     /// What holds its streams up while somebody is asked.
     pub(super) hold: Hold,
     /// What its standard input is.
@@ -94,12 +94,12 @@ pub(super) async fn start_command(
     streams: [OwnedFd; 3],
 ) -> Result<StartedCommand, ToolError> {
     let streams = match try_start(pool, &mut request, streams, Attempt::First).await {
-        Ok(running_command) => return Ok(running_command),
+        Ok(command) => return Ok(command),
         Err(StartError::Failed(error)) => return Err(error),
         Err(StartError::Retry(streams)) => streams,
     };
     match try_start(pool, &mut request, streams, Attempt::Last).await {
-        Ok(running_command) => Ok(running_command),
+        Ok(command) => Ok(command),
         Err(StartError::Failed(error)) => Err(error),
         Err(StartError::Retry(_)) => Err(ConfineError::GoneBefore(None).into()),
     }
@@ -116,7 +116,7 @@ async fn try_start(
         directory,
         permit,
         derived,
-        command_context,
+        context,
         hold,
         input,
     } = request;
@@ -126,7 +126,7 @@ async fn try_start(
         .ready(derived, forker_for, &permit.call.asked, &mut call.stops)
         .await?;
     let digest = derived.digest();
-    let name = command_context.call.as_deref();
+    let name = context.call.as_deref();
     // It is recorded once that it starts.
     let recorded = match which {
         Attempt::First => {
@@ -137,17 +137,17 @@ async fn try_start(
     };
     let forker_plan = match recorded.and_then(|()| pool.forker_plan(profile, &forker)) {
         Ok(forker_plan) => forker_plan,
-        Err(error) => return finished(forker, error).await,
+        Err(error) => return Ok(finished(forker, error).await?),
     };
     let about = About {
-        call: command_context.call.clone(),
-        tool_name: command_context.tool_name.clone(),
+        call: context.call.clone(),
+        tool_name: context.tool_name.clone(),
         command: escape(&words(&call.command)),
-        caller: command_context.caller.clone(),
+        caller: context.caller.clone(),
         digest,
         bounds: Bounds::of(&pool.session().policy, &pool.session().narrowing),
     };
-    let asker = command_context.deciding.clone().map(|deciding| Asker {
+    let asker = context.deciding.clone().map(|deciding| Asker {
         deciding,
         hold: hold.clone(),
     });
@@ -162,7 +162,7 @@ async fn try_start(
             forker.finish().await;
             return Err(StartError::Retry(streams));
         }
-        Err(error) => return finished(forker, error).await,
+        Err(error) => return Ok(finished(forker, error).await?),
     };
     let limits = command_limits(
         &profile.limits,
@@ -201,10 +201,7 @@ async fn try_start(
         }
         Err(unlaunched) => unlaunched,
     };
-    let network = match proxy_session {
-        Some(proxy_session) => Some(proxy_session.close().await),
-        None => None,
-    };
+    let network = ProxySession::close(proxy_session).await;
     match (error, streams) {
         (ConfineError::GoneBefore(_), Some(streams)) if which == Attempt::First => {
             forker.finish().await;
@@ -212,13 +209,13 @@ async fn try_start(
         }
         (error, _) => {
             let error = failed_under_way(pool.recorder(), error.into(), network, name).await;
-            finished(forker, error).await
+            Ok(finished(forker, error).await?)
         }
     }
 }
 
-/// Ends a forker for which there is no more to do than to say why.
-async fn finished<T>(forker: Confinement, error: ToolError) -> Result<T, StartError> {
+/// Ends a forker and returns the error.
+pub(super) async fn finished<T>(forker: Confinement, error: ToolError) -> Result<T, ToolError> {
     forker.finish().await;
-    Err(StartError::Failed(error))
+    Err(error)
 }

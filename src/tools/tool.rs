@@ -275,6 +275,18 @@ pub struct Output {
     pub pictures: Vec<Picture>,
 }
 
+impl Output {
+    /// Text and data without pictures.
+    pub const fn new(end: OutputEnd, text: String, data: Value) -> Self {
+        Self {
+            end,
+            text,
+            data,
+            pictures: Vec::new(),
+        }
+    }
+}
+
 /// A picture that a call gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Picture {

@@ -89,9 +89,9 @@ pub(in crate::tools) fn hint(
     let is_busy = match output {
         OutputMode::Stream => false,
         OutputMode::Capture => {
-            let stderr_text = stderr.to_ascii_lowercase();
+            let text = stderr.to_ascii_lowercase();
             // Mounts are what makes it so.
-            visible.is_some() && BUSY_WORDS.iter().any(|word| stderr_text.contains(word))
+            visible.is_some() && BUSY_WORDS.iter().any(|word| text.contains(word))
         }
     };
     if failed && is_busy {
@@ -104,7 +104,7 @@ pub(in crate::tools) fn hint(
     let sounds_so = || match output {
         OutputMode::Stream => true,
         OutputMode::Capture => {
-            let stderr_text = stderr.to_ascii_lowercase();
+            let text = stderr.to_ascii_lowercase();
             let is_program_hidden = match status {
                 Status::NotFound { program } => visible.is_some_and(|visible| visible.hides(program)),
                 _ => false,
@@ -112,7 +112,7 @@ pub(in crate::tools) fn hint(
             let has_crashed = matches!(status, Status::Signaled { .. });
             is_program_hidden
                 || has_crashed
-                || REFUSALS.iter().any(|refusal| stderr_text.contains(refusal))
+                || REFUSALS.iter().any(|refusal| text.contains(refusal))
                 || visible.is_some_and(|visible| visible.mentions_hidden_path(stderr))
         }
     };
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_failure_that_speaks_of_a_refusal_has_a_hint_and_others_have_none() {
-        for stderr_text in [
+        for text in [
             "cat: x: Permission denied",
             "touch: cannot touch 'x': Read-only file system",
             "PermissionError: [Errno 13] Permission denied: 'x'",
@@ -140,29 +140,14 @@ mod tests {
             "fatal: not a git repository (or any of the parent directories): .git",
             "socket.gaierror: [Errno -3] Temporary failure in name resolution",
         ] {
-            assert!(
-                of(Explain::OnFailure, 1, OutputMode::Capture, stderr_text),
-                "{stderr_text}"
-            );
-            assert!(
-                !of(Explain::OnFailure, 0, OutputMode::Capture, stderr_text),
-                "{stderr_text}"
-            );
-            assert!(!of(Explain::Off, 1, OutputMode::Capture, stderr_text), "{stderr_text}");
-            assert!(
-                !of(Explain::Always, 1, OutputMode::Capture, stderr_text),
-                "{stderr_text}"
-            );
+            assert!(of(Explain::OnFailure, 1, OutputMode::Capture, text), "{text}");
+            assert!(!of(Explain::OnFailure, 0, OutputMode::Capture, text), "{text}");
+            assert!(!of(Explain::Off, 1, OutputMode::Capture, text), "{text}");
+            assert!(!of(Explain::Always, 1, OutputMode::Capture, text), "{text}");
         }
-        for stderr_text in ["", "make: *** [all] Error 2", "assertion failed"] {
-            assert!(
-                !of(Explain::OnFailure, 1, OutputMode::Capture, stderr_text),
-                "{stderr_text}"
-            );
-            assert!(
-                of(Explain::OnFailure, 1, OutputMode::Stream, stderr_text),
-                "{stderr_text}"
-            );
+        for text in ["", "make: *** [all] Error 2", "assertion failed"] {
+            assert!(!of(Explain::OnFailure, 1, OutputMode::Capture, text), "{text}");
+            assert!(of(Explain::OnFailure, 1, OutputMode::Stream, text), "{text}");
         }
     }
 

@@ -39,9 +39,8 @@ impl<'a> VisiblePaths<'a> {
     }
 
     /// Whether something is said to be missing, and a path is named for it that is hidden from the command.
-    pub(super) fn mentions_hidden_path(&self, stderr_text: &str) -> bool {
-        stderr_text
-            .lines()
+    pub(super) fn mentions_hidden_path(&self, text: &str) -> bool {
+        text.lines()
             .filter(|line| {
                 let line = line.to_ascii_lowercase();
                 MISSING.iter().any(|missing| line.contains(missing))
@@ -97,7 +96,7 @@ mod tests {
             directory: &at("/srv/work/a"),
             session: Path::new("/run/user/1/session"),
         };
-        for stderr_text in [
+        for text in [
             "cat: /etc/shadow: No such file or directory",
             "cat: '/etc/shadow': No such file or directory",
             "x\n/bin/bash: line 1: ../../secret: No such file or directory\ny",
@@ -108,9 +107,9 @@ mod tests {
             "sh: 1: /opt/x: not found",
             "fatal: repository '/srv/other' does not exist",
         ] {
-            assert!(visible.mentions_hidden_path(stderr_text), "{stderr_text}");
+            assert!(visible.mentions_hidden_path(text), "{text}");
         }
-        for stderr_text in [
+        for text in [
             "",
             "cat: x: No such file or directory",
             "cat: x/y: No such file or directory",
@@ -126,7 +125,7 @@ mod tests {
             "sh: 1: prog: not found",
             "/etc/shadow is odd",
         ] {
-            assert!(!visible.mentions_hidden_path(stderr_text), "{stderr_text}");
+            assert!(!visible.mentions_hidden_path(text), "{text}");
         }
     }
 }

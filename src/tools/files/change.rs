@@ -127,7 +127,7 @@ async fn measure(
         Err(error @ ToolError::Confine(_)) => return Err(error),
         Err(why) => return Ok(Err(why)),
     };
-    if let Err(why) = ensure_emptied(files, parts, view_access).await? {
+    if let Err(why) = check_emptied(files, parts, view_access).await? {
         return Ok(Err(why));
     }
     for (step, measured) in parts.iter().zip(&measured) {
@@ -142,7 +142,7 @@ async fn measure(
 }
 
 /// Whether what a patch removes is what the patch says it is: nothing of it may be left.
-async fn ensure_emptied(
+async fn check_emptied(
     files: &mut Files<'_>,
     parts: &[Step],
     view_access: &Asked,
@@ -248,19 +248,9 @@ pub(super) async fn make_change(
         }
     }
     Ok(if undone.is_empty() {
-        Output {
-            end: OutputEnd::Done,
-            text: done,
-            data,
-            pictures: Vec::new(),
-        }
+        Output::new(OutputEnd::Done, done, data)
     } else {
-        Output {
-            end: OutputEnd::Failed,
-            text: undone.join("\n"),
-            data,
-            pictures: Vec::new(),
-        }
+        Output::new(OutputEnd::Failed, undone.join("\n"), data)
     })
 }
 

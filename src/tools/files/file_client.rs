@@ -91,7 +91,7 @@ impl Files<'_> {
         approved: &Asked,
         walks: Walks,
     ) -> Result<(ProfileDigest, Confinement), ToolError> {
-        self.pool.chosen().ensure_enforceable()?;
+        self.pool.chosen().ensure_usable()?;
         let derived = self.profiles.of_files(approved)?;
         match walks {
             Walks::Yes => self.pool.end_outdated(&derived).await?,

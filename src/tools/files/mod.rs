@@ -35,6 +35,6 @@ pub(super) use arguments::{bare, parse};
 pub(super) use file_client::Files;
 pub(super) use judge::Judge;
 pub(super) use look::FoundFile;
-pub(super) use operand::{Operand, Operands, ensure_operands_unchanged, operands};
+pub(super) use operand::{Operand, Operands, check_operands, operands};
 pub use tool::FileTool;
 pub(in crate::tools) use written_path::plain;

@@ -151,10 +151,7 @@ pub(in crate::tools) async fn operands(
 }
 
 /// Whether they still are what they were, and no others.
-pub(in crate::tools) async fn ensure_operands_unchanged(
-    files: &mut Files<'_>,
-    operands: &Operands,
-) -> Result<(), ToolError> {
+pub(in crate::tools) async fn check_operands(files: &mut Files<'_>, operands: &Operands) -> Result<(), ToolError> {
     let mut now = Vec::new();
     for path in &operands.looked_at {
         now.extend(inspect(files, path).await?.operands);

@@ -3,10 +3,11 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::arguments::FileKind;
-use crate::approval::{AnswerOf, ApprovalRequest, Lazy, Remember};
+use crate::approval::{AnswerOf, ApprovalRequest, Lazy};
 use crate::confine::files::protocol::{Bound, Change, State};
 use crate::confine::wire;
 use crate::policy::Demand;
+use crate::tools::assessor::remembered;
 use crate::tools::plan::ProfileDigest;
 use crate::tools::tool::ApprovalContext;
 use crate::tools::tool_question::payload;
@@ -38,10 +39,7 @@ pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, w
         payload: payload(&[name.as_bytes(), &facts.subject, &facts.digest, facts.regime.as_bytes()]),
         presentation: facts.presentation,
         group_id: None,
-        remember: match demand {
-            Demand::OncePerSession => Remember::Session,
-            Demand::None | Demand::Required | Demand::Deny => Remember::None,
-        },
+        remember: remembered(demand),
         allowed_by,
         why,
         caller: context.caller.clone(),

@@ -287,12 +287,7 @@ fn stream_of(
         "unreadable": done.unreadable,
         "regime": executor.regime_line()?.to_string(),
     });
-    Ok(Output {
-        end: OutputEnd::Done,
-        text,
-        data,
-        pictures: Vec::new(),
-    })
+    Ok(Output::new(OutputEnd::Done, text, data))
 }
 
 /// What a stream of answers is made of.

@@ -49,21 +49,17 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
             };
         }
     }
-    Output {
-        end: OutputEnd::Done,
-        text: text,
-        data: json!({
-            "path": path.to_string(),
-            "content": content,
-            "first_line": first,
-            "lines": lines,
-            "total_lines": total_lines,
-            "total_bytes": total_bytes,
-            "cut_at": cut,
-            "complete": end == End::Whole,
-        }),
-        pictures: Vec::new(),
-    }
+    let data = json!({
+        "path": path.to_string(),
+        "content": content,
+        "first_line": first,
+        "lines": lines,
+        "total_lines": total_lines,
+        "total_bytes": total_bytes,
+        "cut_at": cut,
+        "complete": end == End::Whole,
+    });
+    Output::new(OutputEnd::Done, text, data)
 }
 
 /// A name as an agent is told it, escaped. It gives the text back to name the file, so a backslash stays what it is.

@@ -69,12 +69,13 @@ impl ProxySession {
         Arc::clone(&self.gate.0)
     }
 
-    /// Ends it, and says what was tried.
-    pub(in crate::tools) async fn close(self) -> NetworkUse {
-        self.gate.0.end();
-        // Nobody comes any more, and who waits is sent away.
-        drop(self.out);
-        self.proxy.stop().await;
-        self.gate.0.tried()
+    /// Ends the proxy, if there is one, and reports what was tried.
+    pub(in crate::tools) async fn close(session: Option<Self>) -> Option<NetworkUse> {
+        let session = session?;
+        session.gate.0.end();
+        // No new connections; those that wait are refused.
+        drop(session.out);
+        session.proxy.stop().await;
+        Some(session.gate.0.tried())
     }
 }

@@ -183,7 +183,7 @@ async fn try_to_serve(
     directory: &AbsPath,
     notices: mpsc::Sender<String>,
 ) -> Result<(Served, ServedStreams), ToolError> {
-    executor.pool.chosen().ensure_enforceable()?;
+    executor.pool.chosen().ensure_usable()?;
     let command = ShellCommand::Argv(command_argv);
     let judgement = judged(&executor.session().policy, &command, (directory, directory));
     forbidden(&judgement)?;
@@ -333,11 +333,8 @@ async fn watch_over(
             unrecorded: None,
         },
     };
-    let network = match proxy_session {
-        // What was refused was said as it happened.
-        Some(proxy_session) => Some(proxy_session.close().await),
-        None => None,
-    };
+    // Refused connections were reported as they happened.
+    let network = ProxySession::close(proxy_session).await;
     for line in network.iter().flat_map(NetworkUse::reached) {
         // Who does not take it any more has gone.
         let _said = notices.try_send(format!("network: {line}"));
