@@ -1,4 +1,4 @@
-//! `--rw`, `--ro`, `--deny` and `--net` → a policy on the `system` preset alone.
+//! `--rw`, `--ro`, `--deny` and `--net` → a policy on the presets of the system and the toolchains.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
             format!("would make stockade's own state writable: {state}"),
         ));
     }
-    let mut loaded = load::resolve_preset("system", &cwd, &writable, None, context)?;
+    let mut loaded = load::resolve_preset("toolchains", &cwd, &writable, None, context)?;
     let base = &loaded.policy.base;
     let cache = PathCache::default();
     own_paths::deny_all(&mut roots, base, context, &cache, |_| None)?;

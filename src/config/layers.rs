@@ -6,7 +6,7 @@ use super::context::Context;
 use super::error::Diagnostic;
 use super::presets;
 use super::raw::{RawConfig, RawLimits, RawSandbox, RawShell};
-use super::scalar::At;
+use super::scalar::{At, Position};
 use super::source::{Source, SourceName, Span};
 use super::yaml;
 use crate::policy::{AbsPath, Origin};
@@ -100,6 +100,16 @@ pub(crate) fn limit<'a, T>(
     get: fn(&'a RawLimits) -> &'a Option<At<T>>,
 ) -> Option<(&'a Layer, &'a At<T>)> {
     layers.first(|raw: &'a RawConfig| get(raw.shell.as_ref()?.limits.as_ref()?).as_ref())
+}
+
+/// The presets of a config file without `extends`. A ceiling grants only what it names.
+pub(crate) fn default_presets() -> Vec<At<String>> {
+    ["system", "toolchains"]
+        .map(|name| At {
+            value: name.to_owned(),
+            at: Position::START,
+        })
+        .into()
 }
 
 /// `raw` and, after it, every preset it extends.

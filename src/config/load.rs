@@ -157,6 +157,8 @@ fn build_named(file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loade
 
 /// Resolves a config that was parsed, and applies the ceilings.
 fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Context) -> Result<Loaded, ConfigError> {
+    let extends = raw.extends.or_else(|| Some(layers::default_presets()));
+    let raw = RawConfig { extends, ..raw };
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
     let target = std::fs::canonicalize(&file.path)

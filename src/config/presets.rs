@@ -36,7 +36,7 @@ macro_rules! shipped {
 }
 
 /// Every preset, by name.
-const PRESETS: [(&str, Preset); 9] = shipped![
+const PRESETS: [(&str, Preset); 10] = shipped![
     "git",
     "go",
     "java",
@@ -45,6 +45,7 @@ const PRESETS: [(&str, Preset); 9] = shipped![
     "python",
     "rust",
     "system",
+    "toolchains",
     "workspace-write",
 ];
 

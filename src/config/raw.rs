@@ -16,7 +16,7 @@ use super::scalar::{At, Entries, RawDemand, RawNetwork, RawProtect, RawSize, Raw
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stockade config")]
 pub(crate) struct RawConfig {
-    /// Shipped presets whose grants are added.
+    /// Shipped presets whose grants are added. Default `[system, toolchains]`; `[]` for none.
     pub(crate) extends: Option<Vec<At<String>>>,
     /// What the operating system enforces.
     pub(crate) sandbox: Option<RawSandbox>,
@@ -50,7 +50,7 @@ pub(crate) struct RawSandbox {
     pub(crate) base: Option<RawBase>,
     /// Whether names the host will later trust or run are protected. Default `default`.
     pub(crate) protect: Option<At<RawProtect>>,
-    /// What to do about them where a write-deny cannot be held. Default `refuse`.
+    /// What to do about them where a write-deny cannot be held. Default `undo`: it is put back after the command.
     pub(crate) protect_fallback: Option<At<RawProtectFallback>>,
     /// What to do about a deny inside a root where it cannot be held. Default `cover_existing`, which refuses what is no pattern, and refuses
     /// outside of namespaces.

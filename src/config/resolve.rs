@@ -154,9 +154,8 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
 
 fn protect_fallback(layers: &Layers) -> ProtectFallback {
     match sandbox(layers, |s| &s.protect_fallback).map(|(_, warnings)| warnings.value) {
-        None if layers.role == Role::Ceiling => ProtectFallback::Undo,
-        None | Some(RawProtectFallback::Refuse) => ProtectFallback::Refuse,
-        Some(RawProtectFallback::Undo) => ProtectFallback::Undo,
+        None | Some(RawProtectFallback::Undo) => ProtectFallback::Undo,
+        Some(RawProtectFallback::Refuse) => ProtectFallback::Refuse,
     }
 }
 
