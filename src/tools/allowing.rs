@@ -12,7 +12,6 @@ use crate::policy::{Demand, Origin, Requirement, Right, Root, ShellRule};
 /// A line with more parts than so many rules would allow is told so, and not each of them.
 const MOST_RULES: usize = 4;
 
-/// The longest pattern that is named, in bytes.
 const LONGEST_PATTERN: usize = 400;
 
 /// The line of config that would let through what `rules` made of a command that may write in `roots`; `judge` judges the
@@ -83,7 +82,7 @@ fn unapproved_note(roots: &[Root]) -> &'static str {
     }
 }
 
-/// What is said of one part.
+/// The hint for one part of the line.
 enum Hint {
     /// A change to one rule, which is enough for the part.
     Rule(String),
@@ -114,7 +113,6 @@ fn asks(part: &Part) -> bool {
     part.requirement == Requirement::NeedsApproval
 }
 
-/// Where a write by redirection goes.
 fn target(part: &Part) -> Option<&str> {
     match part.words.as_slice() {
         [sign, target] if sign == ">" => Some(target),

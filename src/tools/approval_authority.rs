@@ -2,7 +2,6 @@
 
 use crate::policy::{Demand, Policy};
 
-/// Who has the last word on whether a call is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApprovalAuthority {
     /// The config has the last word.

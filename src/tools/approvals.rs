@@ -14,7 +14,6 @@ use crate::policy::shell::{Judgement, Part, RuleRef};
 use crate::policy::{Network, Policy, Requirement, Right, Root};
 use crate::profile::Profile;
 
-/// What a question says of itself.
 pub(super) struct QuestionText<'a> {
     pub(super) tool_name: &'a str,
     pub(super) description: String,
@@ -36,7 +35,6 @@ pub(super) struct QuestionSubject<'a> {
     pub(super) regime: String,
 }
 
-/// The question.
 pub(super) fn request(text: QuestionText<'_>, subject: QuestionSubject<'_>) -> ApprovalRequest {
     let payload = payload(&text, &subject);
     let QuestionSubject {
@@ -156,7 +154,7 @@ fn payload(text: &QuestionText<'_>, subject: &QuestionSubject<'_>) -> Vec<u8> {
 pub(super) struct WritablePrograms<'a>(pub(super) &'a Programs);
 
 impl WritablePrograms<'_> {
-    /// The one that a part begins with.
+    /// The writable program that a part starts, with its path.
     fn of(&self, part: &Part) -> Option<(&str, String)> {
         let name = part.words.first()?;
         let found = self.0.found.iter().find(|program| program.name == *name)?;
@@ -183,7 +181,7 @@ impl WritablePrograms<'_> {
     }
 }
 
-/// The lines that make it a question.
+/// The lines that say why approval is needed.
 pub(super) fn why(policy: &Policy, judgement: &Judgement, planted: &WritablePrograms<'_>) -> Vec<String> {
     let subject = judgement
         .parts

@@ -7,10 +7,10 @@ use crate::backend::seccomp::Attempts;
 use crate::confine::Place;
 use crate::policy::{AbsPath, DenyFallback, Network, Residuals};
 
-/// What lowering depends on beside the profile.
+/// The options of a backend: mechanism, machine and permitted gaps.
 #[derive(Debug, Clone, Copy)]
 pub struct BackendOptions {
-    /// What holds commands.
+    /// The mechanism that confines commands.
     pub mechanism: Mechanism,
     /// Landlock's version on this machine.
     pub landlock_abi: u32,
@@ -18,11 +18,11 @@ pub struct BackendOptions {
     pub deny_fallback: DenyFallback,
     /// What to do about what it leaves open.
     pub residuals: Residuals,
-    /// Whether the runner hears of what commands attempt.
+    /// Whether the runner observes what commands attempt.
     pub attempts: Attempts,
 }
 
-/// What holds commands.
+/// The mechanism that confines commands.
 #[derive(Debug, Clone, Copy)]
 pub enum Mechanism {
     /// A Landlock layer.
@@ -40,7 +40,7 @@ impl Mechanism {
         }
     }
 
-    /// Where a forker with this reach stands.
+    /// The isolation of a forker with this network.
     pub const fn place(self, network: &Network) -> Place {
         match self {
             Self::Landlock => Place::Host,

@@ -164,7 +164,7 @@ impl ToolError {
         }
     }
 
-    /// The same of what failed after the call was done.
+    /// The same error when it came after the call was carried out.
     pub(super) fn after_the_call(self) -> Self {
         match self {
             Self::Audit(error) => Self::AuditAfter(error),
@@ -173,7 +173,7 @@ impl ToolError {
     }
 }
 
-/// A line for each.
+/// One line for each restored or unrestored name.
 fn aftermath(changed: &Changed, unsettled: Option<&str>) -> String {
     let restored = changed.messages(MEANWHILE);
     let unsettled = unsettled.map(|why| format!("protected names could not be restored: {why}"));

@@ -53,7 +53,6 @@ impl Backend {
         }
     }
 
-    /// The regime it makes.
     pub(crate) const fn regime(self) -> Regime {
         match self {
             Self::Landlock => Regime::Landlock,

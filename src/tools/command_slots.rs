@@ -17,17 +17,16 @@ pub(super) struct CommandSlots {
     width: u32,
 }
 
-/// What a command takes up.
+/// How many slots a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotCount {
-    /// One place.
+    /// One slot.
     One,
     /// All of them.
     All,
 }
 
 impl CommandSlots {
-    /// Room for `width` at once.
     pub(super) fn new(width: u32) -> Self {
         let width = width.max(1);
         Self {
@@ -36,7 +35,7 @@ impl CommandSlots {
         }
     }
 
-    /// Waits for room, unless the call is stopped. Whoever came first has it first.
+    /// Waits for free slots in order of arrival, unless the call is stopped.
     pub(super) async fn acquire(
         &self,
         slots: SlotCount,

@@ -11,7 +11,6 @@ use super::profiles::Derived;
 use crate::backend::namespaces::Matches;
 use crate::profile::Profile;
 
-/// What the mounts of each forker cover of what patterns name.
 #[derive(Debug, Default)]
 pub(super) struct CoveredNames(BTreeMap<ProfileDigest, Matches>);
 

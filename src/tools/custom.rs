@@ -55,7 +55,6 @@ impl CommandTool {
         }
     }
 
-    /// Why a program is not run for this tool.
     fn in_reach(&self, path: &Path) -> String {
         let name = escape(self.tool.command.first().map_or("", String::as_str).as_bytes());
         let path = display(path);
@@ -72,7 +71,7 @@ impl CommandTool {
         }
     }
 
-    /// The words of the command, each argument in its place.
+    /// The command's arguments, with placeholders filled.
     async fn argv(
         &self,
         executor: &mut Executor,
@@ -302,7 +301,6 @@ fn start_of(executor: &Executor, tool: &CustomTool, directory: &Path) -> Result<
     Ok(root.map_or(here, |root| root.path.clone()))
 }
 
-/// What a call of a custom tool needs.
 async fn assess_custom(
     executor: &mut Executor,
     tool: &CustomTool,

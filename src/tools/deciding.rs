@@ -20,7 +20,7 @@ pub(super) struct Deciding {
     /// Who is asked in place of the session's own approver.
     pub(super) approver: Option<Arc<SharedApprover>>,
     pub(super) withdraw: Option<CancelHandle>,
-    /// Whoever is asked while a command runs.
+    /// Makes the approver for questions while a command runs.
     pub(super) extra_approver: Option<ExtraApprover>,
     /// What puts on record what happens; the controller puts decisions there itself.
     pub(super) recorder: Option<Recorder>,

@@ -28,7 +28,6 @@ pub struct DeniedNames {
     pub is_cut: bool,
 }
 
-/// The most names that are kept.
 const KEPT: usize = 50;
 /// How many a line names.
 const NAMED: usize = 5;

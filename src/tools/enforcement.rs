@@ -12,35 +12,33 @@ use crate::backend::namespaces::OLDEST_ABI as OLDEST_INSIDE;
 use crate::backend::seccomp::Attempts;
 use crate::policy::{BackendChoice, Explain, OsSandbox, Policy};
 
-/// How commands of a session are held.
+/// How commands of a session are confined.
 #[derive(Debug, Clone)]
 pub enum Enforcement {
     /// By Landlock and seccomp, in namespaces or without.
     Confined(BackendOptions),
-    /// Not at all: no regime works here, and the config permits that. Holds why.
+    /// Not at all, for this reason: no regime works here, and the config permits that.
     Unconfined(String),
     /// They are refused, with this reason: the config says `os_sandbox_fallback: refuse_tools`.
     Refused(String),
 }
 
-/// What a session stands on, and what else it could.
+/// The chosen regime and its fallback.
 #[derive(Debug, Clone)]
 pub struct ChosenRegime {
-    /// How commands are held.
+    /// How commands are confined.
     pub enforcement: Enforcement,
-    /// Why it is not the strongest regime, where that was to be taken.
+    /// Why the strongest regime was not taken, where it was wanted.
     pub fallback_reason: Option<String>,
-    /// The regime below it, where another may be taken in its place.
+    /// The options of the next weaker regime, where the config allows it.
     pub fallback: Option<BackendOptions>,
 }
 
 impl ChosenRegime {
-    /// Whether commands run unconfined.
     pub(super) const fn is_unconfined(&self) -> bool {
         matches!(self.enforcement, Enforcement::Unconfined(_))
     }
 
-    /// Whether commands run in namespaces.
     pub(super) fn is_in_namespaces(&self) -> bool {
         match &self.enforcement {
             Enforcement::Confined(options) => options.mechanism.regime() == Regime::Namespaces,
@@ -59,7 +57,7 @@ impl ChosenRegime {
         }
     }
 
-    /// Whether anything is run at all.
+    /// Refuses where the policy refuses every call.
     pub(super) fn ensure_usable(&self) -> Result<(), ToolError> {
         match &self.enforcement {
             Enforcement::Refused(why) => Err(ToolError::Refused(why.clone())),
@@ -79,7 +77,7 @@ impl Enforcement {
         Self::on(&host, policy)
     }
 
-    /// The same of a machine that was looked at.
+    /// The same for a host that was probed already.
     pub fn on(host: &Host, policy: &Policy) -> Result<Self, String> {
         let (lacks, mechanism) = match policy.backend {
             BackendChoice::Auto => return Ok(strongest(policy, host)?.enforcement),
@@ -108,7 +106,7 @@ impl Enforcement {
         }
     }
 
-    /// Where the regime that was asked for lacks something.
+    /// The result when the requested regime is incomplete on this host.
     fn without(policy: &Policy, host: &Host, lacks: &[String]) -> Result<Self, String> {
         let why = if lacks.is_empty() {
             "Landlock does not name its version".to_owned()

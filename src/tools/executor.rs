@@ -1,4 +1,4 @@
-//! The executor: one policy, one footing, any number of calls.
+//! The executor: one policy, one regime, any number of calls.
 //!
 //! It puts together what carries out a call: the [profiles](Profiles) of calls, the [pool](Pool) of confined forkers, the
 //! [assessor](Assessor) that says what a call needs, and who decides. [`super::shell`] carries out a command with it.
@@ -207,17 +207,14 @@ impl Executor {
         fallback::can_enforce_call(self.pool.chosen(), &self.session().narrowing, policy, call)
     }
 
-    /// What its calls are held to.
     pub(super) fn session(&self) -> &SessionPolicy {
         self.pool.session()
     }
 
-    /// What says what a command needs.
     pub(super) fn assessor(&self) -> Assessor<'_> {
         Assessor(self.session())
     }
 
-    /// What judges paths.
     pub(super) fn judge(&self) -> Judge<'_> {
         Judge(self.session())
     }

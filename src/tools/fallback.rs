@@ -33,7 +33,7 @@ pub(super) fn can_protect(policy: &Policy, options: BackendOptions) -> Result<()
     Ok(())
 }
 
-/// Whether a profile can be held on this ground.
+/// Checks that a backend with these options can enforce a profile.
 fn can_enforce(policy: &Policy, profile: &Profile, options: BackendOptions) -> Result<(), PlanError> {
     can_protect(policy, options)?;
     plan::lower(profile, options, &Surroundings::default()).map(drop)

@@ -14,7 +14,6 @@ pub(super) const fn mounted(settings: Settings) -> Settings {
     }
 }
 
-/// Whether private copies are shown there.
 pub(super) fn copies_in(world: Option<&World>) -> Copies {
     match world.and_then(|world| world.mounts.copied_files().next()) {
         Some(_) => Copies::Shown,

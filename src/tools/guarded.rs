@@ -63,7 +63,6 @@ impl Guard {
     }
 }
 
-/// A call that was assessed, and what it asks.
 #[derive(Debug)]
 pub(super) struct PendingCall {
     pub(super) context: ApprovalContext,
@@ -73,7 +72,7 @@ pub(super) struct PendingCall {
     pub(super) open: Option<OpenCall>,
 }
 
-/// Puts what came of a call on record, where it is.
+/// Records the outcome of a call, where there is a log.
 pub(super) async fn record_outcome(
     guard: &Guard,
     open: Option<OpenCall>,
@@ -87,7 +86,6 @@ pub(super) async fn record_outcome(
     }
 }
 
-/// Asks what several calls of one guard ask.
 pub(super) async fn ask(
     guard: &Guard,
     requests: Vec<ApprovalRequest>,
@@ -146,7 +144,7 @@ impl Guarded {
         }
     }
 
-    /// The same where the context says already who calls what.
+    /// The same once the context names caller and tool.
     async fn begin_named(&mut self, context: ApprovalContext) -> Result<PendingCall, ToolError> {
         let Assessed { assessment, prepared } = self.judge(&context).await?;
         if let (Some(recorder), Some(call)) = (&self.guard.deciding.recorder, &context.call) {

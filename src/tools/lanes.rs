@@ -154,7 +154,6 @@ impl LanePool {
 }
 
 impl Lane<'_> {
-    /// The session of the lane, made when it is first needed.
     async fn session(&self, first: &Session, slots: &CommandSlots) -> Session {
         let mut made = self.pool.made.lock().await;
         if let Some(session) = made.get(&self.number) {

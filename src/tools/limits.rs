@@ -24,7 +24,6 @@ pub(super) fn counting(enforcement: &Enforcement, profile: &Profile) -> Counting
     }
 }
 
-/// The limits of one command.
 pub(super) fn command_limits(limits: &Limits, timeout: Option<Duration>, counting: Counting) -> CommandLimits {
     let timeout = match (limits.timeout, timeout) {
         (Some(a), Some(b)) => Some(a.min(b)),

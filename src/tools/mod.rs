@@ -1,12 +1,13 @@
 //! Call → assess → approve → confine → [`Outcome`]: the only floor that sees both approval and confine.
 //!
-//! [`plan`] lowers a profile and holds each arrow of the never-weaker promise before anything starts;
-//! `environment` makes the environment of a command, `git` carries its user's git settings in, `search` its PATH, `authorities` looks whether files that it names can be read, and `programs` finds the files that its names stand for; [`shell`] is the shell tool: it judges the line, asks,
-//! confines, runs and reports. [`regime`] says in one line what holds, [`held`] is a plan with its readers. [`enforcement`] finds the regime to hold commands in: `remembered` knows that namespaces worked, and
-//! `fall` takes the regime below where they do not, or cannot hold the config. `anew` follows a preset to what replaced a file while a session lasted. [`Provider`] is what a server for agents calls; [`Lanes`] has
-//! several calls of one config under way at once. [`mod@explain`] says what was denied to a command, and why. [`network`] is the way out of a command that may reach
-//! the hosts of a list. `recorder` puts what happens on record, where the policy wants that; `on_record` is
-//! what an executor says to it. `denied_names` looks for what a pattern denies; `others_root` finds roots in which root writes nothing.
+//! Plans: [`plan`] lowers a profile and proves the result before anything starts; [`checked_plan`] answers questions by the
+//! plan's readers. [`enforcement`] chooses the regime, `fallback` takes the weaker one where the config allows it, `probe_cache` stores
+//! that namespaces worked, and `replaced_files` follows a preset to files that were replaced. [`regime`] describes the result in a line.
+//!
+//! Commands: `environment`, `search` and `git` make what a command finds; `programs` finds the files behind its names; [`shell`] judges,
+//! asks, confines, runs and reports; [`network`] connects it to listed hosts; [`mod@explain`] says what was denied to it, and why.
+//!
+//! Calls: [`Provider`] is what a server for agents calls, [`Lanes`] runs several calls at once. `recorder` and `on_record` write the log.
 
 mod allowing;
 mod approval_authority;

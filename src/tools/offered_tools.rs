@@ -5,7 +5,6 @@ use super::files::FileKind;
 use crate::config::CustomTool;
 use crate::policy::{Access, Demand, Operation, Policy, Right, ShellRule};
 
-/// The tools that the config can allow.
 #[derive(Debug)]
 pub(super) struct OfferedTools {
     files: Vec<FileKind>,

@@ -155,7 +155,6 @@ fn added_to(mut output: Output, recovery: &Recovery) -> Output {
     output
 }
 
-/// Puts on record what was put back, where there is a log.
 pub(super) async fn record_restored(
     recorder: Option<&Recorder>,
     call: Option<&str>,

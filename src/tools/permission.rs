@@ -12,7 +12,6 @@ use super::programs::{Programs, programs};
 use super::tool::Assessment;
 use crate::policy::shell::Names;
 
-/// Says what a command needs, and what it may do with it.
 pub(super) async fn assess_shell(
     executor: &mut Executor,
     wanted: CommandRequest<'_>,

@@ -9,7 +9,6 @@ use super::search::Search;
 use crate::policy::AbsPath;
 use crate::profile::{Asked, Call};
 
-/// What a command may do when it runs.
 #[derive(Debug)]
 pub(super) struct Permit {
     /// What its profile is derived for.
@@ -21,7 +20,6 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// The same after a yes.
     pub(super) fn approved(self) -> Self {
         Self {
             call: approved(&self.call),

@@ -241,7 +241,6 @@ fn mounts_keep_attributes(
     )
 }
 
-/// A layer and what else holds a command.
 fn complete(
     landlock: LandlockPlan,
     world: Option<World>,

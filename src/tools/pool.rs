@@ -51,22 +51,18 @@ impl Pool {
         Self::of(self.starter.beside())
     }
 
-    /// What the calls of the session are held to.
     pub(super) fn session(&self) -> &SessionPolicy {
         &self.starter.session
     }
 
-    /// How commands are held.
     pub(super) const fn chosen(&self) -> &ChosenRegime {
         &self.starter.chosen
     }
 
-    /// Where what is the user's lies.
     pub(super) const fn user_paths(&self) -> &UserPaths {
         &self.starter.user_paths
     }
 
-    /// What puts on record what happens.
     pub(super) const fn recorder(&self) -> Option<&Recorder> {
         self.starter.recorder.as_ref()
     }

@@ -124,7 +124,6 @@ pub(super) fn forker_profile(profile: Profile, session: &Session) -> Result<Prof
     with_canary(profile.with_private(own), session)
 }
 
-/// Adds the canary that the self-test must be able to read.
 fn with_canary(mut profile: Profile, session: &Session) -> Result<Profile, ToolError> {
     let (path, identity) = own_directory(&session.readable())?;
     let canary = Grant {

@@ -12,7 +12,7 @@ use crate::backend::Regime;
 use crate::backend::host::{BwrapFile, Host, Maker, Seen};
 use crate::config::state_files;
 
-/// Longer than any such file.
+/// The most bytes that are read of the cache file.
 const MOST_BYTES: u64 = 64 << 10;
 
 /// What decides whether a program may make namespaces, as far as it can be told without trying.
@@ -26,7 +26,7 @@ const SETTINGS: [&str; 4] = [
 /// What a process is confined by already.
 const STATUS: [&str; 4] = ["NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "CapBnd:"];
 
-/// What must be as it was for the memory to count.
+/// The state of the machine for which a cached probe is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CacheKey {
@@ -42,7 +42,7 @@ struct CacheKey {
     bwrap: Option<BwrapFile>,
 }
 
-/// What was seen, and when it counts.
+/// A cached probe result and its key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CacheEntry {
@@ -64,7 +64,7 @@ pub(super) fn host(state: &Path) -> Host {
     host
 }
 
-/// Drops what is remembered: it was wrong.
+/// Removes the cached result after it proved wrong.
 pub(super) fn remove(state: &Path) {
     let _removed = fs::remove_file(cache_file(state));
 }
@@ -86,7 +86,7 @@ fn store(cache_file: &Path, memory: &CacheEntry) -> std::io::Result<()> {
 }
 
 impl CacheKey {
-    /// Those of this process; `None` where they cannot be told.
+    /// The key for this process; `None` where it cannot be read.
     fn now(bwrap: Option<BwrapFile>) -> Option<Self> {
         let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         // A filter binds a thread; what is started from here is under the same.

@@ -53,7 +53,6 @@ impl Profiles {
         }
     }
 
-    /// Those of an executor beside this one.
     pub(super) fn beside(&self) -> Self {
         Self::new(Arc::clone(&self.session))
     }

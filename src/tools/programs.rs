@@ -19,7 +19,6 @@ use crate::profile::Profile;
 /// The most names that are searched for one command. A command with more of them finds none where the session may write.
 const MOST: usize = 64;
 
-/// A program that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     /// As the command names it.
@@ -30,10 +29,8 @@ pub(super) struct Program {
     pub(super) is_writable: bool,
 }
 
-/// The programs of a command.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    /// Those that were found.
     pub(super) found: Vec<Program>,
     /// The directories in the session's reach that the command, or a yes to it, names.
     pub(super) named: BTreeSet<AbsPath>,

@@ -38,7 +38,7 @@ pub struct RegimeLine {
 const AFTERWARDS: &str = "are restored after the command";
 
 impl RegimeLine {
-    /// What holds for what runs under this profile.
+    /// The line for commands under this profile.
     pub(super) fn of(chosen: &ChosenRegime, profile: &Profile, policy: &Policy) -> Result<Self, ToolError> {
         match &chosen.enforcement {
             Enforcement::Confined(options) => Ok(Self::confined(

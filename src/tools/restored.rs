@@ -17,7 +17,7 @@ use crate::policy::path::escape;
 pub struct Restored {
     /// The protected path, escaped; of a long one the beginning, and its length.
     pub path: String,
-    /// All of it.
+    /// The whole path.
     #[serde(skip)]
     pub(super) full_path: OsString,
     /// What the command did to it.
@@ -65,12 +65,10 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// The most names of one list.
     const MOST: usize = 50;
     /// About the most bytes of one list.
     const MOST_BYTES: usize = 64 << 10;
 
-    /// What is told of all of them.
     pub(super) fn of(all: &[Restored]) -> Self {
         let list = |is_wanted: fn(&Restored) -> bool| -> Vec<Restored> {
             let mut left = Self::MOST_BYTES;
@@ -109,7 +107,7 @@ pub(super) const MEANWHILE: &str = "meanwhile";
 const EARLIER: &str = "earlier, by a session that was killed or by somebody else";
 
 impl Restored {
-    /// What is to be said of it; it was changed at that time.
+    /// The message about it; `when` says when it was changed.
     pub(super) fn message(&self, when: &str) -> String {
         let path = &self.path;
         let kept = || match &self.quarantined {
@@ -176,7 +174,6 @@ impl Restored {
         self.path.len() + self.quarantined.as_ref().map_or(0, String::len) + settings + why
     }
 
-    /// Whether it was something that cannot be made again.
     fn is_gone(&self) -> bool {
         self.what == "gone"
     }
@@ -278,12 +275,11 @@ impl From<PutBack> for Recovery {
     }
 }
 
-/// What starts of one session put back, until a call tells it.
+/// What starts of one session restored and no call has reported yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recovered(Arc<Mutex<Recovery>>);
 
 impl Recovered {
-    /// Adds what a start put back.
     pub(super) fn add(&self, put_back: PutBack) {
         let Recovery { restored, unsettled } = put_back.into();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -291,7 +287,7 @@ impl Recovered {
         all.unsettled = all.unsettled.take().or(unsettled);
     }
 
-    /// Takes what there is; whoever does tells it.
+    /// Takes the recovery; the caller must report it.
     pub(super) fn take(&self) -> Option<Recovery> {
         let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         (all != Recovery::default()).then_some(all)

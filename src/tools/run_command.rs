@@ -23,7 +23,6 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// How a command ended, what it said, and the signal that stopped it, if one did.
 pub(super) type RunResult = (Ended, Relayed, Option<i32>);
 
-/// A command that was launched.
 pub(super) struct LaunchedCommand {
     pub(super) running: Running,
     pub(super) timeout: Option<Duration>,
@@ -134,7 +133,7 @@ pub(super) async fn run(
     Ok((ended, relayed, stopped.or(by_key.then_some(Signal::SIGQUIT as i32))))
 }
 
-/// How a command ended, by what is known here besides.
+/// Corrects the reported end by the terminal key and the deadline.
 fn corrected_end(end: End, by_key: bool, time_is_over: bool) -> End {
     match end {
         // Its terminal is gone a moment before it is killed, and it may end over that.
@@ -145,7 +144,6 @@ fn corrected_end(end: End, by_key: bool, time_is_over: bool) -> End {
     }
 }
 
-/// The earlier of two moments, where there are two.
 fn earlier(one: Option<Instant>, other: Instant) -> Instant {
     one.map_or(other, |one| one.min(other))
 }
@@ -175,7 +173,6 @@ async fn drain_output(
     }
 }
 
-/// Who ended a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     OfItself,
@@ -214,7 +211,7 @@ pub(super) async fn with_stop_timeout<T>(
     }
 }
 
-/// The same of what is of no use to a call that was stopped.
+/// Waits for the work and discards it if the call was stopped.
 pub(super) async fn unless_stopped<T>(
     work: impl Future<Output = Result<T, ToolError>>,
     stops: &mut mpsc::Receiver<Signal>,
@@ -225,7 +222,7 @@ pub(super) async fn unless_stopped<T>(
     }
 }
 
-/// Waits for a moment; for none, for ever.
+/// Waits until this moment, or forever without one.
 pub(super) async fn sleep_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,

@@ -31,7 +31,7 @@ pub(super) enum UngrantedFiles {
 }
 
 impl UngrantedFiles {
-    /// What commands see that are held so.
+    /// What commands see in this regime.
     pub(super) const fn of(chosen: &ChosenRegime) -> Self {
         match &chosen.enforcement {
             Enforcement::Confined(options) => match options.mechanism {
@@ -89,7 +89,7 @@ impl Search {
         OsString::from_vec(kept.join(&b':'))
     }
 
-    /// In none that the session may write, except these.
+    /// No directory that the session may write, except these.
     pub(super) const fn outside(named: BTreeSet<AbsPath>) -> Self {
         Self::Outside {
             named,
@@ -132,7 +132,7 @@ pub(super) struct Directory {
     holds: ExecutableIn,
 }
 
-/// What of a directory can be executed inside.
+/// Which files of a directory can be executed inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExecutableIn {
     /// All that is in it, now and later.
@@ -207,7 +207,6 @@ fn holds(profile: &Profile, directory: &AbsPath, program: &AbsPath) -> Option<Ex
         .then_some(ExecutableIn::Files)
 }
 
-/// Whether a command under `profile` may execute a file.
 pub(super) fn may_run(profile: &Profile, file: &AbsPath) -> bool {
     profile.access(Operation::Execute, file) == Access::Full
 }

@@ -153,7 +153,7 @@ impl ToolSet {
     }
 }
 
-/// Why nothing was asked, for each call that would have run.
+/// A copy of the error for each call of the group.
 fn same(error: &ToolError) -> ToolError {
     match error {
         ToolError::Stopped(signal) => ToolError::Stopped(*signal),

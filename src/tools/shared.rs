@@ -12,21 +12,18 @@ use super::executor::Executor;
 use super::tool::Reach;
 use crate::policy::AbsPath;
 
-/// What the tools of one session share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) executor: Mutex<Executor>,
     pub(super) stops: Arc<Mutex<mpsc::Receiver<Signal>>>,
     /// What relative paths are relative to, and where commands start.
     pub(super) directory: PathBuf,
-    /// How far commands reach.
     pub(super) reach: Reach,
     /// What commands and changes of all sessions beside one another share.
     pub(super) slots: CommandSlots,
 }
 
 impl Shared {
-    /// Where commands start.
     pub(super) fn started_in(&self) -> Result<AbsPath, ToolError> {
         AbsPath::new(&self.directory).map_err(|_| ToolError::Directory(self.directory.clone()))
     }

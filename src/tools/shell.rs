@@ -124,7 +124,6 @@ async fn permission(
     }
 }
 
-/// Confines and runs what is permitted.
 pub(super) async fn execute(
     executor: &mut Executor,
     mut call: ShellCall,

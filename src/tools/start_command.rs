@@ -31,7 +31,7 @@ use crate::policy::path::escape;
 /// Who decides what comes up while a command runs, and what it is told of the command.
 #[derive(Debug)]
 pub(super) struct CommandContext {
-    /// Nobody is asked where there is none.
+    /// Without it nobody is asked.
     pub(super) deciding: Option<Deciding>,
     pub(super) tool_name: String,
     pub(super) caller: Option<String>,
@@ -39,26 +39,24 @@ pub(super) struct CommandContext {
     pub(super) call: Option<CallId>,
 }
 
-/// What is to run, and as what.
+/// A command to start, with its profile and streams.
 pub(super) struct StartRequest<'a> {
     pub(super) call: &'a mut ShellCall,
     pub(super) directory: &'a AbsPath,
     pub(super) permit: &'a Permit,
     pub(super) derived: &'a Derived,
     pub(super) context: &'a CommandContext,
-    /// What holds its streams up while somebody is asked.
+    /// Pauses its streams while somebody is asked.
     pub(super) hold: Hold,
-    /// What its standard input is.
     pub(super) input: InputKind,
 }
 
-/// A command under way, and what is around it.
+/// A running command, its forker and its proxy.
 pub(super) struct StartedCommand {
     pub(super) forker: Confinement,
     pub(super) running: Running,
     pub(super) proxy_session: Option<ProxySession>,
     pub(super) forker_plan: Option<Arc<ForkerPlan>>,
-    /// The session directory of its forker.
     pub(super) session: PathBuf,
     pub(super) started: Instant,
     pub(super) timeout: Option<Duration>,
@@ -66,7 +64,7 @@ pub(super) struct StartedCommand {
     pub(super) stop: Option<Signal>,
 }
 
-/// Why none is under way.
+/// Why a command could not be started.
 enum StartError {
     /// Another forker may begin with it; the streams for it.
     Retry([OwnedFd; 3]),
@@ -79,7 +77,6 @@ impl From<ToolError> for StartError {
     }
 }
 
-/// Which forker is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attempt {
     First,

@@ -27,7 +27,6 @@ use crate::profile::Profile;
 /// How often a forker is started until it covers what is there.
 const STARTS: usize = 5;
 
-/// Starts the forkers of a session.
 #[derive(Debug)]
 pub(super) struct Starter {
     pub(super) session: Arc<SessionPolicy>,
@@ -41,7 +40,6 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    /// The same beside this one.
     pub(super) fn beside(&self) -> Self {
         Self {
             session: Arc::clone(&self.session),
@@ -138,7 +136,7 @@ impl Starter {
         }
     }
 
-    /// The session of a forker, and its plan, which a footing without confinement has none of.
+    /// The session of a forker, and its plan, which an unconfined session has none of.
     async fn planned(
         &self,
         supervisor: &mut Supervising,

@@ -228,7 +228,6 @@ impl Prepared {
         }
     }
 
-    /// The same, after a yes.
     #[must_use]
     pub(super) fn approved(self) -> Self {
         Self {

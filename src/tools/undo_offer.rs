@@ -20,7 +20,6 @@ use crate::confine::wire::protocol::Offer;
 use crate::policy::Mode;
 use crate::policy::path::escape;
 
-/// What came of offering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OfferResult {
     /// Everything stayed undone.
@@ -29,7 +28,7 @@ pub(super) enum OfferResult {
     PutBack,
 }
 
-/// Offers what was restored, with one question.
+/// Asks once whether to redo what was restored.
 pub(super) async fn offer(
     deciding: &Deciding,
     forker: &mut Confinement,

@@ -181,7 +181,6 @@ impl Caches {
     }
 }
 
-/// How cargo is led to its registry.
 enum Cargo {
     /// To the whole `CARGO_HOME` outside. Crates then lie where they lie outside, and cargo does not build them anew in each session: it
     /// takes a crate under another path for another one.
@@ -190,7 +189,6 @@ enum Cargo {
     Linked(PathBuf),
 }
 
-/// What a command may reach.
 #[derive(Clone, Copy)]
 struct Reach<'a> {
     profile: &'a Profile,

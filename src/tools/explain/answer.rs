@@ -153,7 +153,6 @@ impl Permissions<'_> {
         }
     }
 
-    /// Why the name is protected, if a write to it is.
     fn protection(&self, operation: Operation, path: &AbsPath, access: Access) -> Option<String> {
         let files = self.policy.protect.files()?;
         if operation != Operation::Write || access == Access::Denied {

@@ -7,7 +7,6 @@ use super::explained::{Layer, Wanted};
 use crate::confine::wire::attempted::{Arguments, Node};
 use crate::policy::AbsPath;
 
-/// A denial, not explained yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Denial {
     /// Of something with a file.
@@ -36,7 +35,7 @@ pub(super) struct Denials {
 }
 
 impl Denial {
-    /// What two denials have in common that are told as one.
+    /// The key under which equal denials are counted.
     fn key(&self) -> (Wanted, Vec<u8>) {
         match self {
             Self::File { wanted, path, .. } => (*wanted, path.as_bytes().to_vec()),
@@ -63,7 +62,7 @@ impl Denials {
     }
 }
 
-/// Whether it hangs on the directory of a name.
+/// Whether the operation depends on the directory of the name.
 pub(super) const fn by_directory(wanted: Wanted) -> bool {
     matches!(wanted, Wanted::Make | Wanted::Remove | Wanted::Link)
 }

@@ -49,7 +49,6 @@ pub struct Blocked {
     pub(crate) subject: Subject,
 }
 
-/// What a denial is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// A file: where the path leads, and whom the config permits it to.
@@ -97,7 +96,6 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Its name in JSON.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -135,7 +133,6 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// Its name in JSON.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Landlock => "landlock",

@@ -22,7 +22,6 @@ use crate::tools::surroundings::surroundings;
 /// The most forkers whose plans are kept: as many as live at once, and some more.
 const MOST: usize = 16;
 
-/// What holds the commands of one forker.
 #[derive(Debug)]
 pub(in crate::tools) struct ForkerPlan {
     pub(super) policy: Policy,
@@ -33,7 +32,7 @@ pub(in crate::tools) struct ForkerPlan {
     /// The same, as the plan was made of it.
     pub(super) profile: Profile,
     pub(super) options: BackendOptions,
-    /// As [`Permissions::answer`] wants it.
+    /// The plan, in the form that [`Permissions::answer`] takes.
     pub(super) plan: [(Backend, Result<CheckedPlan, PlanError>); 1],
 }
 
@@ -82,13 +81,11 @@ impl ForkerPlan {
         })
     }
 
-    /// The plan and what became of its clauses.
     pub(super) fn plan(&self) -> Option<&CheckedPlan> {
         let [(_, plan)] = &self.plan;
         plan.as_ref().ok()
     }
 
-    /// What decides about each path.
     pub(super) const fn permissions(&self) -> Permissions<'_> {
         Permissions {
             policy: &self.policy,

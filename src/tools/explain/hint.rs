@@ -13,7 +13,7 @@ const HOW: &str = "if the sandbox may have denied it something: `--explain`, or 
 const BUSY: &str = "`config` and `hooks` of a repository that was there before the session, and denied names are covered by \
                     mounts, and a command cannot remove or move them; do that outside the sandbox";
 
-/// How the same say EBUSY.
+/// EBUSY in the same languages.
 const BUSY_WORDS: [&str; 5] = [
     "device or resource busy",
     "resourcebusy",
@@ -58,7 +58,7 @@ const REFUSALS: [&str; 31] = [
     "(os error 101)",
 ];
 
-/// The signals of a program that gives itself up.
+/// The signals of a crash.
 const CRASHES: [i32; 6] = [
     libc::SIGABRT,
     libc::SIGTRAP,

@@ -13,12 +13,12 @@ use nix::unistd::{AccessFlags, faccessat, geteuid};
 use super::explained::Wanted;
 use crate::confine::wire::attempted::{Found, Want};
 
-/// What was attempted, of what on the host.
+/// An attempt and the host path it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResolvedAttempt {
     pub(super) wanted: Wanted,
     pub(super) path: PathBuf,
-    /// Whether it was seen from inside.
+    /// Whether it was found from inside.
     pub(super) found: Found,
     /// Whether root is kept from it by its modes, for lack of capabilities.
     pub(super) modes: Modes,
@@ -98,7 +98,7 @@ fn real(path: &Path) -> Option<PathBuf> {
     (real.is_absolute() && !real.starts_with(own)).then_some(real)
 }
 
-/// The permission that something asks of what it is about.
+/// The mode bits that an operation needs.
 const fn access_flags(wanted: Wanted) -> AccessFlags {
     match wanted {
         Wanted::Read | Wanted::List => AccessFlags::R_OK,

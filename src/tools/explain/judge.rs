@@ -20,7 +20,6 @@ use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
 use crate::tools::checked_plan::PlanReaders;
 
-/// The most denials that are told of.
 const MOST: usize = 500;
 /// How long the host is looked at, all attempts together. Attempts beyond that are counted as unseen.
 const TOTAL_TIME: Duration = Duration::from_secs(10);
@@ -109,7 +108,6 @@ impl ForkerPlan {
         })
     }
 
-    /// What was denied of an attempt.
     fn denied(&self, readers: &PlanReaders<'_>, attempt: &Attempt, command_result: CommandResult) -> Vec<Denial> {
         let one = match attempt {
             Attempt::File { want, path, found } => resolve_attempt(path, *found, *want)

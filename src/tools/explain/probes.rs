@@ -9,7 +9,7 @@ const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// What cargo locks and notes in its home, and does without.
 const OF_CARGO: [&str; 3] = [".package-cache", ".package-cache-mutate", ".global-cache"];
-/// What the kernel says of the one who asks.
+/// The caller's own directory in `/proc`.
 const ITSELF: &str = "/proc/self";
 
 /// Whether the path is asked for by runtimes that size themselves, and take the whole machine where there is no answer; or, of a

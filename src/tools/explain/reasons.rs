@@ -17,11 +17,9 @@ use crate::policy::{AbsPath, Network, Operation, UnixSockets};
 use crate::profile::Profile;
 use crate::tools::filters;
 
-/// The port on which names are resolved.
 const DNS: u16 = 53;
 
 impl ForkerPlan {
-    /// A denial with its reasons.
     pub(super) fn reasons(&self, denial: Denial, times: u64, writing: Writing) -> Blocked {
         match denial {
             Denial::File {

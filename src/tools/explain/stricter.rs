@@ -9,7 +9,6 @@ use crate::policy::{AbsPath, Deny, Operation, Target};
 use crate::profile::Profile;
 use crate::tools::checked_plan::BackendPlan;
 
-/// The setting that says which names are protected.
 const PROTECT: &str = "sandbox.protect";
 
 /// The line for which more is blocked than the profile says.

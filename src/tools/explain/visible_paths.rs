@@ -19,7 +19,6 @@ const MISSING: [&str; 6] = [
     "does not exist",
 ];
 
-/// What a command sees.
 pub(in crate::tools) struct VisiblePaths<'a> {
     profile: &'a Profile,
     /// Where it was started.

@@ -37,7 +37,7 @@ pub(super) struct Work {
     data: Value,
 }
 
-/// Says what a change needs; prepares it.
+/// Assesses and prepares a change.
 pub(super) async fn assess_change(
     executor: &mut Executor,
     kind: FileKind,
@@ -171,7 +171,7 @@ async fn check_emptied(
     })
 }
 
-/// The question about changes that cannot be made as things are: a yes has the agent told why.
+/// The question about changes that would fail: after a yes the agent gets the reason.
 fn failing_question(
     executor: &mut Executor,
     kind: FileKind,
@@ -208,7 +208,6 @@ fn failing_question(
     })
 }
 
-/// Makes a prepared change.
 pub(super) async fn make_change(
     executor: &mut Executor,
     work: Work,

@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// The most bytes of parts that are kept of one answer.
 const MOST: usize = 64 * 1024 * 1024;
 
-/// What a server said, and the server.
+/// A complete reply, and the server that sent it.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) parts: Vec<FileReply>,
@@ -32,7 +32,7 @@ pub(super) struct Answer {
     pub(super) server: FileServer,
 }
 
-/// Whether more is come by than the paths that a call names.
+/// Whether a request reads more than the paths that a call names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Walks {
     Yes,
@@ -44,12 +44,11 @@ pub(super) enum Walks {
 pub(in crate::tools) struct Files<'a> {
     pub(in crate::tools) profiles: &'a mut Profiles,
     pub(in crate::tools) pool: &'a mut Pool,
-    /// A signal ends what is asked.
+    /// A signal cancels the request.
     pub(in crate::tools) stops: &'a mut mpsc::Receiver<Signal>,
 }
 
 impl Files<'_> {
-    /// What the session is held to.
     pub(in crate::tools) fn session(&self) -> &SessionPolicy {
         self.pool.session()
     }
@@ -58,7 +57,7 @@ impl Files<'_> {
         Judge(self.session())
     }
 
-    /// Asks what changes nothing.
+    /// Sends a request that changes nothing.
     pub(super) async fn ask(&mut self, approved: &Asked, ask: FileAsk) -> Result<Answer, ToolError> {
         // One path is judged by its name; what a walk comes by is not.
         let walks = match &ask {
@@ -120,7 +119,7 @@ impl Files<'_> {
 /// How long the thread that serves everything may wait for an answer; what takes longer is waited for elsewhere.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
-/// One request; a signal hangs up.
+/// Sends one request; a signal closes the connection.
 pub(super) async fn exchange(
     server: &FileServer,
     request: FileRequest,
@@ -164,7 +163,7 @@ pub(super) async fn exchange(
     Ok(received.answer(last, server))
 }
 
-/// The parts of an answer, as many as are kept.
+/// The parts of a reply, within the limit.
 #[derive(Debug, Default)]
 struct ReplyParts {
     parts: Vec<FileReply>,

@@ -17,18 +17,15 @@ pub(super) struct Judged {
     pub(super) path: AbsPath,
     /// The root that speaks for it.
     pub(super) root: String,
-    /// What the config demands for it.
     pub(super) demand: Demand,
-    /// The lines that demand it.
+    /// The config lines that demand it.
     pub(super) why: Vec<String>,
-    /// The most bytes a file there may have.
     pub(super) limit: Option<u64>,
 }
 
 /// What several judged paths demand together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sum {
-    /// The strictest demand.
     pub(super) demand: Demand,
     /// The lines that ask for it.
     pub(super) why: Vec<String>,
@@ -186,7 +183,7 @@ impl Judge<'_> {
         )
     }
 
-    /// Refuses what the host will later trust or run.
+    /// Refuses protected names.
     fn unprotected(self, path: &AbsPath, root: &Root) -> Result<(), String> {
         let Some(extra) = self.0.policy.protect.files() else {
             return Ok(());
@@ -209,7 +206,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What must be open to see what is at these paths.
+    /// The approval needed to look at these paths.
     pub(super) fn view_access(self, judged: &[Judged]) -> Asked {
         self.view_access_of(judged.iter().map(|one| &one.path))
     }
@@ -282,7 +279,7 @@ impl Judge<'_> {
         )))
     }
 
-    /// Whether an entry below what was looked at may be told of.
+    /// Whether an entry below the start may be reported.
     pub(super) fn may_report(self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
         if self.0.may(operation, path) == Access::Denied {
             return false;

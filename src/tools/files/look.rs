@@ -13,16 +13,14 @@ use crate::policy::{AbsPath, Operation};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 
-/// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Looked {
     /// The path without symlinks.
     pub(super) path: AbsPath,
-    /// What is there.
     pub(super) state: State,
 }
 
-/// What a path leads to.
+/// The file that a path leads to.
 #[derive(Debug)]
 pub(in crate::tools) enum FoundFile {
     /// A file.
@@ -136,7 +134,7 @@ impl Files<'_> {
     }
 }
 
-/// Where a place leads, as the server says.
+/// Judges where a written path leads, by the server's reply.
 pub(super) fn lead(judge: Judge<'_>, written_path: &WrittenPath, reply: FileReply) -> Result<Looked, ToolError> {
     let asked = judge.view_access_of([&written_path.plain]);
     let found = match reply {

@@ -4,7 +4,7 @@
 //! `look` asks the confined file server where it leads; `judge` holds that against the config; `steps` makes
 //! changes of the arguments, `change` and `read` assess a call and do what was assessed; `operand` is a file
 //! that a command names; `patch` splits a diff into files; `question` and `present` make what a person is
-//! asked and shown; `ask` speaks with the servers, `apply` has them make changes; `told` tells what came of it, in the shapes of `shapes`,
+//! asked and shown; `file_client` talks to the servers, `apply` has them make changes; `render` makes the outputs, in the shapes of `shapes`,
 //! `failures` why something could not be done.
 //!
 //! The parent opens no path that an agent chose. A path is judged where it leads, and opened by the server so that a

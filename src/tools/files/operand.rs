@@ -35,7 +35,7 @@ enum Content {
 }
 
 impl Operand {
-    /// What of it a yes is about, in bytes.
+    /// The bytes that an approval of it covers.
     pub(in crate::tools) fn payload(&self) -> Vec<u8> {
         let mut bytes = self.path.as_bytes().to_vec();
         bytes.push(0);
@@ -62,7 +62,6 @@ pub(in crate::tools) struct Operands {
 }
 
 impl Operands {
-    /// Those that were found.
     pub(in crate::tools) fn found(&self) -> &[Operand] {
         &self.found
     }
@@ -150,7 +149,7 @@ pub(in crate::tools) async fn operands(
     Ok(operands)
 }
 
-/// Whether they still are what they were, and no others.
+/// Checks that the same files are there with the same content.
 pub(in crate::tools) async fn check_operands(files: &mut Files<'_>, operands: &Operands) -> Result<(), ToolError> {
     let mut now = Vec::new();
     for path in &operands.looked_at {
@@ -244,7 +243,7 @@ fn is_nothing(path: &Path, why: &Why) -> bool {
     }
 }
 
-/// Whether it is a device that says nothing.
+/// Whether it is a device without state, such as `/dev/null`.
 fn is_harmless(path: &AbsPath, state: &State) -> bool {
     let visited = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
     *state == State::Other(Special::Device) && visited.iter().any(|device| path.as_path() == Path::new(device))
@@ -254,7 +253,6 @@ fn is_harmless(path: &AbsPath, state: &State) -> bool {
 const BETWEEN: [char; 15] = [
     ':', ',', ';', '=', ' ', '\t', '\n', '"', '\'', '(', ')', '<', '>', '|', '&',
 ];
-/// The longest path, in bytes.
 const LONGEST: usize = 4096;
 
 /// Adds what of a word may name a file: all of it, its parts, and of each what follows letters of options or an `@`. Whether that is all.

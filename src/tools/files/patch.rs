@@ -2,7 +2,6 @@
 
 use diffy::patch_set::{FileMode, FileOperation, ParseOptions, PatchKind, PatchSet};
 
-/// The most files one patch may change.
 const MOST_FILES: usize = 500;
 
 /// What a patch does to one file.
@@ -10,7 +9,6 @@ const MOST_FILES: usize = 500;
 pub(super) struct FilePatch {
     /// The file, as the patch names it, its `a/` or `b/` taken off.
     pub(super) path: String,
-    /// What it does.
     pub(super) change: PatchChange,
 }
 

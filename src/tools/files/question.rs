@@ -12,7 +12,6 @@ use crate::tools::plan::ProfileDigest;
 use crate::tools::tool::ApprovalContext;
 use crate::tools::tool_question::payload;
 
-/// What a question about a file call is made of.
 pub(super) struct Facts {
     pub(super) kind: FileKind,
     pub(super) description: String,
@@ -23,7 +22,6 @@ pub(super) struct Facts {
     pub(super) presentation: Lazy,
 }
 
-/// The question.
 pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, why: Vec<String>) -> ApprovalRequest {
     let name = facts.kind.name();
     let allowed_by = if why.is_empty() {

@@ -28,7 +28,6 @@ use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
 
-/// The most bytes of a file in one answer.
 const MAX_BYTES: u64 = 256 * 1024;
 /// The most entries or matches that may be asked for.
 const MAX_LIMIT: u64 = 10_000;
@@ -43,7 +42,7 @@ pub(super) struct Work {
     preread: Option<Text>,
 }
 
-/// Says what a look needs.
+/// Assesses a call that only reads.
 pub(super) async fn assess_read(
     executor: &mut Executor,
     kind: FileKind,
@@ -98,7 +97,6 @@ pub(super) async fn assess_read(
     })
 }
 
-/// Does it.
 pub(super) async fn look(
     executor: &mut Executor,
     work: Work,
@@ -118,7 +116,7 @@ pub(super) async fn look(
     render_reply(executor, &start, &asked, stream_kind, answer.parts, answer.last)
 }
 
-/// What a server said, as an agent is told it.
+/// Renders a reply for the agent.
 pub(super) fn render_reply(
     executor: &Executor,
     start: &AbsPath,
@@ -290,7 +288,7 @@ fn stream_of(
     Ok(Output::new(OutputEnd::Done, text, data))
 }
 
-/// What a stream of answers is made of.
+/// The items of a streamed reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamKind {
     Entries,

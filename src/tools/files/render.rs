@@ -67,7 +67,6 @@ fn named(name: &OsStr) -> String {
     escape(name.as_bytes())
 }
 
-/// A path below the start, escaped.
 fn relative(start: &AbsPath, path: &OsStr) -> String {
     let path = Path::new(path);
     let below = path.strip_prefix(start.as_path()).unwrap_or(path);

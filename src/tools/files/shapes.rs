@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::FileKind;
 
-/// The shape of what this tool gives.
 pub(super) fn of(kind: FileKind) -> Value {
     let path = || json!({"type": "string", "description": "Absolute"});
     match kind {

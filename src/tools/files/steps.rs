@@ -17,9 +17,8 @@ use crate::tools::call::ToolError;
 pub(super) struct Step {
     pub(super) change: Change,
     pub(super) judged: Vec<Judged>,
-    /// What it wants, in a line.
+    /// What it would do, in a line.
     pub(super) description: String,
-    /// What was done.
     pub(super) done: String,
     /// The same for a program.
     pub(super) data: Value,

@@ -8,7 +8,7 @@ use crate::policy::{AbsPath, Policy};
 /// Where to look for a path; nothing is known of it yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WrittenPath {
-    /// What was written, for messages.
+    /// The path as the agent wrote it, for messages.
     pub(super) written: String,
     /// The path; absolute, may have `..` and lead through symlinks.
     pub(super) path: OsString,
@@ -47,7 +47,7 @@ pub(super) fn parse_path(policy: &Policy, directory: &Path, written: &str) -> Re
     })
 }
 
-/// The path with `..` taken by its word.
+/// The path with `..` resolved without looking at the disk.
 pub(in crate::tools) fn plain(path: &Path) -> AbsPath {
     let mut plain = PathBuf::from("/");
     for component in path.components() {

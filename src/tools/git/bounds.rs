@@ -21,7 +21,6 @@ pub(in crate::tools) struct Bounds<'a> {
     pub(in crate::tools) profile: &'a Profile,
 }
 
-/// How far a file is believed.
 pub(super) enum Trust {
     /// A user wrote it.
     Whole(Found),
@@ -31,7 +30,6 @@ pub(super) enum Trust {
     Not(Option<&'static str>),
 }
 
-/// A file that was found.
 pub(super) struct Found {
     pub(super) path: AbsPath,
     identity: Identity,
@@ -43,7 +41,6 @@ impl Bounds<'_> {
         may(Operation::Read, self.profile, path)
     }
 
-    /// How far what lies there is believed.
     pub(super) fn trust(self, path: &Path) -> Trust {
         let Ok(walked) = config::walk(path) else {
             return Trust::Not(Some("cannot be looked at"));

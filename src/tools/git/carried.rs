@@ -19,10 +19,8 @@ const DEEPEST: usize = 10;
 const MOST_FILES: usize = 64;
 const LONGEST: u64 = 1 << 20;
 const MOST_BYTES: usize = 4 << 20;
-/// Where files lie in the private HOME.
 const FOLDER: &str = ".config/git";
 
-/// What was gathered.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     /// The config.
@@ -95,7 +93,6 @@ impl Gathered {
     }
 }
 
-/// A config that is read.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     /// As it was named: what it includes is found beside this.
@@ -231,7 +228,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a condition may hold in the directory.
     fn may_hold(&self, word: &[u8], pattern: &[u8]) -> bool {
         let Some(directory) = self.directory else { return true };
         let is_glob = pattern.iter().any(|b| b"*?[\\".contains(b)) || !pattern.starts_with(b"/");
@@ -296,7 +292,7 @@ impl Reader<'_> {
         Some(content)
     }
 
-    /// Where a file lies in the private HOME from now on.
+    /// Stores a file for the private HOME and returns its path there.
     fn kept(&mut self, content: Vec<u8>) -> Option<PathBuf> {
         let number = self.gathered.files.len();
         let path = self.home.join(FOLDER).join(format!("of-user-{number}"));
@@ -344,7 +340,6 @@ fn is_relative(value: &[u8]) -> bool {
         && !value.starts_with(b":(")
 }
 
-/// Adds a setting with this value.
 fn write(one: &GitSetting, value: &[u8], text: &mut Vec<u8>) {
     text.push(b'[');
     text.extend(&one.section);

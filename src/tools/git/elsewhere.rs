@@ -50,7 +50,6 @@ pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded,
     Ok(loaded)
 }
 
-/// Where the git directory of a work tree lies.
 #[derive(Debug, PartialEq, Eq)]
 enum GitDirectory {
     /// In it, or it has none.
@@ -144,7 +143,7 @@ fn shared(git: &AbsPath) -> Result<Option<AbsPath>, &'static str> {
     }
 }
 
-/// Whether a file of a git directory names this place.
+/// Whether a file of a git directory names this path.
 fn leads(git: &AbsPath, file: &[u8], to: &AbsPath) -> bool {
     let named = text(&git.as_path().join(OsStr::from_bytes(file)));
     named.is_some_and(|named| is_at(git, &named, to))

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::config::Context;
 use crate::policy::AbsPath;
 
-/// Where git's settings for everybody lie.
 const SYSTEM: &str = "/etc/gitconfig";
 
 /// The files with settings of all repositories of a user, as git finds them.
@@ -14,7 +13,6 @@ const SYSTEM: &str = "/etc/gitconfig";
 pub struct GitFiles {
     /// What `~` stands for in them.
     pub(super) home: Option<PathBuf>,
-    /// The one for everybody.
     pub(super) system: Option<PathBuf>,
     /// The user's own, in the order in which they are read.
     pub(super) own: Vec<PathBuf>,

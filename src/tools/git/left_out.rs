@@ -14,7 +14,7 @@ use crate::tools::call::ShellCommand;
 use crate::tools::enforcement::short;
 use crate::tools::session_policy::SessionPolicy;
 
-/// Names that are told of one kind.
+/// The most names of one kind in the line.
 const MOST: usize = 3;
 
 /// Settings that are missed, the commands that miss them, and what becomes of it.

@@ -10,7 +10,6 @@ use crate::confine::protect::GitSetting;
 /// Longest value that is carried, in bytes.
 const LONGEST: usize = 4096;
 
-/// What becomes of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It is plain.
@@ -52,7 +51,6 @@ const TEXTS: &[(&str, &[&str])] = &[
     ("safe", &["barerepository"]),
 ];
 
-/// Patterns of a kind of file.
 const PATTERNS: &[&str] = &["funcname", "xfuncname", "wordregex"];
 
 /// What `git lfs install` sets, to the letter: its program, found in PATH, which holds inside what the sandbox grants.
@@ -64,7 +62,6 @@ const LFS: &[(&str, &str)] = &[
     ("required", "true"),
 ];
 
-/// What becomes of this setting.
 pub(super) fn kind(setting: &GitSetting) -> Kind {
     let of = |text: &[u8]| std::str::from_utf8(text).unwrap_or_default().to_owned();
     let (section, key) = (of(&setting.section), of(&setting.key));
@@ -109,7 +106,7 @@ fn is_of_one_repository(section: &str, sub: Option<&[u8]>, key: &str) -> bool {
     }
 }
 
-/// Whether it is of one line and not too long.
+/// Whether it is one line and within the limit.
 fn is_text(value: &[u8]) -> bool {
     value.len() <= LONGEST && !value.iter().any(u8::is_ascii_control)
 }

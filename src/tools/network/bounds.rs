@@ -11,20 +11,16 @@ pub(super) const UNLISTED: &str = "is not in the list of hosts";
 /// The setting that lets a host through; a bound's own is named with whose it is.
 pub(super) const SETTING: &str = "shell.network.allow";
 
-/// Everything that bounds the networks of a policy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bounds(pub(crate) Vec<Bound>);
 
-/// One thing that does.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
-    /// Whose bound it is.
     pub(crate) by: By,
     /// The most that it gives.
     pub(crate) network: Network,
 }
 
-/// Whose bound it is.
 #[derive(Debug, Clone)]
 pub(crate) enum By {
     /// A ceiling's; its line about the network, where there is one.
@@ -34,7 +30,6 @@ pub(crate) enum By {
 }
 
 impl Bounds {
-    /// Those of a policy and of the flags beside it.
     pub(crate) fn of(policy: &Policy, narrowing: &Narrowing) -> Self {
         let ceilings = policy.ceilings.all.iter().map(|ceiling| Bound {
             by: By::Ceiling(Arc::clone(&ceiling.file), ceiling.policy.network_line().cloned()),

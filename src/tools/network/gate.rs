@@ -25,7 +25,7 @@ const MOST_QUESTIONS: usize = 32;
 /// Finds out which process has the other end of a connection, for people to read.
 pub(in crate::tools) type FindProcess = Arc<dyn Fn(SocketAddr) -> Option<String> + Send + Sync>;
 
-/// Told of what is refused, as it happens: the place and why.
+/// Receives each refusal at once: the host and the reason.
 pub(in crate::tools) type ReportRefusal = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The gate of one command.
@@ -53,14 +53,13 @@ struct State {
     ended: bool,
 }
 
-/// What is known of a host and port that was asked about.
+/// Whether a question about a host and port is open or answered.
 #[derive(Debug)]
 enum HostState {
     Asked(PendingQuestion),
     Answered(Answered),
 }
 
-/// A question that is open.
 #[derive(Debug, Clone)]
 struct PendingQuestion {
     answer: watch::Receiver<Option<Answered>>,
@@ -117,7 +116,7 @@ impl HostGate {
         }
     }
 
-    /// The same, where a client waits so long for an answer.
+    /// The same with another timeout for answers.
     #[cfg(test)]
     pub(super) fn waiting(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -135,7 +134,6 @@ impl HostGate {
         }
     }
 
-    /// What was tried.
     pub(in crate::tools) fn tried(&self) -> NetworkUse {
         self.state().log.summary()
     }

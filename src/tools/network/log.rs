@@ -12,10 +12,9 @@ const MOST_REACHED: usize = 1_000;
 /// The most entries of the rest; of more, those that say most.
 const MOST_UNREACHED: usize = 200;
 
-/// What is said when there is no more room.
+/// The message when the log is full.
 const MORE: &str = "there are too many different attempts: from here on new ones are only counted";
 
-/// What was tried so far.
 #[derive(Debug)]
 pub(super) struct Log {
     reached: Entries,
@@ -27,7 +26,7 @@ pub(super) struct Log {
     down: u64,
 }
 
-/// What makes two entries of two attempts.
+/// By what attempts are grouped into entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grouping {
     /// Another place, another protocol, another end.
@@ -36,7 +35,6 @@ enum Grouping {
     ByTarget,
 }
 
-/// What tells an entry from others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     place: String,
@@ -147,7 +145,6 @@ impl Entries {
         line
     }
 
-    /// Makes one entry of all that have the same place.
     fn group_by_target(&mut self) {
         let mut entries: Vec<(u64, Tried)> = std::mem::take(&mut self.of).into_values().collect();
         entries.sort_by_key(|(first, _)| *first);
@@ -157,7 +154,7 @@ impl Entries {
     }
 }
 
-/// What makes it worth telling of: first how much it moved.
+/// The rank of an entry: first by bytes moved.
 fn weight(tried: &Tried) -> (u64, Result, u64) {
     (tried.up.saturating_add(tried.down), tried.result, tried.times)
 }

@@ -21,7 +21,7 @@ pub(in crate::tools) struct ProxySession {
     out: WayOut,
 }
 
-/// A gate whose questions are withdrawn when the way is given up, however that comes.
+/// Withdraws the gate's questions when it is dropped.
 #[derive(Debug)]
 struct GateGuard(Arc<HostGate>);
 

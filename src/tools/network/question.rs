@@ -15,7 +15,6 @@ use crate::tools::deciding::Deciding;
 use crate::tools::plan::ProfileDigest;
 use crate::tools::tool_question;
 
-/// What a question is about, beside the host.
 #[derive(Debug, Clone)]
 pub(in crate::tools) struct About {
     /// The tool whose command it is.
@@ -39,7 +38,6 @@ pub(in crate::tools) struct Asker {
     pub(in crate::tools) hold: Hold,
 }
 
-/// What came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answered {
     Yes,
@@ -61,7 +59,6 @@ enum Withdrawal {
 }
 
 impl QuestionHandle {
-    /// Ends the question without an answer.
     pub(super) fn withdraw(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Withdrawal::By(handle) = std::mem::replace(&mut *state, Withdrawal::Withdrawn) {

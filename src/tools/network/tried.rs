@@ -11,7 +11,6 @@ use crate::proxy::{Attempt, Outcome, Seen, Subject};
 
 /// The most lines that a person is told.
 const MOST_LINES: usize = 200;
-/// The most addresses of one entry.
 const MOST_ADDRESSES: usize = 16;
 /// What stands for the ends of attempts that are told of as one and ended differently.
 const DIFFERENTLY: &str = "ended in different ways";
@@ -154,7 +153,7 @@ impl Tried {
         }
     }
 
-    /// Takes in attempts to reach the same place.
+    /// Adds attempts to reach the same host and port.
     pub(super) fn join(&mut self, other: Self) {
         if (self.result, &self.why) != (other.result, &other.why) {
             DIFFERENTLY.clone_into(&mut self.why);
@@ -212,7 +211,6 @@ impl Tried {
         would_do.then_some(self.place.as_str())
     }
 
-    /// The same, also of what was let through.
     fn listed(&self) -> String {
         self.message().unwrap_or_else(|| {
             let (place, times) = (&self.place, self.repeated());

@@ -8,7 +8,6 @@ use crate::tools::restored::Restored;
 /// The name of a call in the log, unique in its session.
 pub(in crate::tools) type CallId = String;
 
-/// How a command ended, for the log.
 pub(in crate::tools) struct CommandEnd<'a> {
     pub(in crate::tools) status: &'a Status,
     pub(in crate::tools) duration: Option<f64>,

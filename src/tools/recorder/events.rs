@@ -7,7 +7,6 @@ use crate::audit::event::{self, Event};
 use crate::tools::call::ShellCall;
 use crate::tools::restored::Restored;
 
-/// The events of the end of a command.
 pub(in crate::tools) fn command_end(call: &str, end: &CommandEnd<'_>) -> Vec<Event> {
     let mut events = vec![Event::End(to_event::end(call, end))];
     events.extend(violations(call, end.restored));
@@ -20,7 +19,6 @@ pub(in crate::tools) fn command_end(call: &str, end: &CommandEnd<'_>) -> Vec<Eve
     events
 }
 
-/// The events of protected names that were restored.
 pub(in crate::tools) fn violations(call: &str, restored: &[Restored]) -> Vec<Event> {
     let restored = restored.iter();
     restored

@@ -43,7 +43,7 @@ struct Inner {
     ended: AtomicBool,
 }
 
-/// Where the policy says that a log is kept, if it says so.
+/// Where the policy keeps the log, if it keeps one.
 fn log_location(policy: &Policy, user_paths: &UserPaths) -> Option<Place> {
     match &policy.audit.log {
         crate::policy::AuditLog::Off => None,
@@ -114,12 +114,10 @@ impl Recorder {
         }
     }
 
-    /// The session's name in the log.
     pub(in crate::tools) fn session(&self) -> &str {
         &self.inner.session
     }
 
-    /// A name for the next call.
     pub(in crate::tools) fn next_call(&self) -> CallId {
         (self.inner.calls.fetch_add(1, Ordering::Relaxed) + 1).to_string()
     }
@@ -131,7 +129,6 @@ impl Recorder {
         }
     }
 
-    /// Records that the session began.
     pub(in crate::tools) async fn begin(&self) -> Result<(), ToolError> {
         self.note(Vec::new()).await
     }
@@ -150,7 +147,7 @@ impl Recorder {
         }
     }
 
-    /// Records these here and now.
+    /// Records these on this thread.
     pub(super) fn write(&self, mut events: Vec<Event>, durability: Durability) -> Result<(), AuditError> {
         let inner = &self.inner;
         // Held until it is on record: nothing comes before it.

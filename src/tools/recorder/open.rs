@@ -34,7 +34,7 @@ impl OpenCall {
         Self::put(recorder, call, event).await.map(Some)
     }
 
-    /// Puts a call on record as it is told.
+    /// Records a call with this event.
     pub(in crate::tools) async fn put(recorder: &Recorder, call: CallId, event: Event) -> Result<Self, ToolError> {
         recorder.note(vec![event]).await?;
         Ok(Self {
@@ -44,7 +44,6 @@ impl OpenCall {
         })
     }
 
-    /// Its name.
     pub(in crate::tools) fn name(&self) -> &str {
         &self.call
     }

@@ -126,7 +126,6 @@ pub(super) fn call(call: CallId, context: &ApprovalContext, arguments: &Value) -
     }
 }
 
-/// The arguments of the shell tool that a command amounts to.
 pub(super) fn command_arguments(call: &ShellCall) -> Value {
     let shown = |bytes: &[u8]| Value::String(escape(bytes));
     let directory = shown(call.directory.as_os_str().as_bytes());
@@ -140,7 +139,7 @@ pub(super) fn command_arguments(call: &ShellCall) -> Value {
     bounded(&arguments)
 }
 
-/// What a call needs, in the words of the log.
+/// The event for an assessment.
 pub(in crate::tools) fn assessment(call: &str, assessment: &Assessment) -> event::Event {
     let (needs, why) = match assessment {
         Assessment::Blocked(why) => (Needs::Blocked, vec![Text::of(why)]),
@@ -196,7 +195,6 @@ pub(super) fn decision(record: &Record, mode: Mode) -> event::Decision {
     }
 }
 
-/// A command that is about to start.
 pub(in crate::tools) fn command_start(
     call: &str,
     command: &ShellCommand,
@@ -323,7 +321,7 @@ fn denial(blocked: &Blocked) -> Denial {
     }
 }
 
-/// The word for a call that gave no outcome.
+/// The outcome name of a failed call.
 pub(super) const fn outcome_name(error: &ToolError) -> &'static str {
     match error {
         ToolError::Blocked(_) => "blocked",

@@ -13,7 +13,7 @@ const LONGEST: usize = 1_000;
 /// How many lines are shown within [`INTERVAL`]; the rest is counted.
 const MOST_LINES: u32 = 200;
 
-/// As long as that bound counts.
+/// The interval of that bound.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Before each line, so that nobody takes it for Stockade's own word.
@@ -77,12 +77,12 @@ impl Lines {
         self.cut = self.cut.saturating_add((bytes.len() - room) as u64);
     }
 
-    /// What is left when the stream has ended.
+    /// The last line, without a line break.
     fn rest(&mut self) -> Option<String> {
         self.take()
     }
 
-    /// The line so far; nothing of one that is empty.
+    /// Takes the current line; `None` if it is empty.
     fn take(&mut self) -> Option<String> {
         let cut = std::mem::take(&mut self.cut);
         let line = std::mem::take(&mut self.line);
@@ -112,7 +112,6 @@ impl Allowance {
         }
     }
 
-    /// What to show, now that this line came.
     fn take(&mut self, line: String, now: Instant) -> Vec<String> {
         let mut shown = Vec::new();
         if now.duration_since(self.since) >= INTERVAL {
