@@ -293,7 +293,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{RegimeLine, network_summary};
-    use crate::policy::{HostAccess, HostList, HostRule, Network, Origin, Destination};
+    use crate::policy::{Destination, HostAccess, HostList, HostRule, Network, Origin};
 
     fn list(entries: &[&str]) -> Network {
         Network::hosts(HostList::new(entries.iter().map(|entry| HostRule {
