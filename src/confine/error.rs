@@ -21,7 +21,7 @@ pub enum ConfineError {
     },
     /// There is no directory for it.
     #[error("no place for private directories ({0}); set TMPDIR to a directory outside every root and outside /tmp")]
-    NoPlace(String),
+    NoPrivateDirectory(String),
     /// The control group that was to bound the command could not be made.
     #[error(
         "failed to make the control group that bounds the command: {0}; start Stockade outside a delegated control group to \
@@ -45,7 +45,7 @@ pub enum ConfineError {
     ForkerDied,
     /// The forker was gone before it began with the call. Another one may.
     #[error("the confined forker ended before the command: {}; nothing was run", .0.as_ref().map_or_else(|| "it was killed".to_owned(), ToString::to_string))]
-    GoneBefore(Option<StartFailure>),
+    ForkerExited(Option<StartFailure>),
     /// The forker did not end a command whose time was over.
     #[error(
         "the command was not ended when its time was over or it was told to stop, so its whole session was killed; \

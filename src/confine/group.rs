@@ -19,14 +19,14 @@ use crate::backend::host::{Delegated, GROUP_PREFIX, Seat, own_group_name};
 use crate::confine::wire::protocol::{CommandLimits, End, LimitKind};
 
 /// The runner is in the group as well.
-const OURS: u64 = 1;
+const RUNNER_PROCESSES: u64 = 1;
 /// More processes than the kernel can have at once; it takes no larger number.
 const MOST_PROCESSES: u64 = 4 * 1024 * 1024;
 /// How long bounds that somebody took away can go unseen.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How often, and how long in between, an ended group is tried to be removed: what is killed takes a moment to be gone.
-const TRIES: usize = 40;
-const PAUSE: Duration = Duration::from_millis(5);
+const REMOVE_ATTEMPTS: usize = 40;
+const REMOVE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A control group that was made; killed and removed when it is dropped.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Group {
     /// The files that say what its bounds are: gone, once whoever manages it takes its bounds away.
     bounds: Vec<File>,
     is_memory_bounded: bool,
-    _held: Flock<File>,
+    _lock: Flock<File>,
 }
 
 impl Group {
@@ -44,7 +44,7 @@ impl Group {
     /// # Errors
     /// It cannot be made here any more, or not be bounded. What was to run in it must not run then.
     pub fn make(limits: CommandLimits) -> Result<Self, ConfineError> {
-        let place = match Delegated::find() {
+        let parent = match Delegated::find() {
             Ok(Delegated {
                 directory,
                 seat: Seat::Beside,
@@ -59,22 +59,22 @@ impl Group {
             }
             Err(why) => return Err(ConfineError::Group(io::Error::other(why.why()))),
         };
-        sweep(&place);
-        Self::bounded(&place, limits).map_err(ConfineError::Group)
+        sweep(&parent);
+        Self::make_in(&parent, limits).map_err(ConfineError::Group)
     }
 
-    fn bounded(place: &Path, limits: CommandLimits) -> io::Result<Self> {
+    fn make_in(parent: &Path, limits: CommandLimits) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let directory = place.join(format!("{GROUP_PREFIX}{}-{count}", std::process::id()));
+        let directory = parent.join(format!("{GROUP_PREFIX}{}-{count}", std::process::id()));
         let mut group = Self {
-            _held: make(&directory)?,
+            _lock: create_locked(&directory)?,
             directory,
             bounds: Vec::new(),
             is_memory_bounded: limits.memory.is_some(),
         };
         if let Some(processes) = limits.processes {
-            match processes.saturating_add(OURS) {
+            match processes.saturating_add(RUNNER_PROCESSES) {
                 MOST_PROCESSES.. => group.set("pids.max", "max")?,
                 most => group.set("pids.max", &most.to_string())?,
             }
@@ -101,16 +101,16 @@ impl Group {
     ///
     /// # Errors
     /// The group is gone.
-    pub fn door(&self) -> Result<OwnedFd, ConfineError> {
-        let door = File::options().write(true).open(self.directory.join("cgroup.procs"));
-        door.map(OwnedFd::from).map_err(ConfineError::Group)
+    pub fn procs_file(&self) -> Result<OwnedFd, ConfineError> {
+        let procs_file = File::options().write(true).open(self.directory.join("cgroup.procs"));
+        procs_file.map(OwnedFd::from).map_err(ConfineError::Group)
     }
 
     /// Waits until what is in it must be ended: it went over its memory, or its bounds are gone.
     pub async fn must_end(&self) {
         tokio::select! {
             () = self.is_out_of_memory() => {}
-            () = self.is_let_loose() => {}
+            () = self.lost_bounds() => {}
         }
     }
 
@@ -137,16 +137,16 @@ impl Group {
         }
     }
 
-    async fn is_let_loose(&self) {
+    async fn lost_bounds(&self) {
         while self.is_bounded() {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
     /// Whether all its bounds are still there.
     fn is_bounded(&self) -> bool {
-        let is_there = |bound: &File| nix::sys::uio::pread(bound, &mut [0; 32], 0).is_ok();
-        self.bounds.iter().all(is_there)
+        let is_present = |bound: &File| nix::sys::uio::pread(bound, &mut [0; 32], 0).is_ok();
+        self.bounds.iter().all(is_present)
     }
 
     /// Whether the kernel has killed something in it for going over its memory, and not over somebody else's bound.
@@ -161,7 +161,7 @@ impl Group {
     }
 
     /// How what was in it ended, where the group has a say in that.
-    pub fn verdict(&self) -> Option<End> {
+    pub fn end(&self) -> Option<End> {
         if self.was_out_of_memory() {
             Some(End::OverLimit(LimitKind::Memory))
         } else if self.is_bounded() {
@@ -179,11 +179,11 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         // It is empty, unless somebody killed who ends commands. What cannot be removed the next one removes.
-        for _ in 0..TRIES {
+        for _ in 0..REMOVE_ATTEMPTS {
             match fs::remove_dir(&self.directory) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                     let _killed = fs::write(self.directory.join("cgroup.kill"), "1");
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(REMOVE_PAUSE);
                 }
                 Ok(()) | Err(_) => return,
             }
@@ -192,16 +192,16 @@ impl Drop for Group {
 }
 
 /// Moves this process into the group whose door this is.
-pub(super) fn enter(door: &OwnedFd) -> nix::Result<()> {
+pub(super) fn enter(procs_file: &OwnedFd) -> nix::Result<()> {
     // Zero is whoever writes it, by whatever number others know it.
-    nix::unistd::write(door, b"0").map(drop)
+    nix::unistd::write(procs_file, b"0").map(drop)
 }
 
 /// Moves this process out of a group that it was handed and is alone in, into one inside it: groups with bounds can be
 /// made beside that. Where it cannot, everything stays as it was.
 ///
 /// For a process that has started no other yet.
-pub(super) fn settle() {
+pub(super) fn leave_delegated() {
     let Ok(Delegated {
         directory,
         seat: Seat::Inside,
@@ -210,7 +210,7 @@ pub(super) fn settle() {
         return;
     };
     let own = directory.join(own_group_name());
-    let Ok(_held) = make(&own) else { return };
+    let Ok(_lock) = create_locked(&own) else { return };
     let moved = fs::write(own.join("cgroup.procs"), "0");
     if moved.is_err() || fs::write(directory.join("cgroup.subtree_control"), "+pids +memory").is_err() {
         // Nobody has been moved, or comes back; an empty one is removed by the next start.
@@ -230,22 +230,22 @@ fn has_swap() -> io::Result<bool> {
 }
 
 /// A directory that is held by this process.
-fn make(directory: &Path) -> io::Result<Flock<File>> {
+fn create_locked(directory: &Path) -> io::Result<Flock<File>> {
     fs::create_dir(directory)?;
-    hold(directory)
+    lock(directory)
 }
 
-fn hold(directory: &Path) -> io::Result<Flock<File>> {
+fn lock(directory: &Path) -> io::Result<Flock<File>> {
     let opened = File::open(directory)?;
     Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
 }
 
 /// Removes what nobody holds and nothing runs in.
-fn sweep(place: &Path) {
-    let Ok(entries) = fs::read_dir(place) else { return };
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
     let is_ours = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(GROUP_PREFIX.as_bytes());
     for entry in entries.flatten().filter(|entry| is_ours(&entry.file_name())) {
-        if let Ok(_held) = hold(&entry.path()) {
+        if let Ok(_lock) = lock(&entry.path()) {
             // Fails where something runs in it.
             let _removed = fs::remove_dir(entry.path());
         }

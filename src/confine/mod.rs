@@ -29,9 +29,9 @@ pub mod way_out;
 pub mod wire;
 
 pub use error::ConfineError;
-pub use parent::confinement::{Confinement, Launch, Setup, Unlaunched};
+pub use parent::confinement::{Confinement, FailedLaunch, Launch, Setup};
 pub use parent::running::Running;
-pub use parent::supervisor::Supervising;
-pub use session::{Named, Session};
-pub use supervisor::start::{init, is_initialized, is_ours, main};
-pub use wire::protocol::{CommandLimits, End, ForkerFor, LimitKind, Place, StartFailure, Step};
+pub use parent::supervisor::SupervisorHandle;
+pub use session::{Session, SessionName};
+pub use supervisor::start::{init, is_initialized, is_internal_subcommand, main};
+pub use wire::protocol::{CommandLimits, End, ForkerFor, ForkerLocation, LimitKind, StartFailure, Step};

@@ -26,7 +26,7 @@ pub(crate) struct Table {
 }
 
 /// How often parents are looked for that were not there when the table was read.
-const ROUNDS: usize = 4;
+const MAX_PARENT_ROUNDS: usize = 4;
 
 /// What a tree uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,9 +51,9 @@ impl Table {
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .collect();
         for pid in pids {
-            table.look_at(pid);
+            table.read_process(pid);
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_PARENT_ROUNDS {
             if !table.find_parents() {
                 break;
             }
@@ -62,7 +62,7 @@ impl Table {
     }
 
     /// Takes a process in as it is now; whether it is there.
-    fn look_at(&mut self, pid: i32) -> bool {
+    fn read_process(&mut self, pid: i32) -> bool {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
         self.ended.remove(&pid);
         self.stopped.remove(&pid);
@@ -101,8 +101,8 @@ impl Table {
         let orphans = self.parents.iter().filter(|(_, parent)| is_missing(**parent));
         let orphans: Vec<(i32, i32)> = orphans.map(|(pid, parent)| (*pid, *parent)).collect();
         for (pid, parent) in &orphans {
-            if !self.parents.contains_key(parent) && !self.look_at(*parent) {
-                self.look_at(*pid);
+            if !self.parents.contains_key(parent) && !self.read_process(*parent) {
+                self.read_process(*pid);
             }
         }
         !orphans.is_empty()
@@ -178,18 +178,18 @@ pub(crate) fn kill_descendants() {
 }
 
 /// The same, until a moment; whether nothing is left.
-pub(crate) fn kill_descendants_until(moment: Instant) -> bool {
-    sweep(Some(moment))
+pub(crate) fn kill_descendants_until(deadline: Instant) -> bool {
+    sweep(Some(deadline))
 }
 
-fn sweep(until: Option<Instant>) -> bool {
+fn sweep(deadline: Option<Instant>) -> bool {
     let mut pause = Duration::from_micros(200);
     loop {
         let reaped = reap();
         if reaped == Reaped::NoneLeft {
             return true;
         }
-        if until.is_some_and(|moment| moment <= Instant::now()) {
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return false;
         }
         for pid in Table::read().below(getpid()) {
@@ -205,12 +205,12 @@ fn sweep(until: Option<Instant>) -> bool {
 
 /// Kills everything that descends from another process, until nothing of it is alive or that moment has come. Whoever is to
 /// reap it need not.
-pub(crate) fn kill_below(root: Pid, until: Instant) {
+pub(crate) fn kill_below(root: Pid, deadline: Instant) {
     let mut pause = Duration::from_micros(200);
     loop {
         let table = Table::read();
         let alive: Vec<i32> = table.below(root).difference(&table.ended).copied().collect();
-        if alive.is_empty() || until <= Instant::now() {
+        if alive.is_empty() || deadline <= Instant::now() {
             return;
         }
         for pid in alive {

@@ -48,7 +48,9 @@ impl Trial<'_> {
         self.executor
             .can_enforce_call(&policy, &self.call)
             .map_err(|refused| match refused {
-                ToolError::Confine(ConfineError::NoPlace(_)) => format!("the config cannot grant it: {refused}"),
+                ToolError::Confine(ConfineError::NoPrivateDirectory(_)) => {
+                    format!("the config cannot grant it: {refused}")
+                }
                 _ => format!("a config that permits it could not be held: {refused}"),
             })
     }

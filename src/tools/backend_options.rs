@@ -4,7 +4,7 @@ use crate::backend::Regime;
 use crate::backend::host::Maker;
 use crate::backend::namespaces::{NetworkNamespace, PrivateCopy};
 use crate::backend::seccomp::Attempts;
-use crate::confine::Place;
+use crate::confine::ForkerLocation;
 use crate::policy::{AbsPath, DenyFallback, Network, Residuals};
 
 /// The options of a backend: mechanism, machine and permitted gaps.
@@ -41,11 +41,11 @@ impl Mechanism {
     }
 
     /// The isolation of a forker with this network.
-    pub const fn place(self, network: &Network) -> Place {
+    pub const fn place(self, network: &Network) -> ForkerLocation {
         match self {
-            Self::Landlock => Place::Host,
-            Self::Namespaces(Maker::Stockade) => Place::Namespaces(NetworkNamespace::of(network)),
-            Self::Namespaces(Maker::Bwrap(_)) => Place::Bwrap,
+            Self::Landlock => ForkerLocation::Host,
+            Self::Namespaces(Maker::Stockade) => ForkerLocation::Namespaces(NetworkNamespace::of(network)),
+            Self::Namespaces(Maker::Bwrap(_)) => ForkerLocation::Bwrap,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::probe_cache;
 use super::profiles::checked_profile;
 use super::starter::Starter;
 use crate::backend::protected::protected;
-use crate::confine::{ConfineError, Confinement, ForkerFor, Named, Step};
+use crate::confine::{ConfineError, Confinement, ForkerFor, SessionName, Step};
 use crate::policy::{Policy, Right};
 use crate::profile::{Asked, Call, Profile};
 
@@ -97,7 +97,7 @@ pub(super) fn can_enforce_call(
     let profile = checked_profile(policy, narrowing, call)?;
     let on = |options: BackendOptions| -> Result<(), ToolError> {
         let place = options.mechanism.place(&profile.network);
-        Named::could_be(|base| may_lie(base, &envelope, place))?;
+        SessionName::check_available(|base| may_lie(base, &envelope, place))?;
         Ok(can_enforce(policy, &profile, options)?)
     };
     let refused = match on(*options) {

@@ -131,7 +131,7 @@ impl Status {
                 why: "the process that watched the command was killed; every process of the session was killed with it"
                     .to_owned(),
             },
-            End::GivenUp(failure) => Self::Failed {
+            End::Aborted(failure) => Self::Failed {
                 why: ConfineError::Step(failure).to_string(),
             },
             End::NotStarted(failure) => match (failure.step, Errno::from_raw(failure.errno)) {

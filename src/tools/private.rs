@@ -9,7 +9,7 @@ use super::plan::Surroundings;
 use crate::backend::host::program;
 use crate::backend::namespaces::own;
 use crate::config::{Walked, walk};
-use crate::confine::{Place, Session};
+use crate::confine::{ForkerLocation, Session};
 use crate::policy::{AbsPath, Access, Grant, Identity, Operation, Origin, Policy, Rights, Scope, Target};
 use crate::profile::{FileReach, Profile};
 
@@ -27,7 +27,7 @@ pub(crate) fn leaves_no_place(envelope: &Profile) -> Option<String> {
 }
 
 /// Whether sessions may lie there: outside every grant, and where no deny takes what is the session's own.
-pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: Place) -> bool {
+pub(super) fn may_lie(base: &AbsPath, envelope: &Profile, place: ForkerLocation) -> bool {
     let denied = envelope.denies.iter().any(|deny| match &deny.target {
         Target::Path(path) | Target::Pattern { root: path, .. } => base.is_within(path),
     });

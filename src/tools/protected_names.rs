@@ -10,7 +10,7 @@ use crate::backend::namespaces::PrivateCopy;
 use crate::config::ABSENT;
 use crate::confine::ConfineError;
 use crate::confine::protect::{self, Names, Person, ProtectError};
-use crate::confine::wire::protocol::{Covered, Covering, ProtectSetup};
+use crate::confine::wire::protocol::{CoverScope, Covered, ProtectSetup};
 use crate::policy::{AbsPath, Access, NamePattern, Operation, Policy, Protect, Right};
 use crate::profile::{FileReach as _, Profile};
 
@@ -18,8 +18,8 @@ use crate::profile::{FileReach as _, Profile};
 pub(super) fn setup(policy: &Policy, envelope: &Profile, store: &Path, person: &Person) -> Option<ProtectSetup> {
     let (extra, cover) = match &policy.protect {
         Protect::None => return None,
-        Protect::Default(extra) => (extra, Covering::RunAtOnce),
-        Protect::Prevent(extra) => (extra, Covering::Everything),
+        Protect::Default(extra) => (extra, CoverScope::RunAtOnce),
+        Protect::Prevent(extra) => (extra, CoverScope::Everything),
     };
     let writable: BTreeSet<OsString> = policy
         .roots

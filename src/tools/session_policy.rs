@@ -2,7 +2,7 @@
 
 use super::narrowing::Narrowing;
 use super::search::may_take_names;
-use crate::confine::Named;
+use crate::confine::SessionName;
 use crate::policy::{AbsPath, Access, Operation, Policy};
 use crate::profile::{Asked, Call, FileReach, Profile, derive};
 
@@ -40,7 +40,7 @@ impl SessionPolicy {
     pub(super) fn is_private(&self, path: &AbsPath) -> bool {
         let is_own = ["/proc", "/dev"].iter().any(|top| path.as_path().starts_with(top));
         let is_denied = |operation| self.envelope.access(operation, path) == Access::Denied;
-        is_own || Named::may_lie_around(path) && Operation::ALL.into_iter().all(is_denied)
+        is_own || SessionName::may_lie_around(path) && Operation::ALL.into_iter().all(is_denied)
     }
 
     /// Whether a command may write something in a directory.

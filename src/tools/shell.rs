@@ -141,7 +141,7 @@ pub(super) async fn execute(
         permit: &permit,
         derived: &derived,
         context: &context,
-        hold: parent.hold(),
+        hold: parent.pause(),
         input: child.input,
     };
     let command = start_command(&mut executor.pool, request, [child.stdin, child.stdout, child.stderr]).await?;

@@ -22,9 +22,9 @@ use super::pool::Pool;
 use super::profiles::Derived;
 use super::recorder::CallId;
 use super::run_command::{unless_stopped, with_stop_timeout};
-use crate::confine::io::{Hold, InputKind};
+use crate::confine::io::{InputKind, Pause};
 use crate::confine::wire::protocol::Work;
-use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running, Unlaunched};
+use crate::confine::{ConfineError, Confinement, FailedLaunch, ForkerFor, Launch, Running};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
 
@@ -47,7 +47,7 @@ pub(super) struct StartRequest<'a> {
     pub(super) derived: &'a Derived,
     pub(super) context: &'a CommandContext,
     /// Pauses its streams while somebody is asked.
-    pub(super) hold: Hold,
+    pub(super) hold: Pause,
     pub(super) input: InputKind,
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn start_command(
     match try_start(pool, &mut request, streams, Attempt::Last).await {
         Ok(command) => Ok(command),
         Err(StartError::Failed(error)) => Err(error),
-        Err(StartError::Retry(_)) => Err(ConfineError::GoneBefore(None).into()),
+        Err(StartError::Retry(_)) => Err(ConfineError::ForkerExited(None).into()),
     }
 }
 
@@ -155,7 +155,7 @@ async fn try_start(
     .await;
     let proxy_session = match opened {
         Ok(proxy_session) => proxy_session,
-        Err(ToolError::Confine(ConfineError::GoneBefore(_))) if which == Attempt::First => {
+        Err(ToolError::Confine(ConfineError::ForkerExited(_))) if which == Attempt::First => {
             forker.finish().await;
             return Err(StartError::Retry(streams));
         }
@@ -183,7 +183,7 @@ async fn try_start(
     };
     let started = Instant::now();
     let (launched, stop) = with_stop_timeout(forker.try_launch(launch), &mut call.stops).await?;
-    let Unlaunched { error, streams } = match launched {
+    let FailedLaunch { error, streams } = match launched {
         Ok(running) => {
             return Ok(StartedCommand {
                 session: forker.session().path().to_owned(),
@@ -200,7 +200,7 @@ async fn try_start(
     };
     let network = ProxySession::close(proxy_session).await;
     match (error, streams) {
-        (ConfineError::GoneBefore(_), Some(streams)) if which == Attempt::First => {
+        (ConfineError::ForkerExited(_), Some(streams)) if which == Attempt::First => {
             forker.finish().await;
             Err(StartError::Retry(streams))
         }

@@ -20,7 +20,7 @@ use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
 use crate::backend::survey::SurveyError;
 use crate::confine::wire::protocol::ProtectSetup;
-use crate::confine::{Confinement, ForkerFor, Named, Place, Session, Setup, Supervising};
+use crate::confine::{Confinement, ForkerFor, ForkerLocation, Session, SessionName, Setup, SupervisorHandle};
 use crate::policy::AbsPath;
 use crate::profile::Profile;
 
@@ -82,7 +82,7 @@ impl Starter {
         }
         let place = match &self.chosen.enforcement {
             Enforcement::Confined(options) => options.mechanism.place(&profile.network),
-            Enforcement::Unconfined(_) => Place::Host,
+            Enforcement::Unconfined(_) => ForkerLocation::Host,
             Enforcement::Refused(why) => return Err(ToolError::Refused(why.clone())),
         };
         let protect = protected_names::setup(
@@ -91,8 +91,8 @@ impl Starter {
             &self.user_paths.state,
             &self.user_paths.person,
         );
-        let named = Named::choose(|base| may_lie(base, envelope, place))?;
-        let mut supervisor = Supervising::spawn(&named, protect.clone(), place).await?;
+        let named = SessionName::choose(|base| may_lie(base, envelope, place))?;
+        let mut supervisor = SupervisorHandle::spawn(&named, protect.clone(), place).await?;
         let (session, planned) = match self
             .planned(&mut supervisor, (named, place), profile, protect.as_ref())
             .await
@@ -139,8 +139,8 @@ impl Starter {
     /// The session of a forker, and its plan, which an unconfined session has none of.
     async fn planned(
         &self,
-        supervisor: &mut Supervising,
-        (named, place): (Named, Place),
+        supervisor: &mut SupervisorHandle,
+        (named, place): (SessionName, ForkerLocation),
         profile: &Profile,
         protect: Option<&ProtectSetup>,
     ) -> Result<(Session, Option<(Lowered, BackendOptions)>), ToolError> {

@@ -13,7 +13,7 @@ mod workers;
 
 fn main() -> std::process::ExitCode {
     let first = std::env::args_os().nth(1);
-    if first.as_deref().is_some_and(stockade::confine::is_ours) {
+    if first.as_deref().is_some_and(stockade::confine::is_internal_subcommand) {
         stockade::confine::main();
     }
     // The first argument of `sandbox-exec`.

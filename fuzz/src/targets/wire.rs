@@ -12,7 +12,7 @@ use crate::bounds::{Bounds, bounded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stockade::confine::wire::protocol::{
-    Announcement, Answer, Inquiry, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, SupervisorReply,
+    Announcement, OfferReply, OfferRequest, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, SupervisorReply,
     SupervisorRequest,
 };
 use stockade::confine::wire::{MAX_FRAME, body_length, decode, encode, receive};
@@ -38,8 +38,8 @@ pub(crate) fn run(input: &[u8]) {
         6 => body::<RunnerReport>(bytes),
         7 => body::<RunnerRequest>(bytes),
         8 => stream::<Reply>(bytes),
-        9 => body::<Inquiry>(bytes),
-        10 => body::<Answer>(bytes),
+        9 => body::<OfferRequest>(bytes),
+        10 => body::<OfferReply>(bytes),
         _ => stream::<SupervisorReply>(bytes),
     });
 }

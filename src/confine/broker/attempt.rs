@@ -14,10 +14,10 @@ use nix::sys::stat::{SFlag, fstat};
 use super::address::{Address, address};
 use super::arguments::{Arguments, AtFlags};
 use super::caller::{Caller, Proc};
-use super::leads::{Kind, Led, led};
+use super::lookup::{Kind, Lookup, lookup};
 use super::target::{EmptyPath, LastLink, Target};
 use crate::backend::seccomp::tests;
-use crate::confine::wire::attempted::{Attempt, Found, Node, Want};
+use crate::confine::wire::attempted::{Attempt, FileAccess, Found, Node};
 
 /// The longest address that is read.
 const ADDRESS: u64 = 128;
@@ -40,7 +40,7 @@ pub(super) fn refused(data: &libc::seccomp_data) -> Attempt {
 pub(super) fn attributes(proc: &Proc, object: &OwnedFd) -> Option<Attempt> {
     let path = proc.path_of(object).ok()?;
     path.is_absolute().then(|| Attempt::File {
-        want: Want::Attributes,
+        access: FileAccess::Attributes,
         path: path.into(),
         found: Found::There,
     })
@@ -48,8 +48,8 @@ pub(super) fn attributes(proc: &Proc, object: &OwnedFd) -> Option<Attempt> {
 
 /// A change of attributes of what is not there, or is hidden.
 pub(super) fn of_missing(caller: &Caller<'_>, target: &Target) -> Option<Attempt> {
-    let missing = led(caller, target).filter(|led| led.found != Found::There);
-    missing.map(|led| attempt(Want::Attributes, led))
+    let missing = lookup(caller, target).filter(|lookup| lookup.found != Found::There);
+    missing.map(|lookup| attempt(FileAccess::Attributes, lookup))
 }
 
 /// Whether the call makes another program of its caller.
@@ -67,7 +67,7 @@ pub(super) fn read(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Vec
         args: data.args,
     };
     let at = |base: usize, path: usize, last| args.path(Some(base), path, last);
-    let one = |want, target: Target| Ok(wanted(caller, want, &target));
+    let one = |access, target: Target| Ok(access_of(caller, access, &target));
     match i64::from(data.nr) {
         libc::SYS_openat => Ok(open(caller, &at(0, 1, last(args.int(2)))?, args.int(2))),
         libc::SYS_execve => Ok(execute(caller, args.path(None, 0, LastLink::Follow)?)),
@@ -81,8 +81,8 @@ pub(super) fn read(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Vec
             let last = LastLink::Follow;
             Ok(execute(caller, args.path_at(0, 1, AtFlags { last, empty })?))
         }
-        libc::SYS_truncate => one(Want::Write, args.path(None, 0, LastLink::Follow)?),
-        libc::SYS_chdir => one(Want::Look, args.path(None, 0, LastLink::Follow)?),
+        libc::SYS_truncate => one(FileAccess::Write, args.path(None, 0, LastLink::Follow)?),
+        libc::SYS_chdir => one(FileAccess::Look, args.path(None, 0, LastLink::Follow)?),
         libc::SYS_renameat2 => {
             let (from, to) = (at(0, 1, LastLink::Keep)?, at(2, 3, LastLink::Keep)?);
             Ok(rename(caller, &from, &to, args.uint(4)))
@@ -95,14 +95,14 @@ pub(super) fn read(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Vec
             };
             Ok(link(caller, &at(0, 1, last)?, &at(2, 3, LastLink::Keep)?))
         }
-        libc::SYS_symlinkat => one(Want::Make, at(1, 2, LastLink::Keep)?),
-        libc::SYS_unlinkat => one(Want::Remove, at(0, 1, LastLink::Keep)?),
-        libc::SYS_mkdirat => one(Want::Make, at(0, 1, LastLink::Keep)?),
+        libc::SYS_symlinkat => one(FileAccess::Make, at(1, 2, LastLink::Keep)?),
+        libc::SYS_unlinkat => one(FileAccess::Remove, at(0, 1, LastLink::Keep)?),
+        libc::SYS_mkdirat => one(FileAccess::Make, at(0, 1, LastLink::Keep)?),
         libc::SYS_mknodat => Ok(make(caller, &at(0, 1, LastLink::Keep)?, args.uint(2), args.uint(3))),
-        libc::SYS_newfstatat => one(Want::Look, at(0, 1, last_at(args.int(3)))?),
-        libc::SYS_statx => one(Want::Look, at(0, 1, last_at(args.int(2)))?),
-        libc::SYS_faccessat | libc::SYS_faccessat2 => one(Want::Look, at(0, 1, LastLink::Follow)?),
-        libc::SYS_readlinkat => one(Want::Look, at(0, 1, LastLink::Keep)?),
+        libc::SYS_newfstatat => one(FileAccess::Look, at(0, 1, last_at(args.int(3)))?),
+        libc::SYS_statx => one(FileAccess::Look, at(0, 1, last_at(args.int(2)))?),
+        libc::SYS_faccessat | libc::SYS_faccessat2 => one(FileAccess::Look, at(0, 1, LastLink::Follow)?),
+        libc::SYS_readlinkat => one(FileAccess::Look, at(0, 1, LastLink::Keep)?),
         libc::SYS_connect => args.address(1, 2, Use::Connect),
         libc::SYS_bind => args.address(1, 2, Use::Bind),
         libc::SYS_sendto if data.args[4] != 0 => args.address(4, 5, Use::Connect),
@@ -126,7 +126,7 @@ pub(super) fn read(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Vec
 fn older(args: &Arguments<'_>, number: i64) -> Result<Vec<Attempt>, Errno> {
     let caller = args.caller;
     let path = |index, last| args.path(None, index, last);
-    let one = |want, target: Target| Ok(wanted(caller, want, &target));
+    let one = |access, target: Target| Ok(access_of(caller, access, &target));
     match number {
         libc::SYS_open => Ok(open(caller, &path(0, last(args.int(1)))?, args.int(1))),
         libc::SYS_creat => {
@@ -139,29 +139,30 @@ fn older(args: &Arguments<'_>, number: i64) -> Result<Vec<Attempt>, Errno> {
             Ok(rename(caller, &at(0, 1)?, &at(2, 3)?, 0))
         }
         libc::SYS_link => Ok(link(caller, &path(0, LastLink::Keep)?, &path(1, LastLink::Keep)?)),
-        libc::SYS_symlink => one(Want::Make, path(1, LastLink::Keep)?),
-        libc::SYS_unlink | libc::SYS_rmdir => one(Want::Remove, path(0, LastLink::Keep)?),
-        libc::SYS_mkdir => one(Want::Make, path(0, LastLink::Keep)?),
+        libc::SYS_symlink => one(FileAccess::Make, path(1, LastLink::Keep)?),
+        libc::SYS_unlink | libc::SYS_rmdir => one(FileAccess::Remove, path(0, LastLink::Keep)?),
+        libc::SYS_mkdir => one(FileAccess::Make, path(0, LastLink::Keep)?),
         libc::SYS_mknod => Ok(make(caller, &path(0, LastLink::Keep)?, args.uint(1), args.uint(2))),
-        libc::SYS_stat | libc::SYS_access => one(Want::Look, path(0, LastLink::Follow)?),
-        libc::SYS_lstat | libc::SYS_readlink => one(Want::Look, path(0, LastLink::Keep)?),
+        libc::SYS_stat | libc::SYS_access => one(FileAccess::Look, path(0, LastLink::Follow)?),
+        libc::SYS_lstat | libc::SYS_readlink => one(FileAccess::Look, path(0, LastLink::Keep)?),
         _ => Err(Errno::EPERM),
     }
 }
 
-fn attempt(want: Want, led: Led) -> Attempt {
+fn attempt(access: FileAccess, lookup: Lookup) -> Attempt {
     Attempt::File {
-        want,
-        path: led.path,
-        found: led.found,
+        access,
+        path: lookup.path,
+        found: lookup.found,
     }
 }
 
 /// One thing that is wanted of where a target leads, unless the kernel gives or fails it whoever asks.
-fn wanted(caller: &Caller<'_>, want: Want, target: &Target) -> Vec<Attempt> {
-    let is_settled = |led: &Led| led.found == Found::There && matches!(want, Want::Look | Want::Make);
-    let led = led(caller, target).filter(|led| !is_settled(led));
-    led.map(|led| attempt(want, led)).into_iter().collect()
+fn access_of(caller: &Caller<'_>, access: FileAccess, target: &Target) -> Vec<Attempt> {
+    let is_settled =
+        |lookup: &Lookup| lookup.found == Found::There && matches!(access, FileAccess::Look | FileAccess::Make);
+    let lookup = lookup(caller, target).filter(|lookup| !is_settled(lookup));
+    lookup.map(|lookup| attempt(access, lookup)).into_iter().collect()
 }
 
 /// What the mode and the number of a new node make of it.
@@ -175,15 +176,18 @@ fn make(caller: &Caller<'_>, target: &Target, mode: u32, device: u32) -> Vec<Att
         (Attempt::File { path, found, .. }, Some(node)) => Attempt::Node { node, path, found },
         (other, _) => other,
     };
-    wanted(caller, Want::Make, target).into_iter().map(of).collect()
+    access_of(caller, FileAccess::Make, target)
+        .into_iter()
+        .map(of)
+        .collect()
 }
 
 fn open(caller: &Caller<'_>, target: &Target, flags: i32) -> Vec<Attempt> {
     let has = |flag: i32| flags & flag == flag;
     if has(libc::O_PATH) {
-        return wanted(caller, Want::Look, target);
+        return access_of(caller, FileAccess::Look, target);
     }
-    let Some(led) = led(caller, target) else {
+    let Some(lookup) = lookup(caller, target) else {
         return Vec::new();
     };
     let (reads, writes) = match flags & libc::O_ACCMODE {
@@ -191,30 +195,30 @@ fn open(caller: &Caller<'_>, target: &Target, flags: i32) -> Vec<Attempt> {
         libc::O_WRONLY => (false, true),
         _ => (true, true),
     };
-    let content: &[Want] = match (reads, writes) {
-        (true, true) => &[Want::Read, Want::Write],
-        (_, true) => &[Want::Write],
-        (_, false) => &[Want::Read],
+    let content: &[FileAccess] = match (reads, writes) {
+        (true, true) => &[FileAccess::Read, FileAccess::Write],
+        (_, true) => &[FileAccess::Write],
+        (_, false) => &[FileAccess::Read],
     };
     let is_new = has(libc::O_CREAT) && !has(libc::O_TMPFILE);
-    let wants: &[Want] = match (led.found, led.kind) {
+    let accesses: &[FileAccess] = match (lookup.found, lookup.kind) {
         (Found::There, _) if is_new && has(libc::O_EXCL) => &[],
-        (Found::There, Kind::Directory) if has(libc::O_TMPFILE) => &[Want::Write],
+        (Found::There, Kind::Directory) if has(libc::O_TMPFILE) => &[FileAccess::Write],
         (Found::There, Kind::Directory) if writes || is_new => &[],
-        (Found::There, Kind::Directory) => &[Want::List],
+        (Found::There, Kind::Directory) => &[FileAccess::List],
         (Found::There, Kind::Link) => &[],
         (Found::There, Kind::File | Kind::Other) if has(libc::O_DIRECTORY) => &[],
         // No file is made with a slash behind its name.
-        (Found::Absent | Found::Nothing, _) if is_new && led.path.as_bytes().ends_with(b"/") => &[],
-        (Found::Absent | Found::Nothing, _) if is_new => &[Want::Make],
+        (Found::Absent | Found::Nothing, _) if is_new && lookup.path.as_bytes().ends_with(b"/") => &[],
+        (Found::Absent | Found::Nothing, _) if is_new => &[FileAccess::Make],
         (Found::There | Found::Absent | Found::Nothing, _) => content,
     };
-    let attempt = |want: &Want| Attempt::File {
-        want: *want,
-        path: led.path.clone(),
-        found: led.found,
+    let attempt = |access: &FileAccess| Attempt::File {
+        access: *access,
+        path: lookup.path.clone(),
+        found: lookup.found,
     };
-    wants.iter().map(attempt).collect()
+    accesses.iter().map(attempt).collect()
 }
 
 /// A program, and the interpreters that its first line and theirs name.
@@ -222,11 +226,11 @@ fn execute(caller: &Caller<'_>, target: Target) -> Vec<Attempt> {
     let mut attempts = Vec::new();
     let mut next = Some(target);
     while let Some(target) = next.take().filter(|_| attempts.len() <= INTERPRETERS) {
-        let Some(mut led) = led(caller, &target).filter(|led| led.kind != Kind::Directory) else {
+        let Some(mut lookup) = lookup(caller, &target).filter(|lookup| lookup.kind != Kind::Directory) else {
             break;
         };
-        let file = led.object.take().filter(|_| led.kind == Kind::File);
-        attempts.push(attempt(Want::Execute, led));
+        let file = lookup.object.take().filter(|_| lookup.kind == Kind::File);
+        attempts.push(attempt(FileAccess::Execute, lookup));
         let beginning = file.and_then(|file| caller.beginning(&file).ok());
         next = beginning
             .and_then(|bytes| interpreter(&bytes))
@@ -244,46 +248,46 @@ fn execute(caller: &Caller<'_>, target: Target) -> Vec<Attempt> {
 fn interpreter(beginning: &[u8]) -> Option<CString> {
     let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | 0);
-    let path = line.split(is_blank).find(|word| !word.is_empty())?;
+    let path = line.split(is_blank).find(|argument| !argument.is_empty())?;
     CString::new(path).ok()
 }
 
 fn rename(caller: &Caller<'_>, from: &Target, to: &Target, flags: u32) -> Vec<Attempt> {
-    let Some(from) = led(caller, from) else {
+    let Some(from) = lookup(caller, from) else {
         return Vec::new();
     };
     if flags & libc::RENAME_EXCHANGE != 0 {
         // Whether both are there is not known in here, where one may be hidden.
-        let pair = |to: Led| Attempt::Exchange([from, to].map(|led| (led.path, led.found)));
-        return led(caller, to).map(pair).into_iter().collect();
+        let pair = |to: Lookup| Attempt::Exchange([from, to].map(|lookup| (lookup.path, lookup.found)));
+        return lookup(caller, to).map(pair).into_iter().collect();
     }
     if from.found != Found::There {
-        return vec![attempt(Want::Remove, from)];
+        return vec![attempt(FileAccess::Remove, from)];
     }
-    let to = led(caller, to);
+    let to = lookup(caller, to);
     let is_there = to.as_ref().is_some_and(|to| to.found == Found::There);
     if flags & libc::RENAME_NOREPLACE != 0 && is_there {
         return Vec::new();
     }
-    let to = to.map(|to| attempt(Want::Make, to));
-    [attempt(Want::Remove, from)].into_iter().chain(to).collect()
+    let to = to.map(|to| attempt(FileAccess::Make, to));
+    [attempt(FileAccess::Remove, from)].into_iter().chain(to).collect()
 }
 
 /// A second name in another directory is as much as moving it there.
 fn link(caller: &Caller<'_>, old: &Target, new: &Target) -> Vec<Attempt> {
-    let new = led(caller, new).filter(|new| new.found != Found::There);
-    let Some(old) = led(caller, old) else {
-        return new.map(|new| attempt(Want::Make, new)).into_iter().collect();
+    let new = lookup(caller, new).filter(|new| new.found != Found::There);
+    let Some(old) = lookup(caller, old) else {
+        return new.map(|new| attempt(FileAccess::Make, new)).into_iter().collect();
     };
     if old.found != Found::There {
-        return vec![attempt(Want::Look, old)];
+        return vec![attempt(FileAccess::Look, old)];
     }
     let Some(new) = new else {
         return Vec::new();
     };
     let moves = Path::new(&old.path).parent() != Path::new(&new.path).parent();
-    let old = moves.then(|| attempt(Want::Link, old));
-    old.into_iter().chain([attempt(Want::Make, new)]).collect()
+    let old = moves.then(|| attempt(FileAccess::Link, old));
+    old.into_iter().chain([attempt(FileAccess::Make, new)]).collect()
 }
 
 /// What an address is given for.
@@ -311,9 +315,9 @@ impl Arguments<'_> {
             (Some(Address::Ip(address)), Use::Connect) => vec![Attempt::Reach(address)],
             (Some(Address::Ip(_)), Use::Bind) | (None, _) => Vec::new(),
             (Some(Address::Unix(path)), what) => {
-                let (want, last) = match what {
-                    Use::Connect => (Want::Connect, LastLink::Follow),
-                    Use::Bind => (Want::Make, LastLink::Keep),
+                let (access, last) = match what {
+                    Use::Connect => (FileAccess::Connect, LastLink::Follow),
+                    Use::Bind => (FileAccess::Make, LastLink::Keep),
                 };
                 let (base, empty) = (libc::AT_FDCWD, EmptyPath::Nothing);
                 let target = Target::Path {
@@ -322,7 +326,7 @@ impl Arguments<'_> {
                     last,
                     empty,
                 };
-                wanted(self.caller, want, &target)
+                access_of(self.caller, access, &target)
             }
         })
     }
@@ -348,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interpreter_of_a_script_is_the_first_word_of_its_first_line() {
+    fn the_interpreter_of_a_script_is_the_first_argument_of_its_first_line() {
         let rows: [(&[u8], Option<&std::ffi::CStr>); 8] = [
             (b"#!/bin/sh\necho", Some(c"/bin/sh")),
             (b"#! \t/bin/env -S x\n", Some(c"/bin/env")),

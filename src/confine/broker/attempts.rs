@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::backend::seccomp::{Call, Filters, Role, Sort, Whatever};
-use crate::confine::wire::attempted::{Attempt, Attempted, Want};
+use crate::confine::wire::attempted::{Attempt, Attempted, FileAccess};
 
 /// The most different attempts that are kept.
 const MOST: usize = 20_000;
@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Whether an attempt is the command's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noted {
+pub enum Origin {
     /// It is.
     Yes,
     /// It is Stockade's own, before the command begins.
@@ -29,7 +29,7 @@ pub struct Attempts {
     known: HashMap<Attempt, usize>,
     order: Vec<(Attempt, u64)>,
     bytes: usize,
-    unseen: u64,
+    unexamined: u64,
     /// By thread: its last calls asked for a socket as the C library does, twice, before it looks up a name. They count unless
     /// the thread opens a database of names next.
     in_passing: HashMap<u32, Vec<Attempt>>,
@@ -84,13 +84,13 @@ impl Attempts {
     }
 
     /// Whether a note would be taken.
-    pub(super) fn are_noted(&self, noted: Noted) -> bool {
-        self.filters.is_some() && noted == Noted::Yes
+    pub(super) fn records(&self, origin: Origin) -> bool {
+        self.filters.is_some() && origin == Origin::Yes
     }
 
     /// Takes note, where somebody looks.
-    pub(super) fn note(&mut self, noted: Noted, attempts: impl IntoIterator<Item = Attempt>) {
-        if !self.are_noted(noted) {
+    pub(super) fn record(&mut self, origin: Origin, attempts: impl IntoIterator<Item = Attempt>) {
+        if !self.records(origin) {
             return;
         }
         for attempt in attempts {
@@ -100,7 +100,7 @@ impl Attempts {
             }
             let bytes = self.bytes.saturating_add(length(&attempt));
             if self.order.len() >= MOST || bytes > MOST_BYTES {
-                self.unseen = self.unseen.saturating_add(1);
+                self.unexamined = self.unexamined.saturating_add(1);
                 continue;
             }
             self.bytes = bytes;
@@ -110,8 +110,8 @@ impl Attempts {
     }
 
     /// Takes note of a call that the filters refuse, once it is known not to be one that programs make in passing.
-    pub(super) fn note_refused(&mut self, noted: Noted, thread: u32, attempt: Attempt) {
-        if !self.are_noted(noted) {
+    pub(super) fn record_refused(&mut self, origin: Origin, thread: u32, attempt: Attempt) {
+        if !self.records(origin) {
             return;
         }
         let (calls, threads) = MOST_IN_PASSING;
@@ -121,12 +121,20 @@ impl Attempts {
             return;
         }
         self.settle(thread, &[]);
-        self.note(noted, [attempt]);
+        self.record(origin, [attempt]);
     }
 
     /// Decides about a call that was kept back, by what its thread opens or does next; a look says nothing.
     pub(super) fn settle_unless_look(&mut self, thread: u32, next: &[Attempt]) {
-        let is_look = |attempt: &Attempt| matches!(attempt, Attempt::File { want: Want::Look, .. });
+        let is_look = |attempt: &Attempt| {
+            matches!(
+                attempt,
+                Attempt::File {
+                    access: FileAccess::Look,
+                    ..
+                }
+            )
+        };
         if !next.iter().all(is_look) {
             self.settle(thread, next);
         }
@@ -142,38 +150,38 @@ impl Attempts {
             Attempt::Reach(_) | Attempt::Call { .. } | Attempt::Node { .. } | Attempt::Exchange(_) => false,
         });
         if !is_look_up {
-            self.note(Noted::Yes, kept);
+            self.record(Origin::Yes, kept);
         }
     }
 
     /// Takes note that something could not be read.
-    pub(super) fn miss(&mut self, noted: Noted) {
-        match noted {
-            Noted::Yes => self.unseen = self.unseen.saturating_add(1),
-            Noted::No => {}
+    pub(super) fn record_unread(&mut self, origin: Origin) {
+        match origin {
+            Origin::Yes => self.unexamined = self.unexamined.saturating_add(1),
+            Origin::No => {}
         }
     }
 
     /// All of it.
-    pub fn told(&mut self) -> Attempted {
+    pub fn report(&mut self) -> Attempted {
         let kept: Vec<_> = self.in_passing.drain().flat_map(|(_, attempts)| attempts).collect();
-        self.note(Noted::Yes, kept);
+        self.record(Origin::Yes, kept);
         Attempted {
             all: std::mem::take(&mut self.order),
-            unseen: self.unseen,
+            unexamined: self.unexamined,
         }
     }
 }
 
 /// Whether the call may be the C library's question to a cache of names (nscd). libuv and Go make their sockets so, too.
 fn may_be_in_passing(attempt: &Attempt) -> bool {
-    let as_it_asks = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let nscd_kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     let is = |value: u64, expected: i32| u64::try_from(expected) == Ok(value);
     match attempt {
         Attempt::Call { number, arguments } => {
             let [family, kind, protocol, _] = *arguments;
             let is_socket = i64::from(*number) == libc::SYS_socket;
-            is_socket && is(family, libc::AF_UNIX) && is(kind, as_it_asks) && protocol == 0
+            is_socket && is(family, libc::AF_UNIX) && is(kind, nscd_kind) && protocol == 0
         }
         Attempt::File { .. } | Attempt::Reach(_) | Attempt::Node { .. } | Attempt::Exchange(_) => false,
     }

@@ -44,35 +44,35 @@ pub(super) fn decode(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<C
         args: data.args,
     };
     match i64::from(data.nr) {
-        libc::SYS_fchmod => asks(Target::Descriptor(args.int(0)), args.mode(1)),
-        libc::SYS_fchmodat => asks(args.path(Some(0), 1, LastLink::Follow)?, args.mode(2)),
+        libc::SYS_fchmod => change_of(Target::Descriptor(args.int(0)), args.mode(1)),
+        libc::SYS_fchmodat => change_of(args.path(Some(0), 1, LastLink::Follow)?, args.mode(2)),
         libc::SYS_fchmodat2 => {
             let at = args.at_flags(3)?;
-            asks(args.path_at(0, 1, at)?, args.mode(2))
+            change_of(args.path_at(0, 1, at)?, args.mode(2))
         }
-        libc::SYS_fchown => asks(Target::Descriptor(args.int(0)), args.owner(1)),
+        libc::SYS_fchown => change_of(Target::Descriptor(args.int(0)), args.owner(1)),
         libc::SYS_fchownat => {
             let at = args.at_flags(4)?;
-            asks(args.path_at(0, 1, at)?, args.owner(2))
+            change_of(args.path_at(0, 1, at)?, args.owner(2))
         }
         libc::SYS_utimensat => args.utimensat(),
         libc::SYS_setxattr => args.set_xattr(LastLink::Follow),
         libc::SYS_lsetxattr => args.set_xattr(LastLink::Keep),
         libc::SYS_fsetxattr => {
             let change = args.new_xattr(1, args.args[2], args.args[3], args.args[4])?;
-            asks(Target::Descriptor(args.int(0)), change)
+            change_of(Target::Descriptor(args.int(0)), change)
         }
         libc::SYS_removexattr => args.remove_xattr(LastLink::Follow),
         libc::SYS_lremovexattr => args.remove_xattr(LastLink::Keep),
         libc::SYS_fremovexattr => {
             let name = args.xattr_name(1)?;
-            asks(Target::Descriptor(args.int(0)), Change::RemoveXattr { name })
+            change_of(Target::Descriptor(args.int(0)), Change::RemoveXattr { name })
         }
         SYS_SETXATTRAT => args.setxattrat(),
         SYS_REMOVEXATTRAT => {
             let at = args.at_flags(2)?;
             let name = args.xattr_name(3)?;
-            asks(args.xattr_path_at(at)?, Change::RemoveXattr { name })
+            change_of(args.xattr_path_at(at)?, Change::RemoveXattr { name })
         }
         #[cfg(target_arch = "x86_64")]
         number => args.older(number),
@@ -82,7 +82,7 @@ pub(super) fn decode(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<C
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the end of every arm of the table")]
-fn asks(target: Target, change: Change) -> Result<Call, Errno> {
+fn change_of(target: Target, change: Change) -> Result<Call, Errno> {
     Ok(Call::Change { target, change })
 }
 
@@ -91,17 +91,17 @@ impl Arguments<'_> {
     #[cfg(target_arch = "x86_64")]
     fn older(&self, number: i64) -> Result<Call, Errno> {
         match number {
-            libc::SYS_chmod => asks(self.path(None, 0, LastLink::Follow)?, self.mode(1)),
-            libc::SYS_chown => asks(self.path(None, 0, LastLink::Follow)?, self.owner(1)),
-            libc::SYS_lchown => asks(self.path(None, 0, LastLink::Keep)?, self.owner(1)),
+            libc::SYS_chmod => change_of(self.path(None, 0, LastLink::Follow)?, self.mode(1)),
+            libc::SYS_chown => change_of(self.path(None, 0, LastLink::Follow)?, self.owner(1)),
+            libc::SYS_lchown => change_of(self.path(None, 0, LastLink::Keep)?, self.owner(1)),
             libc::SYS_utime => self.utime(),
             libc::SYS_utimes => {
                 let times = self.timevals(self.args[1])?;
-                asks(self.path(None, 0, LastLink::Follow)?, Change::Times(times))
+                change_of(self.path(None, 0, LastLink::Follow)?, Change::Times(times))
             }
             libc::SYS_futimesat => {
                 let times = self.timevals(self.args[2])?;
-                asks(
+                change_of(
                     self.path_or_descriptor(LastLink::Follow, EmptyPath::Nothing)?,
                     Change::Times(times),
                 )
@@ -125,7 +125,7 @@ impl Arguments<'_> {
             return Err(Errno::EINVAL);
         }
         let at = self.at_flags(3)?;
-        asks(self.path_or_descriptor(at.last, at.empty)?, Change::Times(times))
+        change_of(self.path_or_descriptor(at.last, at.empty)?, Change::Times(times))
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -137,7 +137,7 @@ impl Arguments<'_> {
                 [access, modification].map(|tv_sec| libc::timespec { tv_sec, tv_nsec: 0 })
             }
         };
-        asks(self.path(None, 0, LastLink::Follow)?, Change::Times(times))
+        change_of(self.path(None, 0, LastLink::Follow)?, Change::Times(times))
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -157,12 +157,12 @@ impl Arguments<'_> {
 
     fn set_xattr(&self, last: LastLink) -> Result<Call, Errno> {
         let change = self.new_xattr(1, self.args[2], self.args[3], self.args[4])?;
-        asks(self.path(None, 0, last)?, change)
+        change_of(self.path(None, 0, last)?, change)
     }
 
     fn remove_xattr(&self, last: LastLink) -> Result<Call, Errno> {
         let name = self.xattr_name(1)?;
-        asks(self.path(None, 0, last)?, Change::RemoveXattr { name })
+        change_of(self.path(None, 0, last)?, Change::RemoveXattr { name })
     }
 
     /// `setxattrat(base, path, at_flags, name, struct xattr_args { u64 value; u32 size, flags; }, size)`.
@@ -190,7 +190,7 @@ impl Arguments<'_> {
         };
         let at = self.at_flags(2)?;
         let change = self.new_xattr(3, value.cast_unsigned(), value_size, flags)?;
-        asks(self.xattr_path_at(at)?, change)
+        change_of(self.xattr_path_at(at)?, change)
     }
 }
 

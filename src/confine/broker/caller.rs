@@ -53,11 +53,11 @@ fn own_link(object: &OwnedFd) -> String {
 
 /// How a caller holds a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum DescriptorKind {
     /// Opened: the descriptor calls act on it.
     Open,
     /// Opened with `O_PATH`: it only names a place.
-    Place,
+    PathOnly,
 }
 
 /// The thread that waits. Every look at it is followed by a check that it still waits: only then was
@@ -122,15 +122,15 @@ impl<'b> Caller<'b> {
 
     /// Reads exactly `buffer.len()` bytes: less is a fault, as it is for the kernel.
     fn fill(&self, address: usize, buffer: &mut [u8]) -> Result<(), Errno> {
-        let wanted = buffer.len();
+        let length = buffer.len();
         let remote = [RemoteIoVec {
             base: address,
-            len: wanted,
+            len: length,
         }];
         let read = process_vm_readv(self.tid, &mut [IoSliceMut::new(buffer)], &remote);
         self.check()?;
         match read {
-            Ok(read) if read == wanted => Ok(()),
+            Ok(read) if read == length => Ok(()),
             Ok(_) | Err(Errno::EFAULT) => Err(Errno::EFAULT),
             // Not dumpable, or too little memory here: it cannot be judged.
             Err(_) => Err(Errno::EPERM),
@@ -146,7 +146,7 @@ impl<'b> Caller<'b> {
 
     /// The object behind descriptor `number` of the caller, and how it is held there; `EBADF` when it
     /// is not open.
-    pub(super) fn descriptor(&self, number: i32) -> Result<(OwnedFd, Held), Errno> {
+    pub(super) fn descriptor(&self, number: i32) -> Result<(OwnedFd, DescriptorKind), Errno> {
         if number < 0 {
             return Err(Errno::EBADF);
         }
@@ -154,20 +154,20 @@ impl<'b> Caller<'b> {
         let link = fstatat(&self.proc.0, self.entry(&entry).as_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
         let opened = self.open(&entry);
         self.check()?;
-        let absent_or_unseen = |errno| match errno {
+        let absent_or_unreadable = |errno| match errno {
             Errno::ENOENT => Errno::EBADF,
             _ => Errno::EPERM,
         };
-        let link = link.map_err(absent_or_unseen)?;
-        let object = opened.map_err(absent_or_unseen)?;
+        let link = link.map_err(absent_or_unreadable)?;
+        let object = opened.map_err(absent_or_unreadable)?;
         // The link's own permission bits say how the file was opened. One opened for neither reading
         // nor writing (access mode 3) counts as a place, too: stricter, and nobody does it.
-        let held = if link.st_mode & 0o600 == 0 {
-            Held::Place
+        let kind = if link.st_mode & 0o600 == 0 {
+            DescriptorKind::PathOnly
         } else {
-            Held::Open
+            DescriptorKind::Open
         };
-        Ok((object, held))
+        Ok((object, kind))
     }
 
     /// The path of an object that the broker holds, as the kernel knows it now.

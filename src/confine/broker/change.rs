@@ -18,7 +18,7 @@ use nix::unistd::{Gid, Uid, fchownat, getegid};
 
 use super::acl;
 use super::caller::Proc;
-use super::place;
+use super::permission;
 use crate::backend::attributes::AttributePlan;
 use crate::confine::sys::attributes as sys;
 
@@ -60,7 +60,7 @@ impl Change {
         if filesystem.filesystem_type() == PROC_SUPER_MAGIC {
             return Err(Errno::EPERM);
         }
-        if !place::permitted(plan, proc, object) {
+        if !permission::permitted(plan, proc, object) {
             return Err(Errno::EPERM);
         }
         self.suits(&stat)?;

@@ -2,7 +2,7 @@
 //!
 //! chmod, chown, utime and the xattr calls go past Landlock, so a command's filter hands them to its
 //! runner, which serves them here. [`call`] reads from the caller what it asks for, [`target`] resolves
-//! the object meant to a descriptor, [`place`] holds that against the plan, [`change`] acts on it.
+//! the object meant to a descriptor, [`permission`] holds that against the plan, [`change`] acts on it.
 //!
 //! The call itself never runs: what the caller's memory or the tree says after the broker looked at it
 //! changes nothing. The object that was judged is the object that is changed, because both go through
@@ -12,10 +12,10 @@
 //! link from outside into its roots.
 //!
 //! Where somebody wants to know why a command was denied something, its filter also hands over what it
-//! attempts: [`attempt`] reads that, [`leads`] follows its paths, [`attempts`] keeps it. Such a call goes on
+//! attempts: [`attempt`] reads that, [`lookup`] follows its paths, [`attempts`] keeps it. Such a call goes on
 //! to the kernel, whatever was read of it, and what the table refuses is refused.
 //!
-//! Calls that change a process by its number go on where the number is the caller's own: [`itself`].
+//! Calls that change a process by its number go on where the number is the caller's own: [`own_pid`].
 //!
 //! Where private copies stand for protected files, renames are handed over as well: [`rename`] carries out those onto a
 //! copy.
@@ -32,9 +32,9 @@ mod call;
 mod caller;
 mod change;
 mod error;
-mod itself;
-mod leads;
-mod place;
+mod lookup;
+mod own_pid;
+mod permission;
 mod rename;
 mod target;
 
@@ -46,7 +46,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::backend::attributes::AttributePlan;
 use crate::backend::seccomp::Sort;
 use crate::confine::sys::attributes::Listener;
-pub use attempts::{Attempts, Noted};
+pub use attempts::{Attempts, Origin};
 use call::Call;
 use caller::{Caller, Proc};
 pub use error::BrokerError;
@@ -73,9 +73,9 @@ pub enum Served {
     /// One call was answered.
     Answered,
     /// The caller was killed before its answer.
-    Departed,
+    CallerExited,
     /// No process of the command is left to call; the broker can be dropped.
-    Over,
+    NoCallers,
     /// The listener is broken: drop the broker and end the command.
     Broken(Errno),
 }
@@ -95,85 +95,85 @@ impl Broker {
 
     /// The same, carrying out renames onto these private copies, known by device and inode.
     #[must_use]
-    pub fn over(self, copies: Vec<(u64, u64)>) -> Self {
+    pub fn with_copies(self, copies: Vec<(u64, u64)>) -> Self {
         Self { copies, ..self }
     }
 
     /// Serves one waiting call, if there is one. Never waits for one.
-    pub fn serve(&mut self, attempts: &mut Attempts, noted: Noted) -> Served {
+    pub fn serve(&mut self, attempts: &mut Attempts, origin: Origin) -> Served {
         match self.ready() {
             Ok(Ready::Call) => {}
             Ok(Ready::Nothing) => return Served::Idle,
-            Ok(Ready::Over) => return Served::Over,
+            Ok(Ready::HungUp) => return Served::NoCallers,
             Err(errno) => return Served::Broken(errno),
         }
         let notification = match self.listener.receive() {
             Ok(notification) => notification,
-            Err(Errno::ENOENT) => return Served::Departed,
+            Err(Errno::ENOENT) => return Served::CallerExited,
             Err(Errno::EINTR | Errno::EAGAIN) => return Served::Idle,
             Err(errno) => return Served::Broken(errno),
         };
-        let answer = self.judge(&notification, attempts, noted);
+        let response = self.judge(&notification, attempts, origin);
         loop {
-            let answered = match answer {
-                Answer::Ends(result) => self.listener.answer(notification.id, result),
-                Answer::GoesOn => self.listener.let_go_on(notification.id),
+            let answered = match response {
+                Response::Return(result) => self.listener.answer(notification.id, result),
+                Response::Continue => self.listener.continue_call(notification.id),
             };
             match answered {
                 Ok(()) => return Served::Answered,
-                Err(Errno::ENOENT) => return Served::Departed,
+                Err(Errno::ENOENT) => return Served::CallerExited,
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Served::Broken(errno),
             }
         }
     }
 
-    fn judge(&self, notification: &libc::seccomp_notif, attempts: &mut Attempts, noted: Noted) -> Answer {
+    fn judge(&self, notification: &libc::seccomp_notif, attempts: &mut Attempts, origin: Origin) -> Response {
         let caller = Caller::new(&self.listener, &self.proc, notification);
         // The program that Stockade's own process becomes is the command's.
-        let noted = if attempt::is_exec(&notification.data) {
-            Noted::Yes
+        let origin = if attempt::is_exec(&notification.data) {
+            Origin::Yes
         } else {
-            noted
+            origin
         };
         if rename::is_rename(&notification.data)
             && let Ok(caller) = &caller
-            && let Some(result) = rename::onto_copy(caller, &notification.data, &self.copies)
+            && let Some(result) = rename::rename_onto_copy(caller, &notification.data, &self.copies)
         {
-            return Answer::Ends(result);
+            return Response::Return(result);
         }
-        if let Some(named) = itself::named(&notification.data) {
+        if let Some(named_pid) = own_pid::named_pid(&notification.data) {
             return match caller {
-                Ok(caller) if caller.is(named) => Answer::GoesOn,
+                Ok(caller) if caller.is(named_pid) => Response::Continue,
                 Ok(_) | Err(_) => {
-                    attempts.note(noted, [attempt::refused(&notification.data)]);
-                    Answer::Ends(Err(Errno::EPERM))
+                    attempts.record(origin, [attempt::refused(&notification.data)]);
+                    Response::Return(Err(Errno::EPERM))
                 }
             };
         }
         match attempts.sort(&notification.data) {
             Some(Sort::Attribute) => {
                 attempts.settle(notification.pid, &[]);
-                Answer::Ends(caller.and_then(|caller| self.perform(&caller, notification, attempts, noted)))
+                Response::Return(caller.and_then(|caller| self.perform(&caller, notification, attempts, origin)))
             }
             Some(Sort::Refused(errno)) => {
-                attempts.note_refused(noted, notification.pid, attempt::refused(&notification.data));
-                Answer::Ends(Err(Errno::from_raw(errno.into())))
+                attempts.record_refused(origin, notification.pid, attempt::refused(&notification.data));
+                Response::Return(Err(Errno::from_raw(errno.into())))
             }
             Some(Sort::Attempt) => {
                 match caller.and_then(|caller| attempt::read(&caller, &notification.data)) {
                     Ok(read) => {
                         attempts.settle_unless_look(notification.pid, &read);
-                        attempts.note(noted, read);
+                        attempts.record(origin, read);
                     }
                     // It cannot be seen, or is gone.
-                    Err(Errno::EPERM) => attempts.miss(noted),
+                    Err(Errno::EPERM) => attempts.record_unread(origin),
                     // What it points to is nothing: it fails whoever asks.
                     Err(_) => {}
                 }
-                Answer::GoesOn
+                Response::Continue
             }
-            None => Answer::Ends(Err(Errno::EPERM)),
+            None => Response::Return(Err(Errno::EPERM)),
         }
     }
 
@@ -182,18 +182,18 @@ impl Broker {
         caller: &Caller<'_>,
         notification: &libc::seccomp_notif,
         attempts: &mut Attempts,
-        noted: Noted,
+        origin: Origin,
     ) -> Result<(), Errno> {
         match call::decode(caller, &notification.data)? {
             Call::Nothing => Ok(()),
             Call::Change { target, change } => {
                 let object = target::resolve(caller, &target).inspect_err(|_| {
-                    if attempts.are_noted(noted) {
-                        attempts.note(noted, attempt::of_missing(caller, &target));
+                    if attempts.records(origin) {
+                        attempts.record(origin, attempt::of_missing(caller, &target));
                     }
                 })?;
                 if let Err(errno) = change.judge(&self.plan, &self.proc, &object) {
-                    attempts.note(noted, attempt::attributes(&self.proc, &object));
+                    attempts.record(origin, attempt::attributes(&self.proc, &object));
                     return Err(errno);
                 }
                 change.perform(&object)
@@ -207,12 +207,12 @@ impl Broker {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
-        let seen = fds[0].revents().unwrap_or(PollFlags::empty());
-        if seen.contains(PollFlags::POLLIN) {
+        let events = fds[0].revents().unwrap_or(PollFlags::empty());
+        if events.contains(PollFlags::POLLIN) {
             Ok(Ready::Call)
-        } else if seen.contains(PollFlags::POLLHUP) {
-            Ok(Ready::Over)
-        } else if seen.intersects(PollFlags::POLLERR | PollFlags::POLLNVAL) {
+        } else if events.contains(PollFlags::POLLHUP) {
+            Ok(Ready::HungUp)
+        } else if events.intersects(PollFlags::POLLERR | PollFlags::POLLNVAL) {
             Err(Errno::EBADF)
         } else {
             Ok(Ready::Nothing)
@@ -221,18 +221,18 @@ impl Broker {
 }
 
 /// What becomes of a call that waits.
-enum Answer {
+enum Response {
     /// It ends with this, and never runs.
-    Ends(Result<(), Errno>),
+    Return(Result<(), Errno>),
     /// It goes on to the kernel.
-    GoesOn,
+    Continue,
 }
 
 /// What the listener has for us.
 enum Ready {
     Call,
     Nothing,
-    Over,
+    HungUp,
 }
 
 impl AsFd for Broker {

@@ -26,34 +26,37 @@ pub(super) fn is_rename(data: &libc::seccomp_data) -> bool {
 }
 
 /// Carries out a rename onto one of the `copies`, which are known by device and inode; `None` where it is another.
-pub(super) fn onto_copy(
+pub(super) fn rename_onto_copy(
     caller: &Caller<'_>,
     data: &libc::seccomp_data,
     copies: &[(u64, u64)],
 ) -> Option<Result<(), Errno>> {
     let call = Call::decode(caller, data)?;
     let copy = resolve(caller, &call.to.target()).ok()?;
-    let there = fstat(&copy).ok()?;
-    if !copies.contains(&(there.st_dev, there.st_ino)) {
+    let copy_stat = fstat(&copy).ok()?;
+    if !copies.contains(&(copy_stat.st_dev, copy_stat.st_ino)) {
         return None;
     }
     // From elsewhere it would be another matter who may read it.
-    let (above, home) = (call.from.directory(), call.to.directory());
-    let (above, home) = (resolve(caller, &above).ok()?, resolve(caller, &home).ok()?);
-    if identity(&fstat(&above).ok()?) != identity(&fstat(&home).ok()?) {
+    let (source_directory, target_directory) = (call.from.directory(), call.to.directory());
+    let (source_directory, target_directory) = (
+        resolve(caller, &source_directory).ok()?,
+        resolve(caller, &target_directory).ok()?,
+    );
+    if identity(&fstat(&source_directory).ok()?) != identity(&fstat(&target_directory).ok()?) {
         return None;
     }
     let file = resolve(caller, &call.from.target()).ok()?;
-    let found = fstat(&file).ok()?;
-    let is_file = SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
-    if !is_file || identity(&found) == identity(&there) || u64::try_from(found.st_size).ok()? > LONGEST {
+    let file_stat = fstat(&file).ok()?;
+    let is_file = SFlag::from_bits_truncate(file_stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
+    if !is_file || identity(&file_stat) == identity(&copy_stat) || u64::try_from(file_stat.st_size).ok()? > LONGEST {
         return None;
     }
-    let carried = carry(caller, &file, &copy);
-    Some(carried.and_then(|()| unlinkat(&above, call.from.name.as_c_str(), UnlinkatFlags::NoRemoveDir)))
+    let copied = copy_content(caller, &file, &copy);
+    Some(copied.and_then(|()| unlinkat(&source_directory, call.from.name.as_c_str(), UnlinkatFlags::NoRemoveDir)))
 }
 
-fn carry(caller: &Caller<'_>, file: &OwnedFd, copy: &OwnedFd) -> Result<(), Errno> {
+fn copy_content(caller: &Caller<'_>, file: &OwnedFd, copy: &OwnedFd) -> Result<(), Errno> {
     let errno = |error: std::io::Error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
     let mut content = Vec::new();
     let read = File::from(caller.open_again(file, nix::fcntl::OFlag::O_RDONLY)?);
@@ -127,8 +130,8 @@ impl Entry {
     }
 
     fn target(&self) -> Target {
-        let whole = [self.directory.as_bytes(), b"/", self.name.as_bytes()].concat();
-        self.path(CString::new(whole).unwrap_or_default(), LastLink::Keep)
+        let path = [self.directory.as_bytes(), b"/", self.name.as_bytes()].concat();
+        self.path(CString::new(path).unwrap_or_default(), LastLink::Keep)
     }
 
     fn path(&self, path: CString, last: LastLink) -> Target {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
-use super::caller::{Caller, Held};
+use super::caller::{Caller, DescriptorKind};
 
 /// What a call names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub(super) fn resolve(caller: &Caller<'_>, target: &Target) -> Result<OwnedFd, E
     let (base, path, last, empty) = match target {
         Target::Descriptor(number) => {
             return match caller.descriptor(*number)? {
-                (object, Held::Open) => Ok(object),
-                (_, Held::Place) => Err(Errno::EBADF),
+                (object, DescriptorKind::Open) => Ok(object),
+                (_, DescriptorKind::PathOnly) => Err(Errno::EBADF),
             };
         }
         Target::Path {

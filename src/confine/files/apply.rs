@@ -11,8 +11,8 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::clock::Clock;
 use super::effect::{self, Effect, path_of};
 use super::failure::{About, Answer, failure};
-use super::journal::{Action, Step, commit, keep_entries};
-use super::place::{Made, Place, make_directory};
+use super::journal::{Action, Step, commit, sync_directories};
+use super::location::{Location, Made, make_directory};
 use super::protocol::{Bound, Change, State, Tree, Why};
 use super::state::{digest, is_same};
 use super::temporary::Temporary;
@@ -20,15 +20,15 @@ use super::tree;
 
 /// Makes changes, all or none.
 pub(super) fn apply(changes: &[Bound]) -> Answer<()> {
-    effect::are_apart(changes.iter().map(|bound| &bound.change))?;
+    effect::check_independent(changes.iter().map(|bound| &bound.change))?;
     let mut made = Vec::new();
     let result = stage_all(changes, &mut made).and_then(commit);
     match result {
-        Ok(()) => keep_entries(made.iter().map(|made| &made.place)),
+        Ok(()) => sync_directories(made.iter().map(|made| &made.location)),
         Err(_) => {
-            for Made { place, .. } in made.iter().rev() {
+            for Made { location, .. } in made.iter().rev() {
                 // Somebody else may have put something there by now; then it stays.
-                let _removed = unlinkat(&place.directory, place.name.as_os_str(), UnlinkatFlags::RemoveDir);
+                let _removed = unlinkat(&location.directory, location.name.as_os_str(), UnlinkatFlags::RemoveDir);
             }
         }
     }
@@ -38,12 +38,12 @@ pub(super) fn apply(changes: &[Bound]) -> Answer<()> {
 fn stage_all(changes: &[Bound], made: &mut Vec<Made>) -> Answer<Vec<Step>> {
     let mut steps = Vec::with_capacity(changes.len());
     for bound in changes {
-        steps.extend(supervisor(bound, made)?);
+        steps.extend(stage(bound, made)?);
     }
     Ok(steps)
 }
 
-fn supervisor(bound: &Bound, made: &mut Vec<Made>) -> Answer<Option<Step>> {
+fn stage(bound: &Bound, made: &mut Vec<Made>) -> Answer<Option<Step>> {
     let path = path_of(&bound.change);
     // Files are counted for a person; here nobody asks how many there are.
     let effect = effect::of(&bound.change, Clock::start(0)).map_err(|failed| changed(bound, failed))?;
@@ -100,22 +100,22 @@ fn step(change: &Change, effect: &Effect<'_>, way: &mut Vec<Made>) -> Answer<Opt
                 State::Absent | State::Directory { .. } | State::Symlink(_) | State::Other(_) => None,
             };
             let content = effect.new.as_deref().unwrap_or_default();
-            let place = Place::make_way(&path, way)?;
-            let temporary = Temporary::write(place.directory.as_fd(), content, mode).about(&path)?;
-            Action::Put(place, temporary)
+            let location = Location::create_parents(&path, way)?;
+            let temporary = Temporary::write(location.directory.as_fd(), content, mode).about(&path)?;
+            Action::Put(location, temporary)
         }
         Change::Delete { tree, .. } => {
-            let place = Place::of(&path)?;
-            if let (State::Directory { .. }, Tree::Whole) = (&expected, tree) {
-                tree::rehearse(&place).about(&path)?;
+            let location = Location::of(&path)?;
+            if let (State::Directory { .. }, Tree::Recursive) = (&expected, tree) {
+                tree::check_removable(&location).about(&path)?;
             }
-            Action::Remove(place, *tree)
+            Action::Remove(location, *tree)
         }
-        Change::Move { from, to } => Action::Move(Place::of(from)?, Place::make_way(to, way)?),
+        Change::Move { from, to } => Action::Move(Location::of(from)?, Location::create_parents(to, way)?),
         Change::MakeDirectory { .. } => {
             if expected == State::Absent {
-                let place = Place::make_way(&path, way)?;
-                make_directory(&path, place, way).about(&path)?;
+                let location = Location::create_parents(&path, way)?;
+                make_directory(&path, location, way).about(&path)?;
             }
             return Ok(None);
         }

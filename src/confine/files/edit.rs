@@ -8,7 +8,7 @@ use super::near::near;
 use super::protocol::{Edit, Occurrences, Why};
 
 /// How many places an error names.
-const MAX_PLACES: usize = 10;
+const MAX_LINES_NAMED: usize = 10;
 
 /// The content after all replacements, one after the other; at most `limit` bytes.
 pub(super) fn replace(content: &[u8], edits: &[Edit], limit: u64) -> Result<Vec<u8>, Why> {
@@ -60,11 +60,11 @@ fn replace_one(text: &[u8], edit: &Edit, number: usize, ends: LineEnds, limit: u
 }
 
 fn ambiguous(text: &[u8], finder: &Finder<'_>, number: usize, first: usize) -> Why {
-    let apart = finder.find_iter(text).count() as u64;
+    let disjoint = finder.find_iter(text).count() as u64;
     let mut lines = Vec::new();
     let (mut line, mut from) = (1u64, 0);
     let mut next = Some(first);
-    while let Some(at) = next.filter(|_| lines.len() < MAX_PLACES) {
+    while let Some(at) = next.filter(|_| lines.len() < MAX_LINES_NAMED) {
         line += memchr::memchr_iter(b'\n', text.get(from..at).unwrap_or_default()).count() as u64;
         lines.push(line);
         from = at;
@@ -75,7 +75,7 @@ fn ambiguous(text: &[u8], finder: &Finder<'_>, number: usize, first: usize) -> W
     }
     Why::Ambiguous {
         edit: number,
-        count: apart.max(lines.len() as u64),
+        count: disjoint.max(lines.len() as u64),
         lines,
     }
 }

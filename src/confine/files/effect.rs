@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::clock::Clock;
 use super::failure::{About, Answer, failure};
-use super::place::Place;
+use super::location::Location;
 use super::protocol::{Change, Hash, MAX_LOADED, Prepared, State, Tree, Why};
 use super::{edit, magic, patch, state, tree};
 
@@ -59,7 +59,7 @@ pub(super) fn path_of(change: &Change) -> &OsStr {
 
 /// Holds that no two changes work on one path, and none in a directory that one of them takes away: what they would
 /// come to depends on which is made first.
-pub(super) fn are_apart<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Answer<()> {
+pub(super) fn check_independent<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Answer<()> {
     let taken: HashSet<&Path> = changes
         .clone()
         .filter_map(|change| match change {
@@ -71,9 +71,9 @@ pub(super) fn are_apart<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -
         Change::Move { from, to } => [Some(from.as_os_str()), Some(to.as_os_str())],
         other => [Some(path_of(other)), None],
     });
-    let mut seen = HashSet::new();
+    let mut paths_so_far = HashSet::new();
     for path in paths.flatten() {
-        if !seen.insert(path) {
+        if !paths_so_far.insert(path) {
             let why = "it is changed twice at once";
             return Err(failure(path, Why::Malformed(why.to_owned())));
         }
@@ -166,9 +166,9 @@ fn delete<'a>(path: &OsStr, tree: Tree, clock: Clock) -> Answer<Effect<'a>> {
     let before = state::at(path, Hash::Content)?;
     let files = match (&before, tree) {
         (State::File(_) | State::Symlink(_), _) => 0,
-        (State::Directory { .. }, Tree::Whole) => tree::count(&Place::of(path)?, clock),
+        (State::Directory { .. }, Tree::Recursive) => tree::count(&Location::of(path)?, clock),
         (State::Directory { .. }, Tree::Empty) => {
-            if !tree::is_empty(&Place::of(path)?).about(path)? {
+            if !tree::is_empty(&Location::of(path)?).about(path)? {
                 return Err(failure(path, Why::NotEmpty));
             }
             0
@@ -180,16 +180,16 @@ fn delete<'a>(path: &OsStr, tree: Tree, clock: Clock) -> Answer<Effect<'a>> {
 
 fn moved<'a>(from: &OsStr, to: &OsStr, clock: Clock) -> Answer<Effect<'a>> {
     let before = state::at(from, Hash::Content)?;
-    let there = state::at(to, Hash::Skip)?;
-    if there != State::Absent {
+    let existing = state::at(to, Hash::Skip)?;
+    if existing != State::Absent {
         return Err(failure(to, Why::Exists));
     }
     let files = match &before {
         State::File(_) | State::Symlink(_) => 0,
-        State::Directory { .. } => tree::count(&Place::of(from)?, clock),
+        State::Directory { .. } => tree::count(&Location::of(from)?, clock),
         State::Absent | State::Other(_) => return Err(no_file(from, &before)),
     };
-    Ok(Effect::without_content(vec![before, there], files))
+    Ok(Effect::without_content(vec![before, existing], files))
 }
 
 /// A directory that is there already will do.

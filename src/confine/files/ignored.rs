@@ -9,7 +9,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::state::open_file;
-use super::tree::Listed;
+use super::tree::DirectoryItem;
 
 /// The most bytes of an ignore file that count.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -31,7 +31,7 @@ pub(super) struct Ignored {
 
 impl Ignored {
     /// Those of a directory with these entries.
-    pub(super) fn of(directory: &Path, entries: &[Listed]) -> Self {
+    pub(super) fn of(directory: &Path, entries: &[DirectoryItem]) -> Self {
         let has = |name: &str| entries.iter().any(|listed| listed.name == name);
         let load = |name: &str| has(name).then(|| read(directory, name)).flatten();
         let is_repository = has(".git");

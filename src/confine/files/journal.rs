@@ -11,10 +11,10 @@ use nix::sys::stat::{fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
 
 use super::failure::{About, Answer, failure};
-use super::place::{Place, open_below};
+use super::location::{Location, open_below};
 use super::protocol::{State, Tree, Why};
 use super::state::is_still;
-use super::temporary::{Temporary, fresh};
+use super::temporary::{Temporary, with_free_name};
 use super::tree;
 
 /// A change that is ready to be made.
@@ -32,24 +32,24 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum Action {
     /// New content takes the place of what is there.
-    Put(Place, Temporary),
+    Put(Location, Temporary),
     /// It gets another name.
-    Move(Place, Place),
+    Move(Location, Location),
     /// It goes.
-    Remove(Place, Tree),
+    Remove(Location, Tree),
 }
 
 /// A change that was made, and can be taken back.
 #[derive(Debug)]
 enum Done {
     /// The old content is where the temporary is.
-    Replaced(Place, Temporary),
+    Replaced(Location, Temporary),
     /// Nothing was there.
-    Created(Place, Temporary),
+    Created(Location, Temporary),
     /// From the first place to the second.
-    Moved(Place, Place),
+    Moved(Location, Location),
     /// From the first place to the second, a hidden one beside it.
-    PutAside(OsString, Place, Place, State),
+    PutAside(OsString, Location, Location, State),
 }
 
 /// Makes all changes, or none.
@@ -64,7 +64,7 @@ pub(super) fn commit(steps: Vec<Step>) -> Answer<()> {
         match make(step).about(path) {
             Ok(made) => done.push(made),
             Err(failed) => {
-                take_back(done);
+                roll_back(done);
                 return Err(failed);
             }
         }
@@ -76,41 +76,42 @@ pub(super) fn commit(steps: Vec<Step>) -> Answer<()> {
             old.discard();
         }
     }
-    keep(&done);
+    sync_all(&done);
     Ok(())
 }
 
 fn make(step: Step) -> Result<Done, Why> {
     let Step { path, expected, action } = step;
     match action {
-        Action::Put(place, mut temporary) if expected == State::Absent => {
-            let there = place.directory.as_fd();
-            temporary.appear()?;
-            rename_to_free(there, &temporary.name, there, &place.name).map_err(appeared)?;
-            Ok(Done::Created(place, temporary))
+        Action::Put(location, mut temporary) if expected == State::Absent => {
+            let directory = location.directory.as_fd();
+            temporary.give_name()?;
+            rename_to_free(directory, &temporary.name, directory, &location.name).map_err(changed_meanwhile)?;
+            Ok(Done::Created(location, temporary))
         }
-        Action::Put(place, temporary) => replace(place, temporary, &expected),
+        Action::Put(location, temporary) => replace(location, temporary, &expected),
         Action::Move(from, to) => {
-            rename_to_free(from.directory.as_fd(), &from.name, to.directory.as_fd(), &to.name).map_err(appeared)?;
+            rename_to_free(from.directory.as_fd(), &from.name, to.directory.as_fd(), &to.name)
+                .map_err(changed_meanwhile)?;
             let found = is_still(&expected, &to.directory, &to.name);
             confirm(found, Done::Moved(from, to))
         }
-        Action::Remove(place, tree) => {
-            let there = place.directory.as_fd();
-            let ((), name) = fresh(|name| rename_to_free(there, &place.name, there, name)).map_err(appeared)?;
-            let directory = place.directory.try_clone();
-            let Ok(directory) = directory else {
-                let _back = rename_to_free(there, &name, there, &place.name);
+        Action::Remove(location, tree) => {
+            let directory = location.directory.as_fd();
+            let ((), name) = with_free_name(|name| rename_to_free(directory, &location.name, directory, name))
+                .map_err(changed_meanwhile)?;
+            let Ok(clone) = location.directory.try_clone() else {
+                let _restored = rename_to_free(directory, &name, directory, &location.name);
                 return Err(Why::System(libc::EMFILE));
             };
-            let aside = Place { directory, name };
+            let aside = Location { directory: clone, name };
             let found = is_still(&expected, &aside.directory, &aside.name);
             let is_full = matches!((&expected, tree), (State::Directory { .. }, Tree::Empty)) && {
                 !matches!(tree::is_empty(&aside), Ok(true))
             };
-            let done = confirm(found, Done::PutAside(path, place, aside, expected))?;
+            let done = confirm(found, Done::PutAside(path, location, aside, expected))?;
             if is_full {
-                take_back(vec![done]);
+                roll_back(vec![done]);
                 return Err(Why::NotEmpty);
             }
             Ok(done)
@@ -119,7 +120,7 @@ fn make(step: Step) -> Result<Done, Why> {
 }
 
 /// What is in the way was not there when it was looked at, or what is missing was.
-fn appeared(errno: Errno) -> Why {
+fn changed_meanwhile(errno: Errno) -> Why {
     match errno {
         Errno::EEXIST | Errno::ENOENT => Why::Changed,
         other => other.into(),
@@ -133,47 +134,48 @@ fn confirm(found: nix::Result<bool>, done: Done) -> Result<Done, Why> {
         Ok(false) => Why::Changed,
         Err(errno) => errno.into(),
     };
-    take_back(vec![done]);
+    roll_back(vec![done]);
     Err(why)
 }
 
 /// Puts new content in the place of a file, which is then where the temporary was.
-fn replace(place: Place, mut temporary: Temporary, expected: &State) -> Result<Done, Why> {
-    let there = place.directory.as_fd();
-    temporary.appear()?;
-    match exchange(there, &temporary.name, &place.name) {
+fn replace(location: Location, mut temporary: Temporary, expected: &State) -> Result<Done, Why> {
+    let directory = location.directory.as_fd();
+    temporary.give_name()?;
+    match exchange(directory, &temporary.name, &location.name) {
         Ok(()) => {
-            let found = is_still(expected, there, &temporary.name);
-            confirm(found, Done::Replaced(place, temporary))
+            let found = is_still(expected, directory, &temporary.name);
+            confirm(found, Done::Replaced(location, temporary))
         }
         Err(Errno::EINVAL) => {
-            replace_by_link(there, &place.name, &mut temporary, expected)?;
-            Ok(Done::Replaced(place, temporary))
+            replace_by_link(directory, &location.name, &mut temporary, expected)?;
+            Ok(Done::Replaced(location, temporary))
         }
-        Err(errno) => Err(appeared(errno)),
+        Err(errno) => Err(changed_meanwhile(errno)),
     }
 }
 
-fn exchange(there: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> nix::Result<()> {
-    renameat2(there, one, there, other, RenameFlags::RENAME_EXCHANGE)
+fn exchange(directory: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> nix::Result<()> {
+    renameat2(directory, one, directory, other, RenameFlags::RENAME_EXCHANGE)
 }
 
 /// The same where a file system cannot exchange two names: the old file gets a second name first.
 pub(super) fn replace_by_link(
-    there: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     name: &OsStr,
     temporary: &mut Temporary,
     expected: &State,
 ) -> Result<(), Why> {
-    let ((), kept) = fresh(|kept| linkat(there, name, there, kept, AtFlags::empty())).map_err(appeared)?;
-    let result = match is_still(expected, there, &kept) {
-        Ok(true) => renameat(there, temporary.name.as_os_str(), there, name).map_err(Why::from),
+    let ((), kept) =
+        with_free_name(|kept| linkat(directory, name, directory, kept, AtFlags::empty())).map_err(changed_meanwhile)?;
+    let result = match is_still(expected, directory, &kept) {
+        Ok(true) => renameat(directory, temporary.name.as_os_str(), directory, name).map_err(Why::from),
         Ok(false) => Err(Why::Changed),
         Err(errno) => Err(errno.into()),
     };
     match result {
         Ok(()) => temporary.name = kept,
-        Err(_) => drop(unlinkat(there, kept.as_os_str(), UnlinkatFlags::NoRemoveDir)),
+        Err(_) => drop(unlinkat(directory, kept.as_os_str(), UnlinkatFlags::NoRemoveDir)),
     }
     result
 }
@@ -200,19 +202,24 @@ pub(super) fn link_to_free(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>
 }
 
 /// Takes back what was done, the last first. Each may fail because of others who work there; the rest is taken back.
-fn take_back(done: Vec<Done>) {
+fn roll_back(done: Vec<Done>) {
     for done in done.into_iter().rev() {
-        let _taken_back = match &done {
-            Done::Replaced(place, temporary) => {
-                let there = place.directory.as_fd();
-                match exchange(there, &temporary.name, &place.name) {
-                    Err(Errno::EINVAL) => renameat(there, temporary.name.as_os_str(), there, place.name.as_os_str()),
+        let _rolled_back = match &done {
+            Done::Replaced(location, temporary) => {
+                let directory = location.directory.as_fd();
+                match exchange(directory, &temporary.name, &location.name) {
+                    Err(Errno::EINVAL) => renameat(
+                        directory,
+                        temporary.name.as_os_str(),
+                        directory,
+                        location.name.as_os_str(),
+                    ),
                     result => result,
                 }
             }
-            Done::Created(place, temporary) => {
-                let there = place.directory.as_fd();
-                rename_to_free(there, &place.name, there, &temporary.name)
+            Done::Created(location, temporary) => {
+                let directory = location.directory.as_fd();
+                rename_to_free(directory, &location.name, directory, &temporary.name)
             }
             Done::Moved(from, to) | Done::PutAside(_, from, to, _) => {
                 rename_to_free(to.directory.as_fd(), &to.name, from.directory.as_fd(), &from.name)
@@ -233,7 +240,7 @@ fn remove_for_good(done: Vec<Done>) -> Answer<Vec<Done>> {
             let failed = failure(path, errno.into());
             rest.push(done);
             rest.extend(directories);
-            take_back(rest);
+            roll_back(rest);
             return Err(failed);
         }
     }
@@ -247,24 +254,24 @@ fn remove_for_good(done: Vec<Done>) -> Answer<Vec<Done>> {
 }
 
 /// Has the directories written to disk.
-fn keep(done: &[Done]) {
-    let places = done.iter().flat_map(|done| match done {
-        Done::Replaced(place, _) | Done::Created(place, _) => [Some(place), None],
+fn sync_all(done: &[Done]) {
+    let locations = done.iter().flat_map(|done| match done {
+        Done::Replaced(location, _) | Done::Created(location, _) => [Some(location), None],
         Done::Moved(from, to) | Done::PutAside(_, from, to, _) => [Some(from), Some(to)],
     });
-    keep_entries(places.flatten());
+    sync_directories(locations.flatten());
 }
 
 /// Has the directories of these places written to disk. Where that cannot be, the change is made all the same.
-pub(super) fn keep_entries<'a>(places: impl Iterator<Item = &'a Place>) {
-    let mut seen = Vec::new();
-    for place in places {
-        let identity = fstat(&place.directory).map(|stat| (stat.st_dev, stat.st_ino));
-        if seen.contains(&identity) {
+pub(super) fn sync_directories<'a>(locations: impl Iterator<Item = &'a Location>) {
+    let mut synced = Vec::new();
+    for location in locations {
+        let identity = fstat(&location.directory).map(|stat| (stat.st_dev, stat.st_ino));
+        if synced.contains(&identity) {
             continue;
         }
-        seen.push(identity);
+        synced.push(identity);
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-        let _kept = open_below(&place.directory, OsStr::new("."), flags).and_then(fsync);
+        let _synced = open_below(&location.directory, OsStr::new("."), flags).and_then(fsync);
     }
 }

@@ -9,7 +9,7 @@ use nix::sys::stat::fstat;
 
 use super::clock::Clock;
 use super::failure::{About, Answer};
-use super::place::open;
+use super::location::open;
 use super::protocol::{Done, Entry, FileReply, Kind, List};
 use super::select::Pattern;
 use super::state::size;
@@ -17,28 +17,33 @@ use super::stream::Stream;
 use super::walk::Walk;
 
 /// Sends the entries below a directory; how it ended is the answer.
-pub(super) fn list(ask: &List, clock: Clock, socket: &OwnedFd) -> io::Result<Answer<Done>> {
-    let begun = Pattern::read(ask.select.glob.as_deref())
-        .about(&ask.path)
-        .and_then(|pattern| Ok((pattern, Walk::new(&ask.path, ask.depth, &ask.select, clock)?)));
-    let (pattern, mut walk) = match begun {
-        Ok(begun) => begun,
+pub(super) fn list(request: &List, clock: Clock, socket: &OwnedFd) -> io::Result<Answer<Done>> {
+    let started = Pattern::read(request.select.glob.as_deref())
+        .about(&request.path)
+        .and_then(|pattern| {
+            Ok((
+                pattern,
+                Walk::new(&request.path, request.depth, &request.select, clock)?,
+            ))
+        });
+    let (pattern, mut walk) = match started {
+        Ok(started) => started,
         Err(failed) => return Ok(Err(failed)),
     };
-    let mut stream = Stream::new(socket, ask.limit, FileReply::Entries);
-    for passed in walk.by_ref() {
-        if pattern.matches(Path::new(&ask.path), &passed.path) && stream.count() {
-            let size = match passed.kind {
-                Kind::File => size_of(&passed.path),
+    let mut stream = Stream::new(socket, request.limit, FileReply::Entries);
+    for found in walk.by_ref() {
+        if pattern.matches(Path::new(&request.path), &found.path) && stream.count() {
+            let size = match found.kind {
+                Kind::File => size_of(&found.path),
                 Kind::Directory | Kind::Symlink | Kind::Other => 0,
             };
             let entry = Entry {
-                path: passed.path.into_os_string(),
-                kind: passed.kind,
+                path: found.path.into_os_string(),
+                kind: found.kind,
                 size,
             };
             let bytes = entry.path.len();
-            stream.give(entry, bytes)?;
+            stream.push(entry, bytes)?;
         }
     }
     stream.flush()?;

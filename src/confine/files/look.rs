@@ -14,49 +14,53 @@ use nix::fcntl::readlink;
 use nix::sys::stat::lstat;
 
 use super::failure::{About, Answer, failure};
-use super::place::is_plain;
+use super::location::is_plain;
 use super::protocol::{Found, Last, Look, State, Why};
-use super::state::{self, Seen, What, kind};
+use super::state::{self, FileKind, PathHandle, kind};
 
 /// As many symlinks as the kernel follows.
 const MAX_LINKS: u32 = 40;
 
 /// Finds out where a path leads and what is there.
 pub(super) fn look(look: &Look) -> Answer<Found> {
-    look_and_hold(look).map(|(found, _)| found)
+    look_with_handle(look).map(|(found, _)| found)
 }
 
 /// The same, with what was seen, where no symlink was on the way.
-pub(super) fn look_and_hold(look: &Look) -> Answer<(Found, Option<Seen>)> {
-    if let Some(seen) = leads_to_itself(look) {
-        let (state, _content) = seen.state(&look.path, look.hash)?;
-        let above = Path::new(&look.path).parent().unwrap_or(Path::new("/"));
+pub(super) fn look_with_handle(look: &Look) -> Answer<(Found, Option<PathHandle>)> {
+    if let Some(handle) = open_plain(look) {
+        let (state, _content) = handle.state(&look.path, look.hash)?;
+        let parent = Path::new(&look.path).parent().unwrap_or(Path::new("/"));
         let found = Found {
             path: look.path.clone(),
             state,
-            existing: above.as_os_str().to_owned(),
+            existing: parent.as_os_str().to_owned(),
             is_of_process: false,
         };
-        return Ok((found, Some(seen)));
+        return Ok((found, Some(handle)));
     }
-    look_at_each(look).map(|found| (found, None))
+    look_by_component(look).map(|found| (found, None))
 }
 
 /// What is at a path that is its own target: most are, and the kernel says so at once.
-fn leads_to_itself(look: &Look) -> Option<Seen> {
-    let seen = is_plain(&look.path).then(|| Seen::at(&look.path).ok()).flatten()?;
-    match (seen.kind(), look.last) {
-        (What::Symlink, Last::Target) => None,
-        (What::Symlink, Last::Itself) | (What::File | What::Directory | What::Special(_), _) => Some(seen),
+fn open_plain(look: &Look) -> Option<PathHandle> {
+    let handle = is_plain(&look.path)
+        .then(|| PathHandle::at(&look.path).ok())
+        .flatten()?;
+    match (handle.kind(), look.last) {
+        (FileKind::Symlink, Last::Target) => None,
+        (FileKind::Symlink, Last::Itself) | (FileKind::File | FileKind::Directory | FileKind::Special(_), _) => {
+            Some(handle)
+        }
     }
 }
 
-fn look_at_each(look: &Look) -> Answer<Found> {
+fn look_by_component(look: &Look) -> Answer<Found> {
     let bytes = look.path.as_bytes();
     if !bytes.starts_with(b"/") || bytes.contains(&0) {
         return Err(failure(&look.path, Why::Malformed("not an absolute path".to_owned())));
     }
-    let Led {
+    let ResolvedPath {
         path,
         existing,
         is_of_process,
@@ -74,16 +78,16 @@ fn look_at_each(look: &Look) -> Answer<Found> {
 }
 
 /// A path without symlinks, the nearest directory above it that exists, and whether a link of /proc was on the way.
-struct Led {
+struct ResolvedPath {
     path: PathBuf,
     existing: PathBuf,
     is_of_process: bool,
 }
 
-fn resolve(path: &OsStr, last: Last) -> Result<Led, Why> {
+fn resolve(path: &OsStr, last: Last) -> Result<ResolvedPath, Why> {
     let mut is_of_process = false;
     let (path, existing) = walk(path, last, &mut is_of_process)?;
-    Ok(Led {
+    Ok(ResolvedPath {
         path,
         existing,
         is_of_process,
@@ -107,8 +111,8 @@ fn walk(path: &OsStr, last: Last, is_of_process: &mut bool) -> Result<(PathBuf, 
             Err(errno) => return Err(errno.into()),
         };
         match kind(&stat) {
-            What::Directory => at = next,
-            What::Symlink if !(names.is_empty() && last == Last::Itself) => {
+            FileKind::Directory => at = next,
+            FileKind::Symlink if !(names.is_empty() && last == Last::Itself) => {
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(Why::Loop);
@@ -116,12 +120,12 @@ fn walk(path: &OsStr, last: Last, is_of_process: &mut bool) -> Result<(PathBuf, 
                 *is_of_process |= next.starts_with("/proc");
                 follow(&next, &mut at, &mut names)?;
             }
-            What::File | What::Symlink | What::Special(_) if names.is_empty() => return Ok((next, at)),
-            What::File | What::Symlink | What::Special(_) => return Err(Why::NotDirectory),
+            FileKind::File | FileKind::Symlink | FileKind::Special(_) if names.is_empty() => return Ok((next, at)),
+            FileKind::File | FileKind::Symlink | FileKind::Special(_) => return Err(Why::NotDirectory),
         }
     }
-    let above = at.parent().unwrap_or(&at).to_owned();
-    Ok((at, above))
+    let parent = at.parent().unwrap_or(&at).to_owned();
+    Ok((at, parent))
 }
 
 /// Puts what a symlink names before the names that are left.

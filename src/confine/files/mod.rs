@@ -2,7 +2,7 @@
 //!
 //! [`protocol`] has the messages and [`serve()`] answers them. An agent's path is resolved once, by [`look`];
 //! what it leads to is judged by the parent, and from then on every path is opened without following a
-//! symlink ([`place`]), so one that was put there since makes the operation fail instead of leading
+//! symlink ([`location`]), so one that was put there since makes the operation fail instead of leading
 //! elsewhere. [`effect`] computes what a change amounts to and changes nothing; preparing, showing and
 //! applying all start from it, so that what is applied can be held against what was shown. [`apply`] makes
 //! changes, all or none. The rest reads.
@@ -12,18 +12,18 @@
 
 mod apply;
 mod clock;
-mod conversation;
 mod edit;
 mod effect;
+mod exchange;
 mod failure;
 mod ignored;
 mod journal;
 mod list;
+mod location;
 mod look;
 mod magic;
 mod near;
 mod patch;
-mod place;
 pub mod protocol;
 mod read;
 mod scan;
@@ -39,9 +39,9 @@ mod temporary;
 mod tree;
 mod walk;
 
-pub use conversation::Take;
+pub use exchange::Take;
 pub use serve::serve;
-pub use server::{FileServer, Pending, Soon};
+pub use server::{FileServer, Pending, Progress};
 
 #[cfg(test)]
 mod tests;

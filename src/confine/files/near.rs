@@ -22,17 +22,17 @@ const CANDIDATES: usize = 8;
 /// How alike two texts are at least, of 1.
 const ALIKE: f32 = 0.5;
 /// How long two texts are compared.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The lines of `content` nearest to `text`.
 pub(super) fn near(content: &[u8], text: &[u8]) -> Option<Near> {
-    let wanted: Vec<Line<'_>> = lines(text).take(MAX_BLOCK).collect();
-    let wanted = trim(&wanted);
-    let there: Vec<Line<'_>> = lines(content).take(MAX_LINES).collect();
-    if wanted.is_empty() || there.is_empty() {
+    let needle: Vec<Line<'_>> = lines(text).take(MAX_BLOCK).collect();
+    let needle = trim(&needle);
+    let haystack: Vec<Line<'_>> = lines(content).take(MAX_LINES).collect();
+    if needle.is_empty() || haystack.is_empty() {
         return None;
     }
-    blank_differs(&there, wanted).or_else(|| most_alike(&there, wanted))
+    blank_differs(&haystack, needle).or_else(|| most_alike(&haystack, needle))
 }
 
 /// A line, and hashes that tell equal ones cheaply.
@@ -96,17 +96,17 @@ fn trim<'a, 'b>(block: &'a [Line<'b>]) -> &'a [Line<'b>] {
 }
 
 /// A place where the lines are the same but for white space.
-fn blank_differs(there: &[Line<'_>], wanted: &[Line<'_>]) -> Option<Near> {
-    let same = |window: &[Line<'_>]| window.iter().zip(wanted).all(|(one, other)| one.solid == other.solid);
-    let at = there.windows(wanted.len()).position(same).or_else(|| {
-        let [only] = wanted else { return None };
+fn blank_differs(haystack: &[Line<'_>], needle: &[Line<'_>]) -> Option<Near> {
+    let same = |window: &[Line<'_>]| window.iter().zip(needle).all(|(one, other)| one.solid == other.solid);
+    let at = haystack.windows(needle.len()).position(same).or_else(|| {
+        let [only] = needle else { return None };
         let only = solid(only.bytes);
-        there.iter().position(|line| {
+        haystack.iter().position(|line| {
             let line = solid(line.bytes);
             !only.is_empty() && memchr::memmem::find(&line, &only).is_some()
         })
     })?;
-    Some(found(there, at, wanted.len(), "only white space differs"))
+    Some(found(haystack, at, needle.len(), "only white space differs"))
 }
 
 fn solid(line: &[u8]) -> Vec<u8> {
@@ -117,13 +117,13 @@ fn solid(line: &[u8]) -> Vec<u8> {
 }
 
 /// The place where most is the same.
-fn most_alike(there: &[Line<'_>], wanted: &[Line<'_>]) -> Option<Near> {
-    let size = wanted.len().min(there.len());
-    let mut scored: Vec<(u64, usize)> = there
+fn most_alike(haystack: &[Line<'_>], needle: &[Line<'_>]) -> Option<Near> {
+    let size = needle.len().min(haystack.len());
+    let mut scored: Vec<(u64, usize)> = haystack
         .windows(size)
         .enumerate()
         .map(|(at, window)| {
-            let each = window.iter().zip(wanted).filter(|(one, _)| !one.is_blank);
+            let each = window.iter().zip(needle).filter(|(one, _)| !one.is_blank);
             let distance = each.fold(0u64, |sum, (one, other)| {
                 let differs = u32::from(one.solid != other.solid);
                 sum + u64::from(one.distance(other) + 8 * differs)
@@ -133,11 +133,11 @@ fn most_alike(there: &[Line<'_>], wanted: &[Line<'_>]) -> Option<Near> {
         })
         .collect();
     scored.sort_unstable();
-    let text = joined(wanted);
+    let text = joined(needle);
     let ratio = |at: usize| {
-        let window = joined(there.get(at..at + size).unwrap_or_default());
+        let window = joined(haystack.get(at..at + size).unwrap_or_default());
         TextDiff::configure()
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .diff_chars(&window, &text)
             .ratio()
     };
@@ -149,18 +149,18 @@ fn most_alike(there: &[Line<'_>], wanted: &[Line<'_>]) -> Option<Near> {
     if best < ALIKE {
         return None;
     }
-    let window = there.get(at..at + size).unwrap_or_default();
+    let window = haystack.get(at..at + size).unwrap_or_default();
     let differing = window
         .iter()
-        .zip(wanted)
+        .zip(needle)
         .filter(|(one, other)| one.bytes != other.bytes)
         .count();
-    let differing = differing + wanted.len() - size;
+    let differing = differing + needle.len() - size;
     let difference = match differing {
         0 | 1 => "a line differs".to_owned(),
         many => format!("{many} lines differ"),
     };
-    Some(found(there, at, size, &difference))
+    Some(found(haystack, at, size, &difference))
 }
 
 fn joined(block: &[Line<'_>]) -> String {
@@ -171,10 +171,10 @@ fn joined(block: &[Line<'_>]) -> String {
         .collect()
 }
 
-fn found(there: &[Line<'_>], at: usize, size: usize, difference: &str) -> Near {
+fn found(haystack: &[Line<'_>], at: usize, size: usize, difference: &str) -> Near {
     Near {
         line: at as u64 + 1,
-        text: joined(there.get(at..at + size).unwrap_or_default()),
+        text: joined(haystack.get(at..at + size).unwrap_or_default()),
         difference: difference.to_owned(),
     }
 }

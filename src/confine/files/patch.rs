@@ -36,12 +36,12 @@ pub(super) fn apply(content: &[u8], hunks: &str, limit: u64) -> Result<Vec<u8>, 
             Line::Delete(_) => None,
         });
         // A number of a line that is not there is no place, however large it is.
-        let said = start(hunk).min(lines.len() + 1).saturating_add_signed(shift);
-        let at = position(&lines, &old, done, said).ok_or_else(|| Why::Hunk {
+        let stated = start(hunk).min(lines.len() + 1).saturating_add_signed(shift);
+        let at = position(&lines, &old, done, stated).ok_or_else(|| Why::Hunk {
             hunk: index + 1,
             near: near(content, &old.concat()),
         })?;
-        shift += at.cast_signed() - said.cast_signed();
+        shift += at.cast_signed() - stated.cast_signed();
         for line in lines.get(done..at).unwrap_or_default() {
             result.extend_from_slice(line);
         }
@@ -107,15 +107,15 @@ fn side<'a>(
 }
 
 /// Where the lines of a hunk stand, no earlier than `from`.
-fn position<L: AsRef<[u8]>>(lines: &[&[u8]], old: &[L], from: usize, said: usize) -> Option<usize> {
+fn position<L: AsRef<[u8]>>(lines: &[&[u8]], old: &[L], from: usize, stated: usize) -> Option<usize> {
     let fits = |at: usize| {
         lines
             .get(at..at.checked_add(old.len())?)
             .filter(|window| window.iter().zip(old).all(|(one, other)| *one == other.as_ref()))
             .map(|_| at)
     };
-    if said >= from
-        && let Some(at) = fits(said)
+    if stated >= from
+        && let Some(at) = fits(stated)
     {
         return Some(at);
     }

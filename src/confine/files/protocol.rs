@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-mod few;
+mod bounded_list;
 mod reply;
 
 pub use reply::*;
@@ -24,12 +24,12 @@ pub struct FileRequest {
     /// How long listing, searching and counting may go on; what was found by then is the answer.
     pub deadline_ms: u64,
     /// What is asked.
-    pub ask: FileAsk,
+    pub operation: FileOperation,
 }
 
 /// What may be asked of the file server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FileAsk {
+pub enum FileOperation {
     /// Where does a path lead, and what is there? Answered by [`FileReply::Found`].
     Look(Look),
     /// The same, and lines of what is there if it is a file; [`Read::path`] is not looked at. Answered by
@@ -209,7 +209,7 @@ pub enum Tree {
     /// Only an empty one.
     Empty,
     /// With everything in it.
-    Whole,
+    Recursive,
 }
 
 /// One exact replacement.

@@ -15,37 +15,41 @@ use super::state::{open_file, size};
 const CHUNK: usize = 64 * 1024;
 
 /// Gives lines of a file.
-pub(super) fn read(ask: &Read, clock: Clock) -> Answer<Text> {
-    lines_of(open_file(&ask.path)?, ask, clock)
+pub(super) fn read(request: &Read, clock: Clock) -> Answer<Text> {
+    lines_of(open_file(&request.path)?, request, clock)
 }
 
 /// Gives lines of a file that was opened at the path that is asked about.
-pub(super) fn lines_of((file, stat): (File, FileStat), ask: &Read, clock: Clock) -> Answer<Text> {
+pub(super) fn lines_of((file, stat): (File, FileStat), request: &Read, clock: Clock) -> Answer<Text> {
     let announced = size(&stat);
     // A file that grows is given as it was when it was opened. Files that the kernel makes up announce nothing.
     let mut source = (&file).take(if announced == 0 { u64::MAX } else { announced });
-    let mut lines = Lines::new(ask);
+    let mut lines = Lines::new(request);
     let mut buffer =
         vec![0; usize::try_from(announced).map_or(CHUNK, |size| if size == 0 { CHUNK } else { size.min(CHUNK) })];
-    let mut seen = 0u64;
-    let whole = loop {
-        let filled = fill(&mut source, &mut buffer).about(&ask.path)?;
+    let mut read_bytes = 0u64;
+    let is_complete = loop {
+        let filled = fill(&mut source, &mut buffer).about(&request.path)?;
         let chunk = buffer.get(..filled).unwrap_or_default();
         if chunk.is_empty() {
             break true;
         }
-        if seen == 0 && magic::is_binary(chunk) {
+        if read_bytes == 0 && magic::is_binary(chunk) {
             let (what, size) = (magic::what(chunk), announced);
-            return Err(failure(&ask.path, Why::Binary { what, size }));
+            return Err(failure(&request.path, Why::Binary { what, size }));
         }
-        seen += chunk.len() as u64;
+        read_bytes += chunk.len() as u64;
         lines.take(chunk);
         if clock.is_over() {
-            break seen == announced;
+            break read_bytes == announced;
         }
     };
-    let total_bytes = if whole { seen } else { announced.max(seen) };
-    lines.answer(&ask.path, whole, total_bytes)
+    let total_bytes = if is_complete {
+        read_bytes
+    } else {
+        announced.max(read_bytes)
+    };
+    lines.answer(&request.path, is_complete, total_bytes)
 }
 
 /// Reads until the buffer is full or the file ends.
@@ -70,32 +74,32 @@ struct Lines {
     left_out: u64,
     /// The line after the last that is wanted.
     stop: Option<u64>,
-    room: usize,
+    max_bytes: usize,
     bytes: Vec<u8>,
     /// The line that the next byte belongs to, from 1.
     line: u64,
     /// Whether that line has begun.
-    begun: bool,
+    has_begun: bool,
     full: bool,
 }
 
 impl Lines {
-    fn new(ask: &Read) -> Self {
-        let first = ask.first.max(1);
+    fn new(request: &Read) -> Self {
+        let first = request.first.max(1);
         Self {
             first,
-            skip: ask.skip,
-            left_out: ask.skip,
-            stop: ask.lines.map(|lines| first.saturating_add(lines)),
-            room: usize::try_from(ask.max_bytes.min(MAX_TEXT)).unwrap_or(0),
+            skip: request.skip,
+            left_out: request.skip,
+            stop: request.lines.map(|lines| first.saturating_add(lines)),
+            max_bytes: usize::try_from(request.max_bytes.min(MAX_TEXT)).unwrap_or(0),
             bytes: Vec::new(),
             line: 1,
-            begun: false,
+            has_begun: false,
             full: false,
         }
     }
 
-    fn is_wanted(&self) -> bool {
+    fn is_selected(&self) -> bool {
         self.line >= self.first && !self.is_past()
     }
 
@@ -109,7 +113,7 @@ impl Lines {
             if self.full || self.is_past() {
                 let ends = memchr::memchr_iter(b'\n', rest).count() as u64;
                 self.line += ends;
-                self.begun = rest.last() != Some(&b'\n');
+                self.has_begun = rest.last() != Some(&b'\n');
                 return;
             }
             let end = memchr::memchr(b'\n', rest);
@@ -122,12 +126,12 @@ impl Lines {
             };
             self.left_out -= skipped as u64;
             let piece = piece.get(skipped..).unwrap_or_default();
-            if self.is_wanted() {
-                let free = self.room.saturating_sub(self.bytes.len());
+            if self.is_selected() {
+                let free = self.max_bytes.saturating_sub(self.bytes.len());
                 self.full = piece.len() > free;
                 self.bytes.extend_from_slice(piece.get(..free).unwrap_or(piece));
             }
-            self.begun = end.is_none();
+            self.has_begun = end.is_none();
             self.line += u64::from(end.is_some());
             rest = after;
         }
@@ -146,19 +150,19 @@ impl Lines {
         }
     }
 
-    fn answer(mut self, path: &std::ffi::OsStr, whole: bool, total_bytes: u64) -> Answer<Text> {
+    fn answer(mut self, path: &std::ffi::OsStr, is_complete: bool, total_bytes: u64) -> Answer<Text> {
         let end = if self.full {
             End::Limit
-        } else if whole || self.is_past() {
-            End::Whole
+        } else if is_complete || self.is_past() {
+            End::Complete
         } else {
             End::Time
         };
         match end {
             End::Limit => self.cut(),
             // The line that was being read is not known to its end.
-            End::Time if self.is_wanted() && self.begun => self.cut(),
-            End::Time | End::Whole => {}
+            End::Time if self.is_selected() && self.has_begun => self.cut(),
+            End::Time | End::Complete => {}
         }
         if memchr::memchr(0, &self.bytes).is_some() {
             let what = magic::what(&[]);
@@ -173,12 +177,12 @@ impl Lines {
         let ends = memchr::memchr_iter(b'\n', &self.bytes).count() as u64;
         let open = self.bytes.last().is_some_and(|last| *last != b'\n');
         // What is cut at the end of a line goes on at the next.
-        let is_cut = end != End::Whole && ends == 0 && open;
+        let is_cut = end != End::Complete && ends == 0 && open;
         Ok(Text {
             cut: is_cut.then(|| self.skip.saturating_add(self.bytes.len() as u64)),
             first: self.first,
             lines: ends + u64::from(open),
-            total_lines: whole.then(|| self.line - 1 + u64::from(self.begun)),
+            total_lines: is_complete.then(|| self.line - 1 + u64::from(self.has_begun)),
             total_bytes,
             end,
             bytes: self.bytes,

@@ -10,11 +10,11 @@ use super::protocol::Match;
 use super::stream::Stream;
 
 /// The most bytes of a line that are held: a longer one is searched piece by piece.
-const MAX_HELD: usize = 256 * 1024;
+const MAX_BUFFERED: usize = 256 * 1024;
 /// How much of a piece is searched again with the next, so that what lies across is found.
 const OVERLAP: usize = 32 * 1024;
 /// The most bytes of a line that are given.
-const MAX_GIVEN: usize = 4 * 1024;
+const MAX_LINE_BYTES: usize = 4 * 1024;
 /// The most lines given on each side of a match.
 pub(super) const MAX_CONTEXT: usize = 50;
 
@@ -63,7 +63,7 @@ impl<'a, 'b> Scan<'a, 'b> {
     pub(super) fn take(&mut self, chunk: &[u8]) -> io::Result<()> {
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
             match piece.strip_suffix(b"\n") {
-                Some(line) if self.partial.is_empty() && line.len() <= MAX_HELD => self.line(line)?,
+                Some(line) if self.partial.is_empty() && line.len() <= MAX_BUFFERED => self.line(line)?,
                 Some(rest) => {
                     self.collect(rest);
                     let line = std::mem::take(&mut self.partial);
@@ -79,10 +79,10 @@ impl<'a, 'b> Scan<'a, 'b> {
 
     fn collect(&mut self, mut piece: &[u8]) {
         while !piece.is_empty() {
-            if self.partial.len() >= MAX_HELD {
-                self.slide();
+            if self.partial.len() >= MAX_BUFFERED {
+                self.search_buffered();
             }
-            let free = MAX_HELD.saturating_sub(self.partial.len());
+            let free = MAX_BUFFERED.saturating_sub(self.partial.len());
             let (fits, rest) = piece.split_at(free.min(piece.len()));
             self.partial.extend_from_slice(fits);
             piece = rest;
@@ -90,21 +90,21 @@ impl<'a, 'b> Scan<'a, 'b> {
     }
 
     /// Searches what is held of a long line, and lets go of most of it.
-    fn slide(&mut self) {
-        let held = self.partial.as_slice();
+    fn search_buffered(&mut self) {
+        let buffered = self.partial.as_slice();
         // A match that ends where this piece ends may only be one because the line seems to end there; a longer one goes on.
-        let ends = self.pattern.shortest_match_at(held, self.from(held));
+        let ends = self.pattern.shortest_match_at(buffered, self.from(buffered));
         let hit = ends
-            .filter(|end| *end < held.len())
-            .and_then(|_| self.find(held))
-            .map(|(start, end)| cut(held, start, end));
+            .filter(|end| *end < buffered.len())
+            .and_then(|_| self.find(buffered))
+            .map(|(start, end)| cut(buffered, start, end));
         let earlier = self.earlier.get_or_insert_with(|| Earlier {
             head: cut(&self.partial, 0, 0),
             hit: None,
         });
         earlier.hit = earlier.hit.take().or(hit);
-        let gone = self.partial.len().saturating_sub(OVERLAP);
-        self.partial.drain(..gone);
+        let consumed = self.partial.len().saturating_sub(OVERLAP);
+        self.partial.drain(..consumed);
     }
 
     /// Where a piece of the line matches. What is not its beginning does not match as one.
@@ -124,7 +124,7 @@ impl<'a, 'b> Scan<'a, 'b> {
             self.line(&last)?;
         }
         while let Some((found, _)) = self.open.pop_front() {
-            give(self.stream, found)?;
+            send(self.stream, found)?;
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ impl<'a, 'b> Scan<'a, 'b> {
         }
         while self.open.front().is_some_and(|(_, missing)| *missing == 0) {
             if let Some((found, _)) = self.open.pop_front() {
-                give(self.stream, found)?;
+                send(self.stream, found)?;
             }
         }
         if let Some(hit) = hit
@@ -161,7 +161,7 @@ impl<'a, 'b> Scan<'a, 'b> {
                 lines,
             };
             if self.context == 0 {
-                give(self.stream, found)?;
+                send(self.stream, found)?;
             } else {
                 self.open.push_back((found, self.context));
             }
@@ -176,9 +176,9 @@ impl<'a, 'b> Scan<'a, 'b> {
     }
 }
 
-fn give(stream: &mut Stream<'_, Match>, found: Match) -> io::Result<()> {
+fn send(stream: &mut Stream<'_, Match>, found: Match) -> io::Result<()> {
     let bytes = found.path.len() + found.lines.iter().map(Vec::len).sum::<usize>();
-    stream.give(found, bytes)
+    stream.push(found, bytes)
 }
 
 /// As much of a line as is given: of a long one the part around what matches, with its two ends if it is long itself. What is
@@ -187,9 +187,9 @@ fn cut(line: &[u8], start: usize, end: usize) -> Vec<u8> {
     /// How much of a line is given on each side of a match.
     const AROUND: usize = 512;
     /// How much of a match is given at each of its ends.
-    const OF_MATCH: usize = (MAX_GIVEN - 2 * AROUND) / 2 - 2 * MARK.len();
+    const OF_MATCH: usize = (MAX_LINE_BYTES - 2 * AROUND) / 2 - 2 * MARK.len();
     const MARK: &[u8] = "…".as_bytes();
-    if line.len() <= MAX_GIVEN {
+    if line.len() <= MAX_LINE_BYTES {
         return line.to_vec();
     }
     let from = start.saturating_sub(AROUND);
@@ -199,17 +199,17 @@ fn cut(line: &[u8], start: usize, end: usize) -> Vec<u8> {
     } else {
         [from..to, to..to]
     };
-    let mut given = Vec::with_capacity(MAX_GIVEN);
+    let mut shown = Vec::with_capacity(MAX_LINE_BYTES);
     let mut last = 0;
     for range in ranges {
         if range.start > last {
-            given.extend_from_slice(MARK);
+            shown.extend_from_slice(MARK);
         }
         last = range.end;
-        given.extend_from_slice(line.get(range).unwrap_or_default());
+        shown.extend_from_slice(line.get(range).unwrap_or_default());
     }
     if last < line.len() {
-        given.extend_from_slice(MARK);
+        shown.extend_from_slice(MARK);
     }
-    given
+    shown
 }

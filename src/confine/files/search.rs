@@ -27,25 +27,25 @@ const MAX_COMPILED: usize = 8 * 1024 * 1024;
 const MAX_NESTING: u32 = 100;
 
 /// Sends the lines that match; how it ended is the answer.
-pub(super) fn search(ask: &Search, clock: Clock, socket: &OwnedFd) -> io::Result<Answer<Done>> {
-    match begin(ask, clock) {
+pub(super) fn search(request: &Search, clock: Clock, socket: &OwnedFd) -> io::Result<Answer<Done>> {
+    match begin(request, clock) {
         Ok((pattern, Start::File)) => {
-            let mut hunt = Hunt::new(ask, &pattern, clock, socket);
-            if let Err(why) = hunt.file(&ask.path)? {
-                return Ok(Err(why).about(&ask.path));
+            let mut file_search = FileSearch::new(request, &pattern, clock, socket);
+            if let Err(why) = file_search.file(&request.path)? {
+                return Ok(Err(why).about(&request.path));
             }
-            hunt.finish(0, End::Whole).map(Ok)
+            file_search.finish(0, End::Complete).map(Ok)
         }
         Ok((pattern, Start::Tree(glob, mut walk))) => {
-            let mut hunt = Hunt::new(ask, &pattern, clock, socket);
-            for passed in walk.by_ref() {
-                let is_meant = passed.kind == Kind::File && glob.matches(Path::new(&ask.path), &passed.path);
-                if is_meant && let Err(why) = hunt.file(passed.path.as_os_str())? {
+            let mut file_search = FileSearch::new(request, &pattern, clock, socket);
+            for found in walk.by_ref() {
+                let is_selected = found.kind == Kind::File && glob.matches(Path::new(&request.path), &found.path);
+                if is_selected && let Err(why) = file_search.file(found.path.as_os_str())? {
                     // What is gone by now was not there to be searched.
-                    hunt.unreadable += u64::from(why != Why::Missing);
+                    file_search.unreadable += u64::from(why != Why::Missing);
                 }
             }
-            hunt.finish(walk.unreadable, walk.end).map(Ok)
+            file_search.finish(walk.unreadable, walk.end).map(Ok)
         }
         Err(failed) => Ok(Err(failed)),
     }
@@ -59,24 +59,24 @@ enum Start<'a> {
     Tree(Pattern, Walk<'a>),
 }
 
-fn begin(ask: &Search, clock: Clock) -> Answer<(Regex, Start<'_>)> {
-    let pattern = compile(ask).about(&ask.path)?;
-    let glob = Pattern::read(ask.select.glob.as_deref()).about(&ask.path)?;
-    let start = match state::at(&ask.path, Hash::Skip)? {
+fn begin(request: &Search, clock: Clock) -> Answer<(Regex, Start<'_>)> {
+    let pattern = compile(request).about(&request.path)?;
+    let glob = Pattern::read(request.select.glob.as_deref()).about(&request.path)?;
+    let start = match state::at(&request.path, Hash::Skip)? {
         State::File(_) => Start::File,
         State::Absent | State::Directory { .. } | State::Symlink(_) | State::Other(_) => {
-            Start::Tree(glob, Walk::new(&ask.path, u32::MAX, &ask.select, clock)?)
+            Start::Tree(glob, Walk::new(&request.path, u32::MAX, &request.select, clock)?)
         }
     };
     Ok((pattern, start))
 }
 
-fn compile(ask: &Search) -> Result<Regex, Why> {
-    if ask.pattern.len() > MAX_PATTERN {
+fn compile(request: &Search) -> Result<Regex, Why> {
+    if request.pattern.len() > MAX_PATTERN {
         return Err(Why::Malformed(format!("a pattern of more than {MAX_PATTERN} bytes")));
     }
-    RegexBuilder::new(&ask.pattern)
-        .case_insensitive(ask.case == Case::Either)
+    RegexBuilder::new(&request.pattern)
+        .case_insensitive(request.case == Case::Either)
         .size_limit(MAX_COMPILED)
         .dfa_size_limit(MAX_COMPILED)
         .nest_limit(MAX_NESTING)
@@ -85,7 +85,7 @@ fn compile(ask: &Search) -> Result<Regex, Why> {
 }
 
 /// A search on its way from file to file.
-struct Hunt<'a> {
+struct FileSearch<'a> {
     pattern: &'a Regex,
     context: usize,
     clock: Clock,
@@ -96,17 +96,17 @@ struct Hunt<'a> {
     end: End,
 }
 
-impl<'a> Hunt<'a> {
-    fn new(ask: &Search, pattern: &'a Regex, clock: Clock, socket: &'a OwnedFd) -> Self {
+impl<'a> FileSearch<'a> {
+    fn new(request: &Search, pattern: &'a Regex, clock: Clock, socket: &'a OwnedFd) -> Self {
         Self {
             pattern,
-            context: usize::try_from(ask.context).unwrap_or(usize::MAX),
+            context: usize::try_from(request.context).unwrap_or(usize::MAX),
             clock,
-            stream: Stream::new(socket, ask.limit, FileReply::Matches),
+            stream: Stream::new(socket, request.limit, FileReply::Matches),
             buffer: vec![0; CHUNK],
             files: 0,
             unreadable: 0,
-            end: End::Whole,
+            end: End::Complete,
         }
     }
 
@@ -144,12 +144,12 @@ impl<'a> Hunt<'a> {
 
     fn finish(mut self, unreadable: u64, end: End) -> io::Result<Done> {
         self.stream.flush()?;
-        let looking = if self.end == End::Whole { end } else { self.end };
+        let end = if self.end == End::Complete { end } else { self.end };
         Ok(Done {
             total: self.stream.total,
             files: self.files,
             unreadable: self.unreadable + unreadable,
-            end: self.stream.end(looking),
+            end: self.stream.end(end),
         })
     }
 }

@@ -5,11 +5,11 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use super::clock::Clock;
 use super::failure::{Answer, failure};
-use super::protocol::{Change, FileAsk, FileReply, FileRequest, Look, Prepared, Read, State, Why};
+use super::protocol::{Change, FileOperation, FileReply, FileRequest, Look, Prepared, Read, State, Why};
 use super::state::open_file;
 use super::{apply, effect, list, look, read, search, show, spelling};
 use crate::confine::wire;
-use crate::confine::wire::linger::{REQUEST, linger_for};
+use crate::confine::wire::busy_poll::{REQUEST_TIME, busy_poll_fd};
 
 /// Answers requests over a socket until its other end is closed.
 ///
@@ -20,7 +20,7 @@ pub fn serve(socket: &OwnedFd) -> io::Result<()> {
             Ok(Some((request, _))) => {
                 answer(socket, request)?;
                 // Most callers ask once more.
-                linger_for(socket.as_fd(), REQUEST);
+                busy_poll_fd(socket.as_fd(), REQUEST_TIME);
             }
             Ok(None) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -35,16 +35,19 @@ pub fn serve(socket: &OwnedFd) -> io::Result<()> {
 
 fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
     let clock = Clock::start(request.deadline_ms);
-    let is_of_what_exists = !matches!(request.ask, FileAsk::Look(_) | FileAsk::Peek(..) | FileAsk::Apply(_));
-    let reply = match request.ask {
-        FileAsk::Look(ask) => look::look(&ask).map(FileReply::Found),
-        FileAsk::Peek(ask, lines) => peek(&ask, &lines, clock),
-        FileAsk::Read(ask) => read::read(&ask, clock).map(FileReply::Text),
-        FileAsk::List(ask) => list::list(&ask, clock, socket)?.map(FileReply::Done),
-        FileAsk::Search(ask) => search::search(&ask, clock, socket)?.map(FileReply::Done),
-        FileAsk::Prepare(changes) => prepare(&changes, clock).map(FileReply::Prepared),
-        FileAsk::Show(changes) => show::show(&changes, clock).map(FileReply::Shown),
-        FileAsk::Apply(changes) => apply::apply(&changes).map(|()| FileReply::Applied),
+    let is_of_what_exists = !matches!(
+        request.operation,
+        FileOperation::Look(_) | FileOperation::Peek(..) | FileOperation::Apply(_)
+    );
+    let reply = match request.operation {
+        FileOperation::Look(request) => look::look(&request).map(FileReply::Found),
+        FileOperation::Peek(request, lines) => peek(&request, &lines, clock),
+        FileOperation::Read(request) => read::read(&request, clock).map(FileReply::Text),
+        FileOperation::List(request) => list::list(&request, clock, socket)?.map(FileReply::Done),
+        FileOperation::Search(request) => search::search(&request, clock, socket)?.map(FileReply::Done),
+        FileOperation::Prepare(changes) => prepare(&changes, clock).map(FileReply::Prepared),
+        FileOperation::Show(changes) => show::show(&changes, clock).map(FileReply::Shown),
+        FileOperation::Apply(changes) => apply::apply(&changes).map(|()| FileReply::Applied),
     };
     // A look may be at what is to be made.
     let failed = |failure| {
@@ -58,16 +61,16 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
 }
 
 /// Where a path leads, and lines of what is there. Why there are none is found out by whoever asks for them alone.
-fn peek(ask: &Look, lines: &Read, clock: Clock) -> Answer<FileReply> {
-    let (found, seen) = look::look_and_hold(ask)?;
+fn peek(request: &Look, lines: &Read, clock: Clock) -> Answer<FileReply> {
+    let (found, handle) = look::look_with_handle(request)?;
     let text = match &found.state {
         State::File(_) => {
             let lines = Read {
                 path: found.path.clone(),
                 ..lines.clone()
             };
-            let opened = match seen {
-                Some(seen) => seen.open(&found.path),
+            let opened = match handle {
+                Some(handle) => handle.open(&found.path),
                 None => open_file(&found.path),
             };
             opened.and_then(|opened| read::lines_of(opened, &lines, clock)).ok()
@@ -78,7 +81,7 @@ fn peek(ask: &Look, lines: &Read, clock: Clock) -> Answer<FileReply> {
 }
 
 fn prepare(changes: &[Change], clock: Clock) -> Answer<Vec<Prepared>> {
-    effect::are_apart(changes.iter())?;
+    effect::check_independent(changes.iter())?;
     let each = changes.iter().map(|change| effect::of(change, clock));
     each.map(|effect| effect.map(|effect| effect.prepared())).collect()
 }

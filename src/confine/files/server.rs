@@ -9,98 +9,98 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::conversation::{Conversation, Take};
+use super::exchange::{Exchange, Take};
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::error::ConfineError;
 
 /// How long an answer may take beyond the deadline of the request.
-const SLACK: Duration = Duration::from_secs(30);
+const REPLY_GRACE: Duration = Duration::from_secs(30);
 
 /// One end of the socket to a file server; one request is answered at a time.
 #[derive(Debug, Clone)]
-pub struct FileServer(Arc<Line>);
+pub struct FileServer(Arc<Connection>);
 
 #[derive(Debug)]
-struct Line {
+struct Connection {
     socket: UnixStream,
-    turn: Arc<Mutex<()>>,
-    over: AtomicBool,
+    lock: Arc<Mutex<()>>,
+    closed: AtomicBool,
 }
 
 /// What came of asking for a moment.
 #[derive(Debug)]
-pub enum Soon {
+pub enum Progress {
     /// The last word.
     Answered(FileReply),
     /// It takes longer; whoever can wait goes on.
-    Later(Pending),
+    Pending(Pending),
 }
 
 /// A request that is under way.
 #[derive(Debug)]
 pub struct Pending {
     server: FileServer,
-    conversation: Conversation,
-    _turn: OwnedMutexGuard<()>,
+    exchange: Exchange,
+    _lock: OwnedMutexGuard<()>,
 }
 
 impl FileServer {
     /// A handle, and the server's end of the socket.
     pub fn pair() -> Result<(Self, OwnedFd), ConfineError> {
         let (ours, theirs) = UnixStream::pair().map_err(ConfineError::Spawn)?;
-        let line = Line {
+        let connection = Connection {
             socket: ours,
-            turn: Arc::default(),
-            over: AtomicBool::new(false),
+            lock: Arc::default(),
+            closed: AtomicBool::new(false),
         };
-        Ok((Self(Arc::new(line)), theirs.into()))
+        Ok((Self(Arc::new(connection)), theirs.into()))
     }
 
     /// Asks, hands over the parts of a stream as they come, and returns the last word. Blocks the thread.
     ///
     /// After an error the server is of no use any more: what it would say next may belong to this request.
-    pub fn ask(&self, request: &FileRequest, take: Take<'_>) -> Result<FileReply, ConfineError> {
-        let turn = Arc::clone(&self.0.turn).blocking_lock_owned();
-        self.begin(request, turn)?.finish(take)
+    pub fn request(&self, request: &FileRequest, take: Take<'_>) -> Result<FileReply, ConfineError> {
+        let lock = Arc::clone(&self.0.lock).blocking_lock_owned();
+        self.begin(request, lock)?.finish(take)
     }
 
-    /// The same, where the thread is not blocked for longer than `moment`: most answers are there by then, and waking
+    /// The same, where the thread is not blocked for longer than `time`: most answers are there by then, and waking
     /// another thread for them takes longer than they do.
-    pub fn ask_for(
+    pub fn request_within(
         &self,
-        moment: Duration,
+        time: Duration,
         request: &FileRequest,
         take: Take<'_>,
-    ) -> Result<Option<Soon>, ConfineError> {
-        let Ok(turn) = Arc::clone(&self.0.turn).try_lock_owned() else {
+    ) -> Result<Option<Progress>, ConfineError> {
+        let Ok(lock) = Arc::clone(&self.0.lock).try_lock_owned() else {
             return Ok(None);
         };
-        let mut pending = self.begin(request, turn)?;
-        let until = Instant::now().checked_add(moment);
+        let mut pending = self.begin(request, lock)?;
+        let until = Instant::now().checked_add(time);
         Ok(Some(match pending.advance(until, take)? {
-            Some(last) => Soon::Answered(last),
-            None => Soon::Later(pending),
+            Some(last) => Progress::Answered(last),
+            None => Progress::Pending(pending),
         }))
     }
 
-    fn begin(&self, request: &FileRequest, turn: OwnedMutexGuard<()>) -> Result<Pending, ConfineError> {
-        let patience = Duration::from_millis(request.deadline_ms).saturating_add(SLACK);
+    fn begin(&self, request: &FileRequest, lock: OwnedMutexGuard<()>) -> Result<Pending, ConfineError> {
+        let patience = Duration::from_millis(request.deadline_ms).saturating_add(REPLY_GRACE);
         Ok(Pending {
             server: self.clone(),
             // A time too long to express never ends.
-            conversation: Conversation::new(request, Instant::now().checked_add(patience))?,
-            _turn: turn,
+            exchange: Exchange::new(request, Instant::now().checked_add(patience))?,
+            _lock: lock,
         })
     }
 
     /// Whether nobody can ask any more.
     pub fn is_over(&self) -> bool {
-        self.0.over.load(Ordering::Acquire)
+        self.0.closed.load(Ordering::Acquire)
     }
 
     /// Hangs up: a request under way fails, and so does every later one.
     pub fn hang_up(&self) {
-        self.0.over.store(true, Ordering::Release);
+        self.0.closed.store(true, Ordering::Release);
         // One that is closed already needs no more.
         let _closed = self.0.socket.shutdown(Shutdown::Both);
     }
@@ -113,10 +113,10 @@ impl Pending {
     }
 
     fn advance(&mut self, until: Option<Instant>, take: Take<'_>) -> Result<Option<FileReply>, ConfineError> {
-        let said = self.conversation.advance(&self.server.0.socket, until, take);
-        if said.is_err() {
+        let result = self.exchange.advance(&self.server.0.socket, until, take);
+        if result.is_err() {
             self.server.hang_up();
         }
-        said
+        result
     }
 }

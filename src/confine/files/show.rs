@@ -13,34 +13,34 @@ use super::protocol::{Change, MAX_TEXT, Shown, State, View};
 /// The most bytes of text in all of one reply, well below what a frame holds.
 const MAX_REPLY: usize = 12 * 1024 * 1024;
 /// How long the shortest difference is looked for before a longer one will do.
-const PATIENCE: Duration = Duration::from_millis(300);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// What changes would amount to, as text.
 pub(super) fn show(changes: &[Change], clock: Clock) -> Answer<Vec<Shown>> {
-    effect::are_apart(changes.iter())?;
+    effect::check_independent(changes.iter())?;
     let most = usize::try_from(MAX_TEXT).unwrap_or(MAX_REPLY);
-    let room = most.min(MAX_REPLY / changes.len().max(1));
+    let max_bytes = most.min(MAX_REPLY / changes.len().max(1));
     let each = changes.iter().map(|change| {
         let effect = effect::of(change, clock)?;
         Ok(Shown {
             prepared: effect.prepared(),
-            view: view(change, &effect, room),
+            view: view(change, &effect, max_bytes),
         })
     });
     each.collect()
 }
 
-fn view(change: &Change, effect: &Effect<'_>, room: usize) -> View {
+fn view(change: &Change, effect: &Effect<'_>, max_bytes: usize) -> View {
     match (change, effect.new.as_deref()) {
         (Change::Delete { path, .. } | Change::MakeDirectory { path }, _) => View::Names(vec![path.clone()]),
         (Change::Move { from, to }, _) => View::Names(vec![from.clone(), to.clone()]),
         (Change::Write { .. } | Change::Edit { .. } | Change::Patch { .. }, new) => {
-            content(effect, new.unwrap_or_default(), room)
+            content(effect, new.unwrap_or_default(), max_bytes)
         }
     }
 }
 
-fn content(effect: &Effect<'_>, new: &[u8], room: usize) -> View {
+fn content(effect: &Effect<'_>, new: &[u8], max_bytes: usize) -> View {
     let Some(text) = as_text(new) else {
         return View::Binary {
             what: what(new),
@@ -50,11 +50,11 @@ fn content(effect: &Effect<'_>, new: &[u8], room: usize) -> View {
     let is_new = effect.before.first() == Some(&State::Absent);
     match effect.old.as_deref().filter(|_| !is_new).map(as_text) {
         Some(Some(old)) => {
-            let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, text);
-            View::Diff(cut(diff.unified_diff().context_radius(3).to_string(), room))
+            let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(old, text);
+            View::Diff(cut(diff.unified_diff().context_radius(3).to_string(), max_bytes))
         }
         // There is nothing to compare it with, or nothing that could be shown beside it.
-        Some(None) | None => View::Content(cut(text.to_owned(), room)),
+        Some(None) | None => View::Content(cut(text.to_owned(), max_bytes)),
     }
 }
 
@@ -70,13 +70,13 @@ fn what(content: &[u8]) -> String {
 }
 
 /// Cuts a text at the end of a line, and says so in a last one.
-fn cut(mut text: String, room: usize) -> String {
-    if text.len() <= room {
+fn cut(mut text: String, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
         return text;
     }
-    let whole = text.len();
+    let length = text.len();
     // Room for the last line.
-    let most = text.floor_char_boundary(room.saturating_sub(64));
+    let most = text.floor_char_boundary(max_bytes.saturating_sub(64));
     let end = text
         .get(..most)
         .and_then(|head| head.rfind('\n'))
@@ -85,6 +85,6 @@ fn cut(mut text: String, room: usize) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    let rest = format!("({} more bytes are not shown)\n", whole - end);
+    let rest = format!("({} more bytes are not shown)\n", length - end);
     text + &rest
 }

@@ -19,8 +19,8 @@ pub(super) fn suggest(failure: Failure) -> Failure {
         return failure;
     }
     match other(Path::new(&failure.path)) {
-        Some(there) => Failure {
-            why: Why::Spelled(there),
+        Some(existing) => Failure {
+            why: Why::Spelled(existing),
             ..failure
         },
         None => failure,
@@ -49,15 +49,15 @@ fn other(path: &Path) -> Option<OsString> {
 
 /// The entry of the directory whose name is spelled most like `name`: in the same case, or the only one in another.
 fn alike(directory: &Path, name: &OsStr) -> Option<OsString> {
-    let wanted = plain(name)?;
-    let small = wanted.to_lowercase();
+    let normalized = normalize(name)?;
+    let small = normalized.to_lowercase();
     let entries = std::fs::read_dir(directory).ok()?.take(MOST_ENTRIES);
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
     let alike: Vec<(OsString, String)> = names
-        .filter_map(|name| plain(&name).map(|plain| (name, plain)))
-        .filter(|(_, plain)| plain.to_lowercase() == small)
+        .filter_map(|name| normalize(&name).map(|normalize| (name, normalize)))
+        .filter(|(_, normalize)| normalize.to_lowercase() == small)
         .collect();
-    let same_case: Vec<_> = alike.iter().filter(|(_, plain)| *plain == wanted).collect();
+    let same_case: Vec<_> = alike.iter().filter(|(_, normalize)| *normalize == normalized).collect();
     match (same_case.as_slice(), alike.as_slice()) {
         ([(one, _)], _) | ([], [(one, _)]) => Some(one.clone()),
         _ => None,
@@ -65,7 +65,7 @@ fn alike(directory: &Path, name: &OsStr) -> Option<OsString> {
 }
 
 /// The name in plain letters (NFKC).
-fn plain(name: &OsStr) -> Option<String> {
+fn normalize(name: &OsStr) -> Option<String> {
     let name = name.to_str()?;
     Some(ComposingNormalizerBorrowed::new_nfkc().normalize(name).into_owned())
 }
@@ -76,27 +76,27 @@ mod tests {
 
     use super::*;
 
-    fn suggested(there: &[&str], asked: &str) -> Option<String> {
+    fn suggested(existing: &[&str], requested: &str) -> Option<String> {
         let directory = tempfile::tempdir().unwrap();
-        for name in there {
+        for name in existing {
             let path = directory.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let found = other(&directory.path().join(asked))?;
+        let found = other(&directory.path().join(requested))?;
         let below = Path::new(&found).strip_prefix(directory.path()).unwrap().to_owned();
         Some(below.into_os_string().into_string().unwrap())
     }
 
     #[test]
     fn a_name_of_other_characters_is_found_at_every_depth() {
-        for (there, asked) in [
+        for (existing, requested) in [
             ("cafe\u{301}.txt", "caf\u{e9}.txt"),
             ("caf\u{e9}/r\u{e9}sum\u{e9}", "cafe\u{301}/re\u{301}sume\u{301}"),
             ("Shot 1.00\u{202f}PM.png", "Shot 1.00 PM.png"),
             ("README.md", "readme.md"),
         ] {
-            assert_eq!(suggested(&[there], asked).as_deref(), Some(there));
+            assert_eq!(suggested(&[existing], requested).as_deref(), Some(existing));
         }
     }
 

@@ -11,7 +11,7 @@ use nix::sys::stat::{FileStat, fstat, fstatat};
 use sha2::{Digest as _, Sha256};
 
 use super::failure::{About, Answer, failure};
-use super::place::open;
+use super::location::open;
 use super::protocol::{FileState, Hash, MAX_LOADED, Special, State, Why};
 
 /// A file with its content.
@@ -25,37 +25,37 @@ pub(super) struct Loaded {
 
 /// Something that is at a path, held as a place: nothing is read or done by that.
 #[derive(Debug)]
-pub(super) struct Seen {
-    place: OwnedFd,
+pub(super) struct PathHandle {
+    fd: OwnedFd,
     stat: FileStat,
 }
 
-impl Seen {
+impl PathHandle {
     /// What is at a path, itself, where nothing on the way is a symlink.
     pub(super) fn at(path: &OsStr) -> nix::Result<Self> {
-        let place = open(path, OFlag::O_PATH)?;
-        let stat = fstat(&place)?;
-        Ok(Self { place, stat })
+        let fd = open(path, OFlag::O_PATH)?;
+        let stat = fstat(&fd)?;
+        Ok(Self { fd, stat })
     }
 
     /// What it is.
-    pub(super) fn kind(&self) -> What {
+    pub(super) fn kind(&self) -> FileKind {
         kind(&self.stat)
     }
 
     /// The state of what was seen at this path, and its content, if it is a file that is small enough and may be read.
     pub(super) fn state(&self, path: &OsStr, hash: Hash) -> Answer<(State, Option<Vec<u8>>)> {
         let state = match self.kind() {
-            What::File => match hash {
-                Hash::Content => return loaded(path, self),
+            FileKind::File => match hash {
+                Hash::Content => return load_if_readable(path, self),
                 Hash::Skip => State::File(file_state(&self.stat, None)),
             },
-            What::Directory => State::Directory {
+            FileKind::Directory => State::Directory {
                 device: self.stat.st_dev,
                 inode: self.stat.st_ino,
             },
-            What::Symlink => State::Symlink(readlinkat(&self.place, OsStr::new("")).about(path)?),
-            What::Special(special) => State::Other(special),
+            FileKind::Symlink => State::Symlink(readlinkat(&self.fd, OsStr::new("")).about(path)?),
+            FileKind::Special(special) => State::Other(special),
         };
         Ok((state, None))
     }
@@ -63,14 +63,14 @@ impl Seen {
     /// Opens it for reading, at the same path. Nothing but a regular file is opened: that alone can block, or do something.
     pub(super) fn open(&self, path: &OsStr) -> Answer<(File, FileStat)> {
         match self.kind() {
-            What::File => {}
-            What::Directory => return Err(failure(path, Why::IsDirectory)),
-            What::Symlink => return Err(failure(path, Why::Changed)),
-            What::Special(special) => return Err(failure(path, Why::Special(special))),
+            FileKind::File => {}
+            FileKind::Directory => return Err(failure(path, Why::IsDirectory)),
+            FileKind::Symlink => return Err(failure(path, Why::Changed)),
+            FileKind::Special(special) => return Err(failure(path, Why::Special(special))),
         }
         let file = open(path, OFlag::O_RDONLY).about(path)?;
         let stat = fstat(&file).about(path)?;
-        if kind(&stat) != What::File || (stat.st_dev, stat.st_ino) != (self.stat.st_dev, self.stat.st_ino) {
+        if kind(&stat) != FileKind::File || (stat.st_dev, stat.st_ino) != (self.stat.st_dev, self.stat.st_ino) {
             return Err(failure(path, Why::Changed));
         }
         Ok((File::from(file), stat))
@@ -79,29 +79,29 @@ impl Seen {
 
 /// What is at a path, itself.
 pub(super) fn at(path: &OsStr, hash: Hash) -> Answer<State> {
-    look_at(path, hash).map(|(state, _)| state)
+    state_and_content(path, hash).map(|(state, _)| state)
 }
 
 /// What is at a path, itself, and its content, if it is a file that is small enough and may be read.
 pub(super) fn with_content(path: &OsStr) -> Answer<(State, Option<Vec<u8>>)> {
-    look_at(path, Hash::Content)
+    state_and_content(path, Hash::Content)
 }
 
-fn look_at(path: &OsStr, hash: Hash) -> Answer<(State, Option<Vec<u8>>)> {
-    match Seen::at(path) {
-        Ok(seen) => seen.state(path, hash),
+fn state_and_content(path: &OsStr, hash: Hash) -> Answer<(State, Option<Vec<u8>>)> {
+    match PathHandle::at(path) {
+        Ok(handle) => handle.state(path, hash),
         Err(Errno::ENOENT) => Ok((State::Absent, None)),
         Err(errno) => Err(errno).about(path),
     }
 }
 
 /// The file with its content and hash; without, if it is too large or may not be read: it may still be written.
-fn loaded(path: &OsStr, seen: &Seen) -> Answer<(State, Option<Vec<u8>>)> {
-    let without = || Ok((State::File(file_state(&seen.stat, None)), None));
-    if size(&seen.stat) > MAX_LOADED {
+fn load_if_readable(path: &OsStr, handle: &PathHandle) -> Answer<(State, Option<Vec<u8>>)> {
+    let without = || Ok((State::File(file_state(&handle.stat, None)), None));
+    if size(&handle.stat) > MAX_LOADED {
         return without();
     }
-    match load_seen(path, seen) {
+    match load_handle(path, handle) {
         Ok(loaded) => Ok((State::File(loaded.state), Some(loaded.content))),
         Err(failed) if matches!(failed.why, Why::NotPermitted | Why::TooLarge { .. }) => without(),
         Err(failed) => Err(failed),
@@ -110,16 +110,16 @@ fn loaded(path: &OsStr, seen: &Seen) -> Answer<(State, Option<Vec<u8>>)> {
 
 /// Opens a regular file for reading.
 pub(super) fn open_file(path: &OsStr) -> Answer<(File, FileStat)> {
-    Seen::at(path).about(path)?.open(path)
+    PathHandle::at(path).about(path)?.open(path)
 }
 
 /// Loads a file of at most [`MAX_LOADED`] bytes.
 pub(super) fn load(path: &OsStr) -> Answer<Loaded> {
-    load_seen(path, &Seen::at(path).about(path)?)
+    load_handle(path, &PathHandle::at(path).about(path)?)
 }
 
-fn load_seen(path: &OsStr, seen: &Seen) -> Answer<Loaded> {
-    let (file, stat) = seen.open(path)?;
+fn load_handle(path: &OsStr, handle: &PathHandle) -> Answer<Loaded> {
+    let (file, stat) = handle.open(path)?;
     let limit = MAX_LOADED;
     if size(&stat) > limit {
         return Err(failure(
@@ -164,7 +164,7 @@ fn file_state(stat: &FileStat, digest: Option<[u8; 32]>) -> FileState {
 
 /// What a `stat` says is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -176,14 +176,14 @@ pub(super) enum What {
 }
 
 /// What a `stat` says is there.
-pub(super) fn kind(stat: &FileStat) -> What {
+pub(super) fn kind(stat: &FileStat) -> FileKind {
     match stat.st_mode & libc::S_IFMT {
-        libc::S_IFREG => What::File,
-        libc::S_IFDIR => What::Directory,
-        libc::S_IFLNK => What::Symlink,
-        libc::S_IFIFO => What::Special(Special::Fifo),
-        libc::S_IFSOCK => What::Special(Special::Socket),
-        _ => What::Special(Special::Device),
+        libc::S_IFREG => FileKind::File,
+        libc::S_IFDIR => FileKind::Directory,
+        libc::S_IFLNK => FileKind::Symlink,
+        libc::S_IFIFO => FileKind::Special(Special::Fifo),
+        libc::S_IFSOCK => FileKind::Special(Special::Socket),
+        _ => FileKind::Special(Special::Device),
     }
 }
 
@@ -226,14 +226,14 @@ pub(super) fn is_still(expected: &State, directory: impl AsFd, name: &OsStr) -> 
     Ok(match expected {
         State::Absent => false,
         State::File(file) => {
-            kind(&stat) == What::File
+            kind(&stat) == FileKind::File
                 && (file.device, file.inode, file.size, file.modified)
                     == (stat.st_dev, stat.st_ino, size(&stat), modified(&stat))
         }
         State::Directory { device, inode } => {
-            kind(&stat) == What::Directory && (*device, *inode) == (stat.st_dev, stat.st_ino)
+            kind(&stat) == FileKind::Directory && (*device, *inode) == (stat.st_dev, stat.st_ino)
         }
-        State::Symlink(target) => kind(&stat) == What::Symlink && readlinkat(directory, name)? == *target,
-        State::Other(special) => kind(&stat) == What::Special(*special),
+        State::Symlink(target) => kind(&stat) == FileKind::Symlink && readlinkat(directory, name)? == *target,
+        State::Other(special) => kind(&stat) == FileKind::Special(*special),
     })
 }

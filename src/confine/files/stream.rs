@@ -39,14 +39,14 @@ impl<'a, T> Stream<'a, T> {
     /// Counts one; whether it is given.
     pub(super) fn count(&mut self) -> bool {
         self.total += 1;
-        let is_given = self.left > 0;
+        let fits = self.left > 0;
         self.left = self.left.saturating_sub(1);
-        self.is_short |= !is_given;
-        is_given
+        self.is_short |= !fits;
+        fits
     }
 
     /// Gives one of about so many bytes that was counted.
-    pub(super) fn give(&mut self, item: T, bytes: usize) -> io::Result<()> {
+    pub(super) fn push(&mut self, item: T, bytes: usize) -> io::Result<()> {
         self.part.push(item);
         self.bytes += bytes;
         if self.part.len() >= MAX_PART || self.bytes >= MAX_BYTES {
@@ -65,7 +65,7 @@ impl<'a, T> Stream<'a, T> {
     }
 
     /// How it ended, where looking itself ended so.
-    pub(super) fn end(&self, looking: End) -> End {
-        if self.is_short { End::Limit } else { looking }
+    pub(super) fn end(&self, look: End) -> End {
+        if self.is_short { End::Limit } else { look }
     }
 }

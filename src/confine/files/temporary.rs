@@ -15,11 +15,11 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, fchmod, fstat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
-use super::place::make_file;
+use super::location::make_file;
 use super::protocol::Why;
 
 /// How often another name is tried.
-const TRIES: u32 = 16;
+const MAX_ATTEMPTS: u32 = 16;
 
 /// A file that has no name yet, or a hidden one that nobody else uses.
 #[derive(Debug)]
@@ -67,12 +67,12 @@ impl Temporary {
     }
 
     /// Gives the file a name. As late as can be: whoever is killed before leaves nothing behind.
-    pub(super) fn appear(&mut self) -> Result<(), Why> {
+    pub(super) fn give_name(&mut self) -> Result<(), Why> {
         let Some(mut file) = self.nameless.take() else {
             return Ok(());
         };
         let there = self.directory.as_fd();
-        let named = fresh(|name| linkat(&file, "", there, name, AtFlags::AT_EMPTY_PATH));
+        let named = with_free_name(|name| linkat(&file, "", there, name, AtFlags::AT_EMPTY_PATH));
         if let Ok(((), name)) = named {
             self.name = name;
             return Ok(());
@@ -98,7 +98,7 @@ impl Temporary {
 
     fn named(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
         let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY;
-        let (file, name) = fresh(|name| make_file(directory, name, flags, made_with(mode)))?;
+        let (file, name) = with_free_name(|name| make_file(directory, name, flags, made_with(mode)))?;
         let temporary = Self::at(directory, name)?;
         fill(&mut File::from(file), content, mode)?;
         Ok(temporary)
@@ -120,8 +120,8 @@ impl Temporary {
 }
 
 /// Tries names until one is free.
-pub(super) fn fresh<T>(mut attempt: impl FnMut(&OsStr) -> nix::Result<T>) -> nix::Result<(T, OsString)> {
-    let mut left = TRIES;
+pub(super) fn with_free_name<T>(mut attempt: impl FnMut(&OsStr) -> nix::Result<T>) -> nix::Result<(T, OsString)> {
+    let mut left = MAX_ATTEMPTS;
     loop {
         let name = hidden_name();
         match attempt(&name) {
@@ -133,16 +133,16 @@ pub(super) fn fresh<T>(mut attempt: impl FnMut(&OsStr) -> nix::Result<T>) -> nix
 }
 
 /// The mode a file keeps: what lets it run as its owner does not outlive its content.
-fn kept(mode: u32) -> Mode {
+fn without_setid(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode & 0o1777)
 }
 
 fn made_with(mode: Option<u32>) -> Mode {
-    mode.map_or(Mode::from_bits_truncate(0o666), kept)
+    mode.map_or(Mode::from_bits_truncate(0o666), without_setid)
 }
 
 fn fill(file: &mut File, content: &[u8], mode: Option<u32>) -> Result<(), Why> {
-    if let Some(mode) = mode.map(kept)
+    if let Some(mode) = mode.map(without_setid)
         && Mode::from_bits_truncate(fstat(file.as_fd())?.st_mode & 0o7777) != mode
     {
         fchmod(file.as_fd(), mode)?;

@@ -3,6 +3,7 @@
 //! Never deeper on the stack or in descriptors, however deep the tree is, and never into another mount.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use nix::fcntl::{OFlag, RenameFlags, renameat2};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
 
 use super::clock::Clock;
-use super::place::{Place, open_below};
+use super::location::{Location, open_below};
 use crate::confine::sys::{entries, getdents};
 
 /// Bytes of a directory that are read at a time.
@@ -20,24 +21,18 @@ const LISTING: usize = 64 * 1024;
 
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct DirectoryItem {
     /// Its name.
     pub(super) name: OsString,
     /// `d_type`; file systems need not say.
     pub(super) kind: u8,
 }
 
-/// Whether to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Go {
-    /// Go on.
-    On,
-    /// It is enough.
-    Enough,
-}
-
 /// The entries of a directory that is open for reading, part by part.
-pub(super) fn each_part(directory: impl AsFd, mut visit: impl FnMut(Vec<Listed>) -> Go) -> nix::Result<()> {
+pub(super) fn each_part(
+    directory: impl AsFd,
+    mut visit: impl FnMut(Vec<DirectoryItem>) -> ControlFlow<()>,
+) -> nix::Result<()> {
     let mut buffer = vec![0; LISTING];
     loop {
         let filled = getdents(&directory, &mut buffer)?;
@@ -45,42 +40,54 @@ pub(super) fn each_part(directory: impl AsFd, mut visit: impl FnMut(Vec<Listed>)
             return Ok(());
         }
         let part = entries(buffer.get(..filled).unwrap_or_default())
-            .map(|(name, kind)| Listed {
+            .map(|(name, kind)| DirectoryItem {
                 name: OsStr::from_bytes(name).to_owned(),
                 kind,
             })
             .collect();
-        if visit(part) == Go::Enough {
+        if visit(part) == ControlFlow::Break(()) {
             return Ok(());
         }
     }
 }
 
 /// Whether nothing is in a directory.
-pub(super) fn is_empty(place: &Place) -> nix::Result<bool> {
-    let directory = open_below(&place.directory, &place.name, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
+pub(super) fn is_empty(location: &Location) -> nix::Result<bool> {
+    let directory = open_below(
+        &location.directory,
+        &location.name,
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+    )?;
     let mut empty = true;
     each_part(directory, |part| {
         empty &= part.is_empty();
-        if empty { Go::On } else { Go::Enough }
+        if empty {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
     Ok(empty)
 }
 
 /// How many entries that are no directories lie below one, as far as they could be counted.
-pub(super) fn count(place: &Place, clock: Clock) -> u64 {
+pub(super) fn count(location: &Location, clock: Clock) -> u64 {
     let mut files = 0u64;
     // What cannot be looked into is not counted; the removal is tried out before anything is done.
-    let _counted = walk(place, |_, part| {
+    let _counted = walk(location, |_, part| {
         files += part.others.len() as u64;
-        Ok(if clock.is_over() { Go::Enough } else { Go::On })
+        Ok(if clock.is_over() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
     });
     files
 }
 
 /// Tries whether a directory could be removed with everything in it; changes nothing.
-pub(super) fn rehearse(place: &Place) -> nix::Result<()> {
-    walk(place, |directory, part| {
+pub(super) fn check_removable(location: &Location) -> nix::Result<()> {
+    walk(location, |directory, part| {
         faccessat(
             directory,
             ".",
@@ -94,30 +101,34 @@ pub(super) fn rehearse(place: &Place) -> nix::Result<()> {
             // A mount point cannot be removed.
             open_below(directory, name, OFlag::O_PATH)?;
         }
-        Ok(Go::On)
+        Ok(ControlFlow::Continue(()))
     })
     .map(drop)
 }
 
 /// Removes a directory with everything in it.
-pub(super) fn remove(place: &Place) -> nix::Result<()> {
-    let directories = walk(place, |directory, part| {
+pub(super) fn remove(location: &Location) -> nix::Result<()> {
+    let directories = walk(location, |directory, part| {
         for listed in &part.others {
             match unlinkat(directory, listed.name.as_os_str(), UnlinkatFlags::NoRemoveDir) {
                 Ok(()) | Err(Errno::ENOENT) => {}
                 Err(errno) => return Err(errno),
             }
         }
-        Ok(Go::On)
+        Ok(ControlFlow::Continue(()))
     })?;
     for directory in directories.iter().rev() {
         let name = directory.file_name().unwrap_or_default();
         match directory.parent().filter(|above| !above.as_os_str().is_empty()) {
             Some(above) => {
-                let above = open_below(&place.directory, above.as_os_str(), OFlag::O_PATH | OFlag::O_DIRECTORY)?;
+                let above = open_below(
+                    &location.directory,
+                    above.as_os_str(),
+                    OFlag::O_PATH | OFlag::O_DIRECTORY,
+                )?;
                 unlinkat(above, name, UnlinkatFlags::RemoveDir)?;
             }
-            None => unlinkat(&place.directory, name, UnlinkatFlags::RemoveDir)?,
+            None => unlinkat(&location.directory, name, UnlinkatFlags::RemoveDir)?,
         }
     }
     Ok(())
@@ -126,35 +137,38 @@ pub(super) fn remove(place: &Place) -> nix::Result<()> {
 /// Some entries of a directory.
 #[derive(Debug)]
 struct Part {
-    directories: Vec<Listed>,
-    others: Vec<Listed>,
+    directories: Vec<DirectoryItem>,
+    others: Vec<DirectoryItem>,
 }
 
 /// Visits the parts of each directory of a tree, those above first. Gives the directories in that order, relative to
 /// the place's own.
-fn walk(place: &Place, mut visit: impl FnMut(&OwnedFd, &Part) -> nix::Result<Go>) -> nix::Result<Vec<PathBuf>> {
+fn walk(
+    location: &Location,
+    mut visit: impl FnMut(&OwnedFd, &Part) -> nix::Result<ControlFlow<()>>,
+) -> nix::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
-    let mut left = vec![PathBuf::from(&place.name)];
+    let mut left = vec![PathBuf::from(&location.name)];
     while let Some(path) = left.pop() {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-        let directory = open_below(&place.directory, path.as_os_str(), flags)?;
-        let mut result = Ok(Go::On);
+        let directory = open_below(&location.directory, path.as_os_str(), flags)?;
+        let mut result = Ok(ControlFlow::Continue(()));
         each_part(&directory, |listed| {
             let (directories, others) = listed.into_iter().partition(|listed| is_directory(&directory, listed));
             let part = Part { directories, others };
             left.extend(part.directories.iter().map(|listed| path.join(&listed.name)));
             result = visit(&directory, &part);
-            result.unwrap_or(Go::Enough)
+            result.unwrap_or(ControlFlow::Break(()))
         })?;
         all.push(path);
-        if result? == Go::Enough {
+        if result? == ControlFlow::Break(()) {
             return Ok(all);
         }
     }
     Ok(all)
 }
 
-fn is_directory(directory: &OwnedFd, listed: &Listed) -> bool {
+fn is_directory(directory: &OwnedFd, listed: &DirectoryItem) -> bool {
     match listed.kind {
         libc::DT_DIR => true,
         libc::DT_UNKNOWN => open_below(directory, &listed.name, OFlag::O_PATH | OFlag::O_DIRECTORY).is_ok(),

@@ -3,6 +3,7 @@
 //! Directories are opened one at a time and without following a symlink; what is held is the names that are left.
 
 use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
@@ -12,11 +13,11 @@ use nix::sys::stat::fstat;
 use super::clock::Clock;
 use super::failure::{About, Answer, failure};
 use super::ignored::{Ignored, is_ignored};
-use super::place::open;
+use super::location::open;
 use super::protocol::{End, Hash, Include, Kind, Select, State, Why};
 use super::select::is_hidden;
-use super::state::{self, What, kind};
-use super::tree::{Go, Listed, each_part};
+use super::state::{self, FileKind, kind};
+use super::tree::{DirectoryItem, each_part};
 
 /// The most entries of one directory that are held; one with more is read as far as if the time were over.
 const MAX_ENTRIES: usize = 1_000_000;
@@ -37,13 +38,13 @@ pub(super) struct Walk<'a> {
 #[derive(Debug)]
 struct Level {
     path: PathBuf,
-    left: IntoIter<Listed>,
+    left: IntoIter<DirectoryItem>,
     ignored: Ignored,
 }
 
 /// An entry on the way.
 #[derive(Debug)]
-pub(super) struct Passed {
+pub(super) struct WalkEntry {
     /// Its path.
     pub(super) path: PathBuf,
     /// What it is.
@@ -69,7 +70,7 @@ impl<'a> Walk<'a> {
             clock,
             levels: Vec::new(),
             unreadable: 0,
-            end: End::Whole,
+            end: End::Complete,
         };
         walk.enter(PathBuf::from(start)).about(start)?;
         Ok(walk)
@@ -82,9 +83,9 @@ impl<'a> Walk<'a> {
             entries.extend(part);
             if entries.len() >= MAX_ENTRIES || self.clock.is_over() {
                 self.end = End::Time;
-                return Go::Enough;
+                return ControlFlow::Break(());
             }
-            Go::On
+            ControlFlow::Continue(())
         })?;
         let ignored = match self.select.ignored {
             Include::No => Ignored::of(&path, &entries),
@@ -103,16 +104,16 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether what was passed is ignored.
-    fn is_ignored(&self, passed: &Passed) -> bool {
+    fn is_ignored(&self, entry: &WalkEntry) -> bool {
         let levels = self.levels.iter().map(|level| &level.ignored);
-        self.select.ignored == Include::No && is_ignored(levels, &passed.path, passed.kind == Kind::Directory)
+        self.select.ignored == Include::No && is_ignored(levels, &entry.path, entry.kind == Kind::Directory)
     }
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Passed;
+    type Item = WalkEntry;
 
-    fn next(&mut self) -> Option<Passed> {
+    fn next(&mut self) -> Option<WalkEntry> {
         loop {
             if self.clock.is_over() {
                 if self.levels.iter().any(|level| level.left.len() > 0) {
@@ -129,17 +130,17 @@ impl Iterator for Walk<'_> {
             let Some(kind) = kind_of(&path, listed.kind) else {
                 continue;
             };
-            let passed = Passed { path, kind };
-            if self.is_ignored(&passed) {
+            let entry = WalkEntry { path, kind };
+            if self.is_ignored(&entry) {
                 continue;
             }
-            if passed.kind == Kind::Directory
+            if entry.kind == Kind::Directory
                 && self.levels.len() < self.depth
-                && self.enter(passed.path.clone()).is_err()
+                && self.enter(entry.path.clone()).is_err()
             {
                 self.unreadable += 1;
             }
-            return Some(passed);
+            return Some(entry);
         }
     }
 }
@@ -153,10 +154,10 @@ fn kind_of(path: &Path, listed: u8) -> Option<Kind> {
         libc::DT_UNKNOWN => {
             let stat = fstat(open(path.as_os_str(), OFlag::O_PATH).ok()?).ok()?;
             match kind(&stat) {
-                What::File => Kind::File,
-                What::Directory => Kind::Directory,
-                What::Symlink => Kind::Symlink,
-                What::Special(_) => Kind::Other,
+                FileKind::File => Kind::File,
+                FileKind::Directory => Kind::Directory,
+                FileKind::Symlink => Kind::Symlink,
+                FileKind::Special(_) => Kind::Other,
             }
         }
         _ => Kind::Other,

@@ -11,7 +11,7 @@ use nix::sys::stat::Mode;
 
 use crate::backend::Plan;
 use crate::backend::seccomp::SeccompPlan;
-use crate::confine::forker::above::Above;
+use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::forker::mounts::Mounts;
 use crate::confine::layers::filter::{self, FilterError};
 use crate::confine::layers::ruleset;
@@ -29,12 +29,15 @@ pub(crate) struct Compiled {
 }
 
 /// Enters the layer and the filters of the forker; what commands get of them.
-pub(crate) fn confine(outside: Above, setup: SetupMessage) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
+pub(crate) fn confine(
+    parent: ForkerParent,
+    setup: SetupMessage,
+) -> Result<(Option<Compiled>, Option<Mounts>), StartFailure> {
     let at = |step| StartFailure::at(step);
     // The name only helps a person reading a process list.
     let _named = prctl::set_name(c"stockade-fork");
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::ParentDeath))?;
-    if !outside.is_parent() {
+    if !parent.is_parent() {
         return Err(StartFailure::new(
             Step::ParentDeath,
             Errno::ESRCH,
@@ -44,10 +47,10 @@ pub(crate) fn confine(outside: Above, setup: SetupMessage) -> Result<(Option<Com
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
     let SetupMessage { plan, forker_for } = setup;
     let Some(plan) = plan else { return Ok((None, None)) };
-    let mounts = match (outside, &plan.world) {
-        (Above::Supervisor(_), None) => None,
-        (Above::Nothing, Some(world)) => Some(Mounts::hold(world)?),
-        (Above::Supervisor(_), Some(_)) | (Above::Nothing, None) => {
+    let mounts = match (parent, &plan.world) {
+        (ForkerParent::Supervisor(_), None) => None,
+        (ForkerParent::Hidden, Some(world)) => Some(Mounts::verify(world)?),
+        (ForkerParent::Supervisor(_), Some(_)) | (ForkerParent::Hidden, None) => {
             return Err(StartFailure::new(
                 Step::Setup,
                 Errno::EPROTO,
@@ -70,7 +73,7 @@ pub(crate) fn confine(outside: Above, setup: SetupMessage) -> Result<(Option<Com
             ruleset::scope_only()?
         }
         ForkerFor::Others => {
-            ruleset::apply(ruleset::share(&layer)?, Some(&plan.landlock))?;
+            ruleset::apply(ruleset::duplicate(&layer)?, Some(&plan.landlock))?;
             layer
         }
         // Compiled anew: a rule added to the shared ruleset would hold for every command.

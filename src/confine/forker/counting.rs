@@ -8,12 +8,12 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::wait::{WaitStatus, waitpid};
 
-use crate::confine::forker::above::Above;
+use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::sys;
 use crate::confine::wire::protocol::{CommandLimits, Counting, StartFailure, Step};
 
 /// The forker.
-const OURS: u64 = 1;
+const FORKER_TASKS: u64 = 1;
 
 /// What a forker knows of the counting.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Counter {
     pub(crate) fn most_tasks(
         &mut self,
         limits: CommandLimits,
-        outside: Above,
+        parent: ForkerParent,
         running: usize,
     ) -> Result<Option<u64>, StartFailure> {
         let processes = match (limits.counting, limits.processes) {
@@ -35,16 +35,16 @@ impl Counter {
             (Counting::Sampled | Counting::Group, _) | (Counting::Namespace, None) => return Ok(None),
         };
         let failed = |what: String| StartFailure::new(Step::SelfTest, Errno::EPROTO, what);
-        match outside {
-            Above::Supervisor(_) => return Err(failed("there is no user namespace to count in".to_owned())),
-            Above::Nothing if self.is_proven => {}
-            Above::Nothing => {
-                tasks_are_counted(OURS).map_err(failed)?;
+        match parent {
+            ForkerParent::Supervisor(_) => return Err(failed("there is no user namespace to count in".to_owned())),
+            ForkerParent::Hidden if self.is_proven => {}
+            ForkerParent::Hidden => {
+                tasks_are_counted(FORKER_TASKS).map_err(failed)?;
                 self.is_proven = true;
             }
         }
         let runners = u64::try_from(running).unwrap_or(u64::MAX).saturating_add(1);
-        Ok(Some(processes.saturating_add(OURS).saturating_add(runners)))
+        Ok(Some(processes.saturating_add(FORKER_TASKS).saturating_add(runners)))
     }
 }
 

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::{MadeBy, World};
-use crate::confine::forker::above::Above;
+use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::forker::serve;
 use crate::confine::layers::privilege;
 use crate::confine::wire::decode;
@@ -39,7 +39,7 @@ const NOT_A_FORKER: i32 = 125;
 
 /// What the forker reads inside.
 #[derive(Debug, Serialize, Deserialize)]
-struct Luggage {
+struct ForkerSetup {
     setup: SetupMessage,
     session: OsString,
 }
@@ -55,52 +55,52 @@ pub(crate) fn make(control: &OwnedFd, link: OwnedFd, supervisor: Pid, session: &
         refuse(control, failure.clone())
     }
     // Any other failure waits for the setup as well: until the parent has sent that, the supervisor is who speaks.
-    let setup = serve::awaited(control);
-    let done = entered.and_then(|bare| {
-        let world = world_of(&setup)?;
+    let setup = serve::receive_setup(control);
+    let done = entered.and_then(|namespaces| {
+        let world = planned_world(&setup)?;
         match &world.made_by {
             MadeBy::Stockade if world.mounts.network == network => {}
-            MadeBy::Stockade | MadeBy::Bwrap(_) => return Err(other_world()),
+            MadeBy::Stockade | MadeBy::Bwrap(_) => return Err(plan_mismatch()),
         }
-        bare.furnish(&world.mounts, &[control.as_fd(), link.as_fd()])
+        namespaces.apply(&world.mounts, &[control.as_fd(), link.as_fd()])
     });
     match done {
-        Ok(()) => serve::begin(control, link, Above::Nothing, setup, session),
+        Ok(()) => serve::begin(control, link, ForkerParent::Hidden, setup, session),
         Err(failure) => refuse(control, failure),
     }
 }
 
-/// Waits for the setup and becomes bwrap, and the forker in there; never returns. Errors of bwrap go to `complaining`.
-pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, complaining: &OwnedFd, supervisor: Pid, session: &Path) -> ! {
-    let setup = serve::awaited(control);
-    let failure = match world_of(&setup).map(|world| (&world.made_by, world.mounts.bytes())) {
+/// Waits for the setup and becomes bwrap, and the forker in there; never returns. Errors of bwrap go to `bwrap_stderr`.
+pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, bwrap_stderr: &OwnedFd, supervisor: Pid, session: &Path) -> ! {
+    let setup = serve::receive_setup(control);
+    let failure = match planned_world(&setup).map(|world| (&world.made_by, world.mounts.bytes())) {
         Ok((MadeBy::Bwrap(program), arguments)) => {
             let program = program.clone();
             let session = session.as_os_str().to_owned();
-            let luggage = Luggage { setup, session };
-            let along = Along {
+            let setup = ForkerSetup { setup, session };
+            let inherited = InheritedFds {
                 control,
                 link,
-                complaining,
+                bwrap_stderr,
             };
-            match become_bwrap(&program, &arguments, &along, supervisor, &luggage) {
+            match exec_bwrap(&program, &arguments, &inherited, supervisor, &setup) {
                 Ok(never) => match never {},
                 Err(failure) => failure,
             }
         }
-        Ok((MadeBy::Stockade, _)) => other_world(),
+        Ok((MadeBy::Stockade, _)) => plan_mismatch(),
         Err(failure) => failure,
     };
     refuse(control, failure)
 }
 
 /// What a setup says of namespaces.
-fn world_of(setup: &SetupMessage) -> Result<&World, StartFailure> {
+fn planned_world(setup: &SetupMessage) -> Result<&World, StartFailure> {
     let world = setup.plan.as_ref().and_then(|plan| plan.world.as_ref());
     world.ok_or_else(|| StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces"))
 }
 
-fn other_world() -> StartFailure {
+fn plan_mismatch() -> StartFailure {
     StartFailure::new(
         Step::Setup,
         Errno::EPROTO,
@@ -109,24 +109,24 @@ fn other_world() -> StartFailure {
 }
 
 /// The descriptors that bwrap is given.
-struct Along<'a> {
+struct InheritedFds<'a> {
     control: &'a OwnedFd,
     link: &'a OwnedFd,
-    complaining: &'a OwnedFd,
+    bwrap_stderr: &'a OwnedFd,
 }
 
-fn become_bwrap(
+fn exec_bwrap(
     program: &OsStr,
     mounts: &[u8],
-    along: &Along<'_>,
+    inherited: &InheritedFds<'_>,
     supervisor: Pid,
-    luggage: &Luggage,
+    setup: &ForkerSetup,
 ) -> Result<std::convert::Infallible, StartFailure> {
-    let Along {
+    let InheritedFds {
         control,
         link,
-        complaining,
-    } = along;
+        bwrap_stderr,
+    } = inherited;
     let at = StartFailure::at(Step::Namespaces);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(&at)?;
     if getppid() != supervisor {
@@ -136,17 +136,17 @@ fn become_bwrap(
             "the supervisor is gone",
         ));
     }
-    let packed = postcard::to_stdvec(luggage)
-        .map_err(|error| StartFailure::new(Step::Setup, Errno::EINVAL, error.to_string()))?;
+    let packed =
+        postcard::to_stdvec(setup).map_err(|error| StartFailure::new(Step::Setup, Errno::EINVAL, error.to_string()))?;
     let setup = sealed(&packed)?;
     let arguments = sealed(mounts)?;
     let itself = open("/proc/self/exe", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(&at)?;
-    let along = [control, link, &setup, &arguments, &itself];
-    for fd in along {
+    let inherited = [control, link, &setup, &arguments, &itself];
+    for fd in inherited {
         fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).map_err(&at)?;
     }
-    dup2_stderr(complaining).map_err(&at)?;
-    let [control, link, setup, arguments, itself] = along.map(AsRawFd::as_raw_fd);
+    dup2_stderr(bwrap_stderr).map_err(&at)?;
+    let [control, link, setup, arguments, itself] = inherited.map(AsRawFd::as_raw_fd);
     let argv = [
         "bwrap".to_owned(),
         "--args".to_owned(),
@@ -188,36 +188,38 @@ fn sealed(bytes: &[u8]) -> Result<OwnedFd, StartFailure> {
 
 /// Becomes the forker inside namespaces; never returns. The arguments name the descriptors that came along.
 pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
-    let numbers: Vec<RawFd> = arguments.filter_map(|word| word.to_str()?.parse().ok()).collect();
-    let Ok(numbers) = <[RawFd; 3]>::try_from(numbers) else {
+    let ids: Vec<RawFd> = arguments.filter_map(|word| word.to_str()?.parse().ok()).collect();
+    let Ok(ids) = <[RawFd; 3]>::try_from(ids) else {
         sys::exit_now(NOT_A_FORKER)
     };
-    let Ok([control, link, setup]) = sys::inherit(numbers) else {
+    let Ok([control, link, setup]) = sys::inherit(ids) else {
         sys::exit_now(NOT_A_FORKER)
     };
     match getsockopt(&control, sockopt::SockType) {
         Ok(SockType::Stream) => {}
         Ok(_) | Err(_) => sys::exit_now(NOT_A_FORKER),
     }
-    match settle_in().and_then(|()| unpack(setup)) {
-        Ok(Luggage { setup, session }) => serve::begin(&control, link, Above::Nothing, setup, Path::new(&session)),
+    match reset_process().and_then(|()| read_setup(setup)) {
+        Ok(ForkerSetup { setup, session }) => {
+            serve::begin(&control, link, ForkerParent::Hidden, setup, Path::new(&session))
+        }
         Err(failure) => refuse(&control, failure),
     }
 }
 
 /// What the supervisor did for itself is done again: the program was started anew since.
-fn settle_in() -> Result<(), StartFailure> {
+fn reset_process() -> Result<(), StartFailure> {
     let at = StartFailure::at(Step::Session);
     prctl::set_dumpable(false).map_err(&at)?;
     sys::reset_signals().map_err(&at)?;
-    sys::ignore_stops().map_err(&at)?;
+    sys::ignore_termination().map_err(&at)?;
     // Standard output leads to /dev/null since the supervisor began; what bwrap complained to stays with bwrap.
     dup2_stderr(std::io::stdout()).map_err(&at)?;
     privilege::drop_all()?;
     prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
 }
 
-fn unpack(setup: OwnedFd) -> Result<Luggage, StartFailure> {
+fn read_setup(setup: OwnedFd) -> Result<ForkerSetup, StartFailure> {
     let failed = |error: std::io::Error| StartFailure::new(Step::Setup, Errno::EPROTO, error.to_string());
     let mut bytes = Vec::new();
     File::from(setup).read_to_end(&mut bytes).map_err(failed)?;

@@ -41,7 +41,7 @@ pub(crate) struct Mounts {
     /// These keep protected names from changing, or cover names of a pattern. Where one is gone, the next command gets others.
     protected: BTreeSet<OsString>,
     /// All of both by number, where the kernel has numbers.
-    numbers: Option<Vec<(u64, OsString)>>,
+    ids: Option<Vec<(u64, OsString)>>,
 }
 
 /// What is gone.
@@ -52,12 +52,12 @@ pub(crate) enum Changed {
     /// Only the cover of a protected name, or of one that a pattern matches.
     Protected,
     /// This mount point.
-    Gone(OsString),
+    Missing(OsString),
 }
 
 impl Mounts {
     /// Compares what is mounted with what was planned, and watches it from here on.
-    pub(crate) fn hold(world: &World) -> Result<Self, StartFailure> {
+    pub(crate) fn verify(world: &World) -> Result<Self, StartFailure> {
         let failed = |errno| StartFailure::new(Step::Mounts, errno, "the table of mounts");
         let table = File::open("/proc/self/mountinfo").map_err(|error| failed(errno_of(&error)))?;
         let mut last: BTreeMap<&OsStr, &MountStep> = BTreeMap::new();
@@ -75,10 +75,10 @@ impl Mounts {
                 MountStep::Symlink { .. } | MountStep::Freeze { .. } => {}
             }
         }
-        let mut numbers = Vec::new();
+        let mut ids = Vec::new();
         for (path, step) in &last {
             let mount = compare(path, step, &world.made_by)?;
-            numbers.push(number_of(&mount).map(|number| (number, (*path).to_owned())));
+            ids.push(mount_id(&mount).map(|id| (id, (*path).to_owned())));
         }
         for step in &world.mounts.steps {
             match step {
@@ -108,28 +108,28 @@ impl Mounts {
                 .filter(|path| !protected.contains(path))
                 .collect(),
             protected,
-            numbers: numbers.into_iter().collect(),
+            ids: ids.into_iter().collect(),
         };
         match mounts.changed().map_err(failed)? {
             Changed::Nothing => Ok(mounts),
             Changed::Protected => Err(failed(Errno::ESTALE)),
-            Changed::Gone(path) => Err(StartFailure::new(Step::Mounts, Errno::ESTALE, display(&path))),
+            Changed::Missing(path) => Err(StartFailure::new(Step::Mounts, Errno::ESTALE, display(&path))),
         }
     }
 
     /// What is gone of what must be there.
     pub(crate) fn changed(&mut self) -> Result<Changed, Errno> {
-        if self.are_in_place() {
+        if self.all_are_present() {
             return Ok(Changed::Nothing);
         }
         self.read()
     }
 
     /// Whether it is certain that nothing is gone.
-    fn are_in_place(&self) -> bool {
-        let is_there =
-            |(number, path): &(u64, OsString)| sys::mount_point(*number).is_ok_and(|point| point == path.as_bytes());
-        self.numbers.as_ref().is_some_and(|all| all.iter().all(is_there))
+    fn all_are_present(&self) -> bool {
+        let is_present =
+            |(id, path): &(u64, OsString)| sys::mount_point(*id).is_ok_and(|point| point == path.as_bytes());
+        self.ids.as_ref().is_some_and(|all| all.iter().all(is_present))
     }
 
     /// What is gone according to the table.
@@ -140,8 +140,8 @@ impl Mounts {
             .and_then(|()| self.table.read_to_end(&mut text))
             .map_err(|error| errno_of(&error))?;
         let there: BTreeSet<OsString> = text.split(|byte| *byte == b'\n').filter_map(mount_point).collect();
-        if let Some(gone) = self.points.iter().find(|point| !there.contains(*point)) {
-            return Ok(Changed::Gone(gone.clone()));
+        if let Some(missing) = self.points.iter().find(|point| !there.contains(*point)) {
+            return Ok(Changed::Missing(missing.clone()));
         }
         if self.protected.iter().all(|point| there.contains(point)) {
             Ok(Changed::Nothing)
@@ -181,11 +181,11 @@ fn mount_point(line: &[u8]) -> Option<OsString> {
 }
 
 /// The number that the kernel gives to no other mount; `None` before Linux 6.8.
-fn number_of(mount: &OwnedFd) -> Option<u64> {
-    let told = statx(mount, c"", AtFlags::EMPTY_PATH, MNT_ID_UNIQUE).ok()?;
-    StatxFlags::from_bits_retain(told.stx_mask)
+fn mount_id(mount: &OwnedFd) -> Option<u64> {
+    let source = statx(mount, c"", AtFlags::EMPTY_PATH, MNT_ID_UNIQUE).ok()?;
+    StatxFlags::from_bits_retain(source.stx_mask)
         .contains(MNT_ID_UNIQUE)
-        .then_some(told.stx_mnt_id)
+        .then_some(source.stx_mnt_id)
 }
 
 /// What is mounted there, if that is what was planned.
@@ -200,7 +200,7 @@ fn compare(path: &OsStr, step: &MountStep, made_by: &MadeBy) -> Result<OwnedFd, 
     let stat = fstat(&fd).map_err(at)?;
     let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
     let system = fstatfs(&fd).map_err(at)?;
-    let is = |wanted: FsType| system.filesystem_type() == wanted;
+    let is = |expected: FsType| system.filesystem_type() == expected;
     let as_planned = match step {
         MountStep::Bind {
             device, inode, beneath, ..
@@ -266,58 +266,58 @@ mod tests {
     }
 
     /// Mounts that should be at these points.
-    fn held(points: &[&str], numbers: Option<Vec<(u64, OsString)>>) -> Mounts {
+    fn fd(points: &[&str], ids: Option<Vec<(u64, OsString)>>) -> Mounts {
         Mounts {
             table: File::open("/proc/self/mountinfo").unwrap(),
             points: points.iter().map(OsString::from).collect(),
             protected: BTreeSet::new(),
-            numbers,
+            ids,
         }
     }
 
     /// `None` where nobody says what a number stands for: before Linux 6.8, and behind filters that do not let it be said.
-    fn number(path: &str) -> Option<u64> {
+    fn id(path: &str) -> Option<u64> {
         let mount = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).unwrap();
-        let number = number_of(&mount);
+        let id = mount_id(&mount);
         match sys::mount_point(u64::MAX) {
-            Err(Errno::ENOENT) => Some(number.unwrap()),
-            told => {
-                assert!(matches!(told, Err(Errno::ENOSYS | Errno::EPERM)), "{told:?}");
+            Err(Errno::ENOENT) => Some(id.unwrap()),
+            source => {
+                assert!(matches!(source, Err(Errno::ENOSYS | Errno::EPERM)), "{source:?}");
                 None
             }
         }
     }
 
     #[test]
-    fn a_mount_is_where_its_number_says() {
+    fn a_mount_is_found_by_its_id() {
         for path in ["/", "/proc"] {
-            if let Some(number) = number(path) {
-                assert_eq!(sys::mount_point(number).unwrap(), path.as_bytes());
+            if let Some(id) = id(path) {
+                assert_eq!(sys::mount_point(id).unwrap(), path.as_bytes());
             }
         }
     }
 
     #[test]
-    fn without_numbers_the_table_says_what_is_gone() {
-        assert_eq!(held(&["/", "/proc"], None).changed(), Ok(Changed::Nothing));
-        let gone = Changed::Gone("/proc/none".into());
-        assert_eq!(held(&["/", "/proc/none"], None).changed(), Ok(gone));
+    fn without_ids_the_table_shows_what_is_missing() {
+        assert_eq!(mounts_at(&["/", "/proc"], None).changed(), Ok(Changed::Nothing));
+        let missing = Changed::Missing("/proc/none".into());
+        assert_eq!(mounts_at(&["/", "/proc/none"], None).changed(), Ok(missing));
     }
 
     #[test]
-    fn a_mount_that_is_elsewhere_than_its_number_said_is_gone() {
-        let places = [("/", "/"), ("/proc", "/proc/none")];
-        let numbers: Option<Vec<_>> = places
-            .map(|(path, said)| Some((number(path)?, said.into())))
+    fn a_mount_at_another_path_than_its_id_had_is_missing() {
+        let mounts = [("/", "/"), ("/proc", "/proc/none")];
+        let ids: Option<Vec<_>> = mounts
+            .map(|(path, planned)| Some((id(path)?, planned.into())))
             .into_iter()
             .collect();
-        let gone = Changed::Gone("/proc/none".into());
-        assert_eq!(held(&["/", "/proc/none"], numbers).changed(), Ok(gone));
+        let missing = Changed::Missing("/proc/none".into());
+        assert_eq!(mounts_at(&["/", "/proc/none"], ids).changed(), Ok(missing));
     }
 
     #[test]
-    fn what_a_number_does_not_show_the_table_still_may() {
-        let numbers = vec![(u64::MAX, "/proc".into())];
-        assert_eq!(held(&["/proc"], Some(numbers)).changed(), Ok(Changed::Nothing));
+    fn an_unknown_id_falls_back_to_the_table() {
+        let ids = vec![(u64::MAX, "/proc".into())];
+        assert_eq!(mounts_at(&["/proc"], Some(ids)).changed(), Ok(Changed::Nothing));
     }
 }

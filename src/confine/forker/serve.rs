@@ -15,13 +15,13 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
 use crate::backend::Exit;
-use crate::confine::forker::above::Above;
 use crate::confine::forker::compiled::{self, Compiled};
 use crate::confine::forker::counting::Counter;
+use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::forker::mounts::{Changed, Mounts};
 use crate::confine::forker::spare::Spare;
 use crate::confine::layers::selftest;
-use crate::confine::way_out::inside::{self, Used};
+use crate::confine::way_out::inside::{self, UsedPorts};
 use crate::confine::wire::attempted::Attempted;
 use crate::confine::wire::protocol::{
     End, Ended, PutBack, Reply, Request, RunnerReport, RunnerRequest, SetupMessage, StartFailure, Step, Watch,
@@ -32,10 +32,10 @@ use crate::confine::{sweep, sys};
 use crate::policy::path::display;
 
 /// How often the mounts are looked at while a command runs.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const MOUNT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// From so many commands on there will be others. Many a session has one.
-pub(crate) const FIRST: u8 = 2;
+pub(crate) const CALLS_BEFORE_SPARE: u8 = 2;
 
 /// Whether the supervisor samples the tree of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) enum Sampling {
 pub(crate) struct Forker<'a> {
     pub(crate) control: &'a OwnedFd,
     pub(crate) link: OwnedFd,
-    pub(crate) outside: Above,
+    pub(crate) parent: ForkerParent,
     /// The mounts that hold the profile, where there are some.
     mounts: Option<Mounts>,
     /// `None` where nothing confines commands.
@@ -60,9 +60,9 @@ pub(crate) struct Forker<'a> {
     pub(crate) active: BTreeMap<u64, Active>,
     pub(crate) spare: Option<Spare>,
     /// How many more commands it takes until others are expected.
-    pub(crate) alone: u8,
+    pub(crate) calls_before_spare: u8,
     /// The ports of earlier ways out.
-    used: Used,
+    used: UsedPorts,
 }
 
 /// A command under way.
@@ -74,13 +74,13 @@ pub(crate) struct Active {
 }
 
 /// Waits for the setup and begins; never returns.
-pub(crate) fn main(control: &OwnedFd, link: OwnedFd, outside: Above, session: &Path) -> ! {
-    let setup = awaited(control);
-    begin(control, link, outside, setup, session)
+pub(crate) fn main(control: &OwnedFd, link: OwnedFd, parent: ForkerParent, session: &Path) -> ! {
+    let setup = receive_setup(control);
+    begin(control, link, parent, setup, session)
 }
 
 /// Waits for the setup.
-pub(crate) fn awaited(control: &OwnedFd) -> SetupMessage {
+pub(crate) fn receive_setup(control: &OwnedFd) -> SetupMessage {
     match receive::<SetupMessage>(control) {
         Ok(Some((setup, _))) => setup,
         // The parent gave up, or is dead.
@@ -93,16 +93,16 @@ pub(crate) fn awaited(control: &OwnedFd) -> SetupMessage {
 }
 
 /// Confines this process as the setup says, proves it, and serves; never returns.
-pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Above, setup: SetupMessage, session: &Path) -> ! {
-    let canaries = selftest::Canaries::of(session, outside);
-    let (compiled, mounts) = match compiled::confine(outside, setup) {
+pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, parent: ForkerParent, setup: SetupMessage, session: &Path) -> ! {
+    let canaries = selftest::Canaries::of(session, parent);
+    let (compiled, mounts) = match compiled::confine(parent, setup) {
         Ok(confined) => confined,
         Err(failure) => refuse(control, failure),
     };
     if let Some(Compiled { plan, .. }) = &compiled
-        && let Err(hole) = selftest::forker(&canaries, outside, plan)
+        && let Err(hole) = selftest::forker(&canaries, parent, plan)
     {
-        let _told = send(control, &Reply::Leaky(hole), &[]);
+        let _sent = send(control, &Reply::SelfTestFailed(hole), &[]);
         sys::exit_now(1);
     }
     if send(control, &Reply::Ready, &[]).is_err() {
@@ -111,15 +111,15 @@ pub(crate) fn begin(control: &OwnedFd, link: OwnedFd, outside: Above, setup: Set
     let forker = Forker {
         control,
         link,
-        outside,
+        parent,
         mounts,
         compiled,
         canaries,
         counter: Counter::default(),
         active: BTreeMap::new(),
         spare: None,
-        alone: FIRST,
-        used: Used::default(),
+        calls_before_spare: CALLS_BEFORE_SPARE,
+        used: UsedPorts::default(),
     };
     forker.serve()
 }
@@ -146,7 +146,7 @@ impl Forker<'_> {
             let timeout = if watched.is_none() || self.active.is_empty() {
                 PollTimeout::NONE
             } else {
-                PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO)
+                PollTimeout::try_from(MOUNT_CHECK_INTERVAL).unwrap_or(PollTimeout::ZERO)
             };
             match poll(&mut fds, timeout) {
                 Ok(_) => {}
@@ -157,7 +157,7 @@ impl Forker<'_> {
             if spare.is_some_and(|at| ready.get(at).copied().unwrap_or(true)) {
                 // It failed, or somebody killed it. The next command says why, if that fails as well.
                 self.dismiss_spare();
-                self.alone = FIRST;
+                self.calls_before_spare = CALLS_BEFORE_SPARE;
                 if self.active.is_empty() {
                     // Its command came here if somebody killed the runner.
                     sweep::reap();
@@ -165,7 +165,7 @@ impl Forker<'_> {
             }
             // Always, not only when the kernel tells of a change: it does not tell of a mount that moved away with
             // what it is on. So no end is reported, and nothing started, before a look.
-            self.look_at_mounts(self.active.is_empty());
+            self.check_mounts(self.active.is_empty());
             for (call, _) in calls.iter().zip(ready.iter().skip(first)).filter(|(_, ready)| **ready) {
                 self.conclude(*call);
             }
@@ -181,17 +181,17 @@ impl Forker<'_> {
     /// Ends everything when a mount that holds the profile is gone: whoever replaces a file on the host takes the
     /// mount on it away in here, and what is there then was never judged. That holds for a protected name `before_a_command`:
     /// what is left uncovered while one runs is undone after it.
-    fn look_at_mounts(&mut self, before_a_command: bool) {
+    fn check_mounts(&mut self, before_a_command: bool) {
         let Some(mounts) = &mut self.mounts else { return };
-        let (step, gone) = match mounts.changed() {
+        let (step, missing) = match mounts.changed() {
             Ok(Changed::Nothing) => return,
             Ok(Changed::Protected) if !before_a_command => return,
             Ok(Changed::Protected) => (Step::Covers, "a protected or denied name".to_owned()),
-            Ok(Changed::Gone(path)) => (Step::Mounts, display(&path)),
+            Ok(Changed::Missing(path)) => (Step::Mounts, display(&path)),
             Err(errno) => (Step::Mounts, errno.desc().to_owned()),
         };
         self.kill_everything();
-        let what = format!("{gone} was replaced on the host while the sandbox held it; every command was killed");
+        let what = format!("{missing} was replaced on the host while the sandbox held it; every command was killed");
         refuse(self.control, StartFailure::new(step, Errno::ESTALE, what))
     }
 
@@ -202,7 +202,7 @@ impl Forker<'_> {
                 let is_watched = |active: &Active| active.watch == Watch::ProtectedNames;
                 if watch == Watch::ProtectedNames && !self.active.values().any(is_watched) {
                     // A file server, which only looks, does not keep the session from ending with what it covers.
-                    self.look_at_mounts(true);
+                    self.check_mounts(true);
                 }
                 if let Err(failure) = self.start(start, fds) {
                     // What was recorded for it must not stand until another comes: a person's changes would be undone with that one.
@@ -294,16 +294,16 @@ impl Forker<'_> {
     pub(crate) fn lose_everything(&mut self) {
         self.kill_everything();
         self.spare = None;
-        self.alone = FIRST;
+        self.calls_before_spare = CALLS_BEFORE_SPARE;
     }
 
     fn kill_everything(&self) {
-        let alone = match self.outside {
-            Above::Supervisor(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
+        let is_alone = match self.parent {
+            ForkerParent::Supervisor(pid) => self.compiled.is_some() && selftest::signals_are_scoped(pid),
             // All others in the namespace.
-            Above::Nothing => true,
+            ForkerParent::Hidden => true,
         };
-        if alone {
+        if is_alone {
             sweep::kill_scoped();
         } else {
             sweep::kill_descendants();

@@ -1,8 +1,8 @@
-//! A runner and its command that are made ready before there is one to run.
+//! A runner and its command's process, confined before the command is known.
 //!
-//! In a session of many commands a quarter or more of what one costs is making ready what holds it: two processes, a layer each,
-//! the filters, the self-test. So while one runs, the next one's are made. The command's process is made just as it would be
-//! otherwise, for that command alone, and hears last what it is to run: nothing of an agent has run in it before.
+//! A quarter or more of the cost of a command is its confinement: two processes, a layer each, the filters, the self-test. So in a
+//! session of many commands the next one is prepared while one runs. Its process is confined as any other, for that command alone,
+//! and receives its task last: nothing of an agent has run in it before.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -13,8 +13,8 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
 use crate::confine::forker::compiled::Compiled;
-use crate::confine::runner::command::{Task, Told, is_for_who_waits};
-use crate::confine::runner::listening::Around;
+use crate::confine::runner::command::{Task, fits_spare};
+use crate::confine::runner::command_tree::KillScope;
 use crate::confine::wire::protocol::{RunnerRequest, Start};
 use crate::confine::wire::send;
 
@@ -22,91 +22,59 @@ use crate::confine::wire::send;
 #[derive(Debug)]
 pub(crate) struct Spare {
     pub(crate) runner: Pid,
-    /// Where the runner reports to, and is told to stop.
+    /// Carries reports from the runner, and stops to it.
     pub(crate) report: OwnedFd,
-    /// Where the command hears what it is.
-    orders: OwnedFd,
+    /// Carries the task to the command.
+    pub(crate) task_socket: OwnedFd,
 }
 
-/// The ends that a runner and its command have.
-#[derive(Debug)]
-pub(crate) struct Theirs {
-    pub(crate) report: OwnedFd,
-    pub(crate) told: Told,
-}
-
-/// The ends that the forker keeps.
-#[derive(Debug)]
-pub(crate) struct Ours {
-    report: OwnedFd,
-    orders: OwnedFd,
-}
-
-/// The end at which the forker says what is to be done, and the one at which a command hears it. Who does not hear at once holds nobody
-/// up: somebody stopped it, or there is more to say than such a socket holds, and the command is made anew.
-fn orders() -> nix::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = link()?;
+/// The forker's and the command's end of the socket that carries a task. The forker never waits to write: where the spare was
+/// stopped, or the task does not fit into the socket, the command gets a new runner.
+pub(crate) fn task_sockets() -> nix::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = report_sockets()?;
     fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok((ours, theirs))
 }
 
-/// The two ends of a link.
-fn link() -> nix::Result<(OwnedFd, OwnedFd)> {
+/// The forker's and the runner's end of the socket for reports and stops.
+pub(crate) fn report_sockets() -> nix::Result<(OwnedFd, OwnedFd)> {
     socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
 }
 
-impl Ours {
-    /// Sockets for one that is about to be forked.
-    pub(crate) fn pair() -> nix::Result<(Self, Theirs)> {
-        let ((report, their_report), (orders, their_orders)) = (link()?, orders()?);
-        let theirs = Theirs {
-            report: their_report,
-            told: Told::Later(their_orders),
-        };
-        Ok((Self { report, orders }, theirs))
-    }
-
-    /// The spare whose runner this is.
-    pub(crate) fn of(self, runner: Pid) -> Spare {
-        let Self { report, orders } = self;
-        Spare { runner, report, orders }
-    }
-}
-
 impl Spare {
-    /// Lets it begin with a task. One that is gone, or does not take all of it at once, gives the task back.
+    /// Sends it a task; gives the task back where the spare is dead or does not take all of it at once.
     pub(crate) fn begin(&self, task: Box<Task>) -> Result<(), Box<Task>> {
         let raw: Vec<RawFd> = task.streams.iter().map(AsRawFd::as_raw_fd).collect();
-        if send(&self.orders, &(&task.start, task.most_tasks), &raw).is_err() {
+        if send(&self.task_socket, &(&task.start, task.most_tasks), &raw).is_err() {
             return Err(task);
         }
         if let Some(timeout_ms) = task.start.limits.timeout_ms {
-            // A runner that is gone takes its command along, and is missed.
-            let _told = send(&self.report, &RunnerRequest::Bound { timeout_ms }, &[]);
+            // If the runner is dead its command is too, and the forker notices.
+            let _sent = send(&self.report, &RunnerRequest::SetTimeout { timeout_ms }, &[]);
         }
         Ok(())
     }
 
-    /// Ends it and waits for that.
+    /// Ends it, and reaps it.
     pub(crate) fn dismiss(self) {
-        let Self { runner, report, orders } = self;
-        drop((orders, report));
+        let Self {
+            runner,
+            report,
+            task_socket,
+        } = self;
+        drop((task_socket, report));
         // Somebody may have stopped it, or its child.
-        let _went_on = kill(runner, Signal::SIGCONT);
+        let _continued = kill(runner, Signal::SIGCONT);
         let _reaped = waitpid(runner, None);
     }
 }
 
-/// Whether one that waits could do this. What is made for a command alone cannot wait: a terminal's layer, the filters of one
-/// that is given a file open, and what counts its processes.
-pub(crate) fn could_wait(start: &Start, compiled: Option<&Compiled>) -> bool {
-    may_wait(compiled) && is_for_who_waits(start) && !start.limits.is_counted()
-}
-
-/// Whether anything can wait for what it is to do: not where somebody looks on, which is made for one command, nor where nothing
-/// keeps commands from those that do.
-fn may_wait(compiled: Option<&Compiled>) -> bool {
-    compiled.is_some_and(|compiled| compiled.plan.watched.is_none()) && Around::of(compiled) == Around::Scope
+/// Whether a spare runner can run this. It cannot where attempts are watched, where no scope separates it from running commands,
+/// and where something is made for one command alone: the layer of a terminal, the filters for a file as input, a count of processes.
+pub(crate) fn can_use_spare(start: &Start, compiled: Option<&Compiled>) -> bool {
+    let is_watched = compiled.is_none_or(|compiled| compiled.plan.watched.is_some());
+    let is_scoped = KillScope::of(compiled) == KillScope::Scope;
+    !is_watched && is_scoped && fits_spare(start) && !start.limits.is_counted()
 }
 
 #[cfg(test)]
@@ -118,7 +86,7 @@ mod tests {
     use crate::confine::wire::protocol::{CommandLimits, Work};
 
     fn task(argument: usize) -> Box<Task> {
-        let streams = [link().unwrap().0, link().unwrap().0, link().unwrap().0];
+        let streams = [(); 3].map(|()| report_sockets().unwrap().0);
         Box::new(Task {
             start: Start {
                 call: 1,
@@ -135,12 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_hear_holds_nobody_up() {
-        let (ours, theirs) = Ours::pair().unwrap();
-        let spare = ours.of(getpid());
+    fn a_spare_that_does_not_read_blocks_nobody() {
+        let (report, _their_report) = report_sockets().unwrap();
+        let (task_socket, theirs) = task_sockets().unwrap();
+        let spare = Spare {
+            runner: getpid(),
+            report,
+            task_socket,
+        };
         assert!(spare.begin(task(1 << 10)).is_ok());
-        let given_back = spare.begin(task(4 << 20)).unwrap_err();
-        assert_eq!(given_back.start.work, task(4 << 20).start.work);
+        let returned = spare.begin(task(4 << 20)).unwrap_err();
+        assert_eq!(returned.start.work, task(4 << 20).start.work);
         drop(theirs);
         assert!(spare.begin(task(1)).is_err());
     }

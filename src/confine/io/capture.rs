@@ -103,7 +103,7 @@ impl StreamCap {
     }
 
     /// Bytes of memory in use for withheld output.
-    pub fn held(&self) -> usize {
+    pub fn pipes(&self) -> usize {
         self.tail.capacity()
     }
 
@@ -163,8 +163,8 @@ impl HeadTail {
     }
 
     /// Bytes of memory in use.
-    pub fn held(&self) -> usize {
-        self.head.capacity() + self.cap.held()
+    pub fn pipes(&self) -> usize {
+        self.head.capacity() + self.cap.pipes()
     }
 
     /// Ends the output.
@@ -211,14 +211,14 @@ impl Captured {
 /// The end of the head: the last UTF-8 lead byte and how many continuation bytes it still wants.
 #[derive(Debug, Default)]
 struct Edge {
-    wanted: u8,
+    requests: u8,
 }
 
 impl Edge {
     fn push(&mut self, bytes: &[u8]) {
         for byte in &bytes[bytes.len().saturating_sub(4)..] {
-            self.wanted = match byte {
-                0x80..=0xbf => self.wanted.saturating_sub(1),
+            self.requests = match byte {
+                0x80..=0xbf => self.requests.saturating_sub(1),
                 0xc2..=0xdf => 1,
                 0xe0..=0xef => 2,
                 0xf0..=0xf4 => 3,
@@ -228,7 +228,7 @@ impl Edge {
     }
 
     fn incomplete(&self) -> bool {
-        self.wanted > 0
+        self.requests > 0
     }
 
     fn wants(&self, next: u8) -> bool {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn short_output_is_kept_whole() {
+    fn short_output_is_kept() {
         let all = captured(Some(10), &[b"0123", b"456789"]);
         assert_eq!(all.omitted(), 0);
         assert_eq!(all.into_bytes(), b"0123456789");
@@ -310,7 +310,7 @@ mod tests {
         for _ in 0..1600 {
             cap.push(&chunk);
             // The head's vector may double its capacity; the tail's never passes its room.
-            assert!(cap.held() as u64 <= limit + limit / 2);
+            assert!(cap.pipes() as u64 <= limit + limit / 2);
         }
         assert_eq!(cap.omitted(), 1600 * 64 * 1024 - limit);
     }
@@ -328,7 +328,7 @@ mod tests {
     fn a_stream_without_a_cap_withholds_nothing() {
         let mut cap = StreamCap::new(None);
         assert_eq!(cap.push(b"0123"), b"0123");
-        assert_eq!((cap.held(), cap.total()), (0, 4));
+        assert_eq!((cap.pipes(), cap.total()), (0, 4));
         assert_eq!(cap.finish(), b"");
     }
 }

@@ -9,15 +9,15 @@ pub struct Delivery(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    given: AtomicU64,
+    queued: AtomicU64,
     written: AtomicU64,
     dropped: AtomicU64,
 }
 
 impl Delivery {
     /// So many bytes are on their way to the reader.
-    pub(super) fn given(&self, bytes: usize) {
-        self.0.given.fetch_add(bytes as u64, Ordering::SeqCst);
+    pub(super) fn queued(&self, bytes: usize) {
+        self.0.queued.fetch_add(bytes as u64, Ordering::SeqCst);
     }
 
     /// The reader's pipe or terminal took so many of them.
@@ -34,11 +34,11 @@ impl Delivery {
     /// rest was dropped because somebody wanted an end, and not for the reader.
     pub fn undelivered(&self) -> u64 {
         let Counts {
-            given,
+            queued,
             written,
             dropped,
         } = &*self.0;
-        let stuck = given
+        let stuck = queued
             .load(Ordering::SeqCst)
             .saturating_sub(written.load(Ordering::SeqCst));
         match stuck {
@@ -53,9 +53,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_dropped_counts_only_where_the_reader_did_not_take_what_it_was_given() {
+    fn dropped_bytes_count_only_where_the_reader_left_some_unread() {
         let delivery = Delivery::default();
-        delivery.given(10);
+        delivery.queued(10);
         delivery.dropped(5);
         delivery.clone().written(4);
         assert_eq!(delivery.undelivered(), 11);

@@ -18,7 +18,7 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// How terminals send Ctrl-\\: as a byte, or, where a full-screen program asked for that, as one of these sequences.
 const SENT_AS: [&[u8]; 4] = [b"\x1c", b"\x1b[92;5u", b"\x1b[92;5:1u", b"\x1b[27;5;92~"];
 /// How some of them say that it was let go.
-const LET_GO: &[u8] = b"\x1b[92;5:3u";
+const RELEASED: &[u8] = b"\x1b[92;5:3u";
 /// What stands before pasted text, where a program asked for that.
 const PASTE: &[u8] = b"\x1b[200~";
 /// What stands behind it.
@@ -76,7 +76,7 @@ impl EndKey {
 fn presses(mut keys: &[u8]) -> Option<usize> {
     let mut count = 0;
     while !keys.is_empty() {
-        if let Some(rest) = keys.strip_prefix(LET_GO) {
+        if let Some(rest) = keys.strip_prefix(RELEASED) {
             keys = rest;
             continue;
         }

@@ -18,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use super::delivery::Delivery;
-use super::pause::Hold;
+use super::pause::Pause;
 use crate::confine::sys;
 
 /// How often a background job looks whether it has become the foreground job.
@@ -84,18 +84,18 @@ impl HostReader {
     }
 
     /// As [`read`](Self::read), for a terminal: waits while Stockade is a background job, which must not read, while
-    /// somebody is asked something, to whom the keys belong, and while `leave` gives none.
-    pub(crate) async fn read_in_foreground<Leave>(
+    /// somebody is asked something, to whom the keys belong, and while `permit` gives none.
+    pub(crate) async fn read_in_foreground<Permit>(
         &self,
         buffer: &mut [u8],
-        hold: &Hold,
-        leave: impl Fn() -> Option<Leave>,
+        pause: &Pause,
+        permit: impl Fn() -> Option<Permit>,
     ) -> io::Result<usize> {
         loop {
             self.ready().await?;
-            let pass = hold.pass().await;
-            let leave = in_foreground(self.fd()).then(&leave).flatten();
-            if leave.is_none() {
+            let pass = pause.pass().await;
+            let permit = in_foreground(self.fd()).then(&permit).flatten();
+            if permit.is_none() {
                 drop(pass);
                 tokio::time::sleep(BACKGROUND_TICK).await;
             } else if has_input(self.fd())? {
@@ -156,7 +156,7 @@ impl HostWriter {
             None => Thread::start(Arc::clone(&self.fd), self.delivery.clone())?,
         };
         let thread = self.thread.insert(thread);
-        self.delivery.given(piece.len());
+        self.delivery.queued(piece.len());
         let ended = || io::Error::other("the writing thread ended");
         thread.pieces.send(piece).await.map_err(|_closed| ended())?;
         thread.results.recv().await.ok_or_else(ended)?

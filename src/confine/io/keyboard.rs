@@ -9,19 +9,19 @@ use crate::backend::host::turn::{Queue, Turn};
 
 /// Leave to read what is typed, until it is dropped.
 #[derive(Debug)]
-pub(super) enum Leave {
+pub(super) enum Permit {
     /// Nobody else has it meanwhile.
     Turn { _held: Turn },
     /// There is no controlling terminal, or its device is not to be had: there is nothing to agree on.
     Alone,
 }
 
-impl Leave {
+impl Permit {
     /// Leave, unless somebody else has it.
     pub(super) fn now() -> Option<Self> {
         match Queue::of_own_device().map(Queue::try_take) {
             None | Some(Err(_)) => Some(Self::Alone),
-            Some(Ok(Ok(held))) => Some(Self::Turn { _held: held }),
+            Some(Ok(Ok(pipes))) => Some(Self::Turn { _held: pipes }),
             Some(Ok(Err(_anothers))) => None,
         }
     }
@@ -29,29 +29,29 @@ impl Leave {
 
 /// The keyboard, for one that keeps its leave over many keys.
 #[derive(Debug, Default)]
-pub(super) struct Keyboard(Mutex<Option<Leave>>);
+pub(super) struct Keyboard(Mutex<Option<Permit>>);
 
 impl Keyboard {
     /// Takes it, unless somebody else has it; whether it is this one's now.
     pub(super) fn take(&self) -> bool {
-        let mut leave = self.leave();
-        if leave.is_none() {
-            *leave = Leave::now();
+        let mut permit = self.permit();
+        if permit.is_none() {
+            *permit = Permit::now();
         }
-        leave.is_some()
+        permit.is_some()
     }
 
     /// Whether it is this one's.
     pub(super) fn is_taken(&self) -> bool {
-        self.leave().is_some()
+        self.permit().is_some()
     }
 
     /// Leaves it to others.
-    pub(super) fn give_back(&self) {
-        *self.leave() = None;
+    pub(super) fn release(&self) {
+        *self.permit() = None;
     }
 
-    fn leave(&self) -> MutexGuard<'_, Option<Leave>> {
+    fn permit(&self) -> MutexGuard<'_, Option<Permit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

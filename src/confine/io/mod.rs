@@ -3,7 +3,7 @@
 //! [`stdio`] decides what each stream of the command is and makes both ends; [`pump`] moves bytes between the
 //! command and the caller's own streams, with back-pressure, until the command's tree is dead and its output
 //! is drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
-//! pseudo-terminal, for a person at a keyboard. [`held`] is for a command that Stockade itself talks with.
+//! pseudo-terminal, for a person at a keyboard. [`pipes`] is for a command that Stockade itself talks with.
 //! [`channel`] is a pipe or terminal that Stockade made; [`host`] and [`socket`] read and write the caller's own descriptors without ever changing their flags, which other
 //! processes share. [`keyboard`] is whose the user's keys are; [`end_key`] is the one that the command cannot keep. [`pause`] holds all of it up while somebody is asked something.
 //! [`delivery`] counts what a reader who was given up has not got.
@@ -15,10 +15,10 @@ mod channel;
 mod delivery;
 mod end_key;
 mod error;
-pub mod held;
 mod host;
 mod keyboard;
 pub mod pause;
+pub mod pipes;
 pub mod pump;
 mod socket;
 pub mod stdio;
@@ -27,8 +27,8 @@ pub mod terminal;
 pub use capture::{Captured, HeadTail, StreamCap};
 pub use delivery::Delivery;
 pub use error::IoError;
-pub use held::{HeldEnds, Pipe, hold};
-pub use pause::{Held, Hold};
+pub use pause::{Pause, Paused};
+pub use pipes::{Pipe, PipeEnds, make_pipes};
 pub use pump::{Cut, Relayed};
 pub use socket::HostSocket;
 pub use stdio::{ChildEnds, InputKind, OutputMode, ParentEnds, Stdin, prepare};

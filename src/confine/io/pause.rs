@@ -1,7 +1,7 @@
 //! Holds a relay up while somebody is asked something on the terminal that it serves.
 //!
 //! What a command prints could otherwise stand in the middle of a question, or in place of it, and what is typed as an
-//! answer would go to the command. Whoever moves bytes does so with a [pass](Hold::pass), for one piece; a hold waits until no
+//! answer would go to the command. Whoever moves bytes does so with a [pass](Pause::pass), for one piece; a hold waits until no
 //! pass is out, and none is given before it ends.
 
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch};
 
 /// What holds a relay up. Copies hold the same one.
 #[derive(Debug, Clone)]
-pub struct Hold {
+pub struct Pause {
     passes: Arc<RwLock<()>>,
-    wanted: watch::Sender<usize>,
+    requests: watch::Sender<usize>,
 }
 
 /// That the relay is held up, until this is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct Paused {
     _all: OwnedRwLockWriteGuard<()>,
     // Dropped last: who waits for the end of the hold finds the passes free.
-    _wish: Wish,
+    _request: PauseRequest,
 }
 
 /// Leave to move one piece.
@@ -28,31 +28,32 @@ pub(super) type Pass = OwnedRwLockReadGuard<()>;
 
 /// That somebody waits for a hold or has it.
 #[derive(Debug)]
-struct Wish(watch::Sender<usize>);
+struct PauseRequest(watch::Sender<usize>);
 
-impl Drop for Wish {
+impl Drop for PauseRequest {
     fn drop(&mut self) {
-        self.0.send_modify(|wanted| *wanted = wanted.saturating_sub(1));
+        self.0.send_modify(|requests| *requests = requests.saturating_sub(1));
     }
 }
 
-impl Default for Hold {
+impl Default for Pause {
     fn default() -> Self {
         Self {
             passes: Arc::default(),
-            wanted: watch::Sender::new(0),
+            requests: watch::Sender::new(0),
         }
     }
 }
 
-impl Hold {
+impl Pause {
     /// Holds the relay up; returns when nothing moves any more and the terminal has its own settings again.
-    pub async fn hold(&self) -> Held {
-        self.wanted.send_modify(|wanted| *wanted = wanted.saturating_add(1));
-        let wish = Wish(self.wanted.clone());
-        Held {
+    pub async fn pause(&self) -> Paused {
+        self.requests
+            .send_modify(|requests| *requests = requests.saturating_add(1));
+        let request = PauseRequest(self.requests.clone());
+        Paused {
             _all: Arc::clone(&self.passes).write_owned().await,
-            _wish: wish,
+            _request: request,
         }
     }
 
@@ -67,19 +68,19 @@ impl Hold {
     }
 
     /// Waits until somebody wants the relay held up.
-    pub(super) async fn wanted(&self) {
-        self.until(|wanted| *wanted > 0).await;
+    pub(super) async fn requested(&self) {
+        self.until(|requests| *requests > 0).await;
     }
 
     /// Waits until nobody wants it any more.
-    pub(super) async fn over(&self) {
-        self.until(|wanted| *wanted == 0).await;
+    pub(super) async fn ended(&self) {
+        self.until(|requests| *requests == 0).await;
     }
 
     async fn until(&self, is: impl FnMut(&usize) -> bool) {
-        let mut wanted = self.wanted.subscribe();
+        let mut requests = self.requests.subscribe();
         // The sender lives as long as this does.
-        let _never_closed = wanted.wait_for(is).await;
+        let _never_closed = requests.wait_for(is).await;
     }
 }
 
@@ -90,39 +91,39 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_hold_waits_for_the_piece_on_its_way_and_none_follows() {
-        let hold = Hold::default();
-        let piece = hold.pass().await;
-        let asking = tokio::spawn({
-            let hold = hold.clone();
-            async move { hold.hold().await }
+    async fn a_pause_waits_for_the_piece_on_its_way_and_none_follows() {
+        let pause = Pause::default();
+        let piece = pause.pass().await;
+        let pausing = tokio::spawn({
+            let pause = pause.clone();
+            async move { pause.pause().await }
         });
-        hold.wanted().await;
-        assert!(!asking.is_finished());
+        pause.requested().await;
+        assert!(!pausing.is_finished());
         drop(piece);
-        let pause = asking.await.unwrap();
-        assert!(hold.try_pass().is_none());
+        let pause = pausing.await.unwrap();
+        assert!(pause.try_pass().is_none());
         assert!(
-            tokio::time::timeout(Duration::from_millis(20), hold.pass())
+            tokio::time::timeout(Duration::from_millis(20), pause.pass())
                 .await
                 .is_err()
         );
         drop(pause);
-        hold.over().await;
-        assert!(hold.try_pass().is_some());
+        pause.ended().await;
+        assert!(pause.try_pass().is_some());
     }
 
     #[tokio::test]
-    async fn a_hold_that_is_given_up_holds_nothing() {
-        let hold = Hold::default();
-        let pass = hold.pass().await;
+    async fn a_pause_that_is_given_up_pauses_nothing() {
+        let pause = Pause::default();
+        let pass = pause.pass().await;
         assert!(
-            tokio::time::timeout(Duration::from_millis(20), hold.hold())
+            tokio::time::timeout(Duration::from_millis(20), pause.pause())
                 .await
                 .is_err()
         );
-        hold.over().await;
+        pause.ended().await;
         drop(pass);
-        assert!(hold.try_pass().is_some());
+        assert!(pause.try_pass().is_some());
     }
 }

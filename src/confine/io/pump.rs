@@ -24,8 +24,8 @@ use super::delivery::Delivery;
 use super::end_key::EndKey;
 use super::error::IoError;
 use super::host::{HostReader, HostWriter};
-use super::keyboard::{Keyboard, Leave};
-use super::pause::Hold;
+use super::keyboard::{Keyboard, Permit};
+use super::pause::Pause;
 use super::stdio::{Input, OutputMode, ParentEnds};
 use super::terminal::Session;
 
@@ -37,7 +37,7 @@ const PIECE: usize = 64 * 1024;
 
 /// Bytes that are read once the tree is dead: what a terminal or the largest pipe of a user can still hold. More comes from
 /// somebody outside who holds the other end.
-const LEFT: usize = 1024 * 1024 + PIECE;
+const MAX_REMAINING: usize = 1024 * 1024 + PIECE;
 
 /// Why a relay returned before the tree was dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,14 +83,14 @@ impl ParentEnds {
             terminal,
             mode,
             own,
-            hold,
+            pause,
             delivery,
         } = self;
-        let (tell, dead) = watch::channel(false);
-        let waited = async {
+        let (dead_sender, dead) = watch::channel(false);
+        let wait_for_tree = async {
             tree_is_dead.await;
             // Nobody listens when every output has ended already.
-            let _unheard = tell.send(true);
+            let _sent = dead_sender.send(true);
             Ok(())
         };
         let sink = |to: &OwnedFd| -> Result<Sink, IoError> {
@@ -98,7 +98,7 @@ impl ParentEnds {
                 OutputMode::Stream => Sink::Stream {
                     cap: StreamCap::new(limit),
                     to: HostWriter::new(to.try_clone().map_err(IoError::Copy)?, delivery.clone()),
-                    hold: hold.clone(),
+                    pause: pause.clone(),
                     delivery: delivery.clone(),
                 },
                 OutputMode::Capture => Sink::Capture(HeadTail::new(limit)),
@@ -109,24 +109,24 @@ impl ParentEnds {
             tokio::try_join!(
                 drain(stdout, stdout_sink, dead.clone()),
                 drain(stderr, stderr_sink, dead.clone()),
-                waited
+                wait_for_tree
             )
         };
         let ended = match terminal {
             None => {
-                let feed = feed(input, &hold);
+                let feed = feed(input, &pause);
                 serve(output, feed).await.map(Some)
             }
             Some(terminal) => {
                 let master = Channel::new(terminal.master)?;
                 let user = HostReader::new(own.stdin).map_err(IoError::Watch)?;
                 let keyboard = Keyboard::default();
-                let mut session = Session::start(user.fd(), master.fd(), &keyboard, hold.clone())?;
+                let mut session = Session::start(user.fd(), master.fd(), &keyboard, pause.clone())?;
                 let to = own.stdout.try_clone().map_err(IoError::Copy)?;
                 let shown = Sink::Stream {
                     cap: StreamCap::new(None),
                     to: HostWriter::new(to, delivery.clone()),
-                    hold: hold.clone(),
+                    pause: pause.clone(),
                     delivery: delivery.clone(),
                 };
                 let output = async {
@@ -135,7 +135,7 @@ impl ParentEnds {
                 };
                 tokio::select! {
                     ended = output => ended.map(Some),
-                    () = ended_by_key(keys(&user, &master, &keyboard, &hold)) => Ok(None),
+                    () = ended_by_key(keys(&user, &master, &keyboard, &pause)) => Ok(None),
                     Err(error) = session.follow() => Err(error),
                 }
             }
@@ -171,7 +171,7 @@ enum Sink {
     Stream {
         cap: StreamCap,
         to: HostWriter,
-        hold: Hold,
+        pause: Pause,
         delivery: Delivery,
     },
     Capture(HeadTail),
@@ -180,9 +180,9 @@ enum Sink {
 impl Sink {
     async fn take(&mut self, piece: &[u8]) -> Result<(), IoError> {
         match self {
-            Self::Stream { cap, to, hold, .. } => {
+            Self::Stream { cap, to, pause, .. } => {
                 let head = cap.push(piece).to_vec();
-                let _pass = hold.pass().await;
+                let _pass = pause.pass().await;
                 to.write(head).await.map_err(IoError::Write)
             }
             Self::Capture(kept) => {
@@ -194,9 +194,9 @@ impl Sink {
 
     async fn finish(self) -> Result<Captured, IoError> {
         match self {
-            Self::Stream { cap, mut to, hold, .. } => {
+            Self::Stream { cap, mut to, pause, .. } => {
                 let total = cap.total();
-                let _pass = hold.pass().await;
+                let _pass = pause.pass().await;
                 to.write(cap.finish()).await.map_err(IoError::Write)?;
                 Ok(Captured {
                     total,
@@ -234,7 +234,7 @@ async fn drain(from: Option<OwnedFd>, sink: Sink, dead: watch::Receiver<bool>) -
 async fn drain_from(from: &Channel, sink: Sink, mut dead: watch::Receiver<bool>) -> Result<Captured, IoError> {
     let mut draining = Draining { from, sink: Some(sink) };
     let mut piece = vec![0; PIECE];
-    let mut left = LEFT;
+    let mut left = MAX_REMAINING;
     loop {
         let known_dead = *dead.borrow_and_update();
         let count = if known_dead {
@@ -246,7 +246,7 @@ async fn drain_from(from: &Channel, sink: Sink, mut dead: watch::Receiver<bool>)
             tokio::select! {
                 count = from.read(&mut piece) => count.map_err(IoError::Read)?,
                 // An error says that the teller is gone, which is as good as having told.
-                _told_or_gone = dead.wait_for(|dead| *dead) => continue,
+                _ended = dead.wait_for(|dead| *dead) => continue,
             }
         };
         if known_dead {
@@ -264,11 +264,11 @@ async fn drain_from(from: &Channel, sink: Sink, mut dead: watch::Receiver<bool>)
 }
 
 /// Feeds a command's stdin until its source ends or the command closes it. What fails here is the end of the input.
-async fn feed(input: Input, hold: &Hold) {
+async fn feed(input: Input, pause: &Pause) {
     let _ended: io::Result<()> = match input {
         Input::Nothing => Ok(()),
         Input::Bytes { bytes, to } => feed_bytes(&bytes, to).await,
-        Input::Pumped { from, to } => feed_from(from, to, hold).await,
+        Input::Pumped { from, to } => feed_from(from, to, pause).await,
     };
 }
 
@@ -276,7 +276,7 @@ async fn feed_bytes(bytes: &[u8], to: OwnedFd) -> io::Result<()> {
     nonblocking(to)?.write_all(bytes).await
 }
 
-async fn feed_from(from: OwnedFd, to: OwnedFd, hold: &Hold) -> io::Result<()> {
+async fn feed_from(from: OwnedFd, to: OwnedFd, pause: &Pause) -> io::Result<()> {
     let to = nonblocking(to)?;
     let from = HostReader::new(from)?;
     let terminal = isatty(from.fd()).unwrap_or(false);
@@ -290,7 +290,7 @@ async fn feed_from(from: OwnedFd, to: OwnedFd, hold: &Hold) -> io::Result<()> {
             }
         }
         let count = if terminal {
-            from.read_in_foreground(&mut piece, hold, Leave::now).await?
+            from.read_in_foreground(&mut piece, pause, Permit::now).await?
         } else {
             from.read(&mut piece).await?
         };
@@ -305,7 +305,7 @@ async fn feed_from(from: OwnedFd, to: OwnedFd, hold: &Hold) -> io::Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
     /// Either terminal is gone.
-    Gone,
+    Closed,
     /// The end key was pressed.
     EndKey,
 }
@@ -314,24 +314,24 @@ enum Keys {
 async fn ended_by_key(keys: impl Future<Output = Keys>) {
     match keys.await {
         Keys::EndKey => {}
-        Keys::Gone => std::future::pending().await,
+        Keys::Closed => std::future::pending().await,
     }
 }
 
 /// Passes keys to a command's terminal until either terminal is gone, or the end key is pressed. That is seen also where
 /// the command reads nothing.
-async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, hold: &Hold) -> Keys {
+async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, pause: &Pause) -> Keys {
     let mut piece = vec![0; 4096];
     let mut waiting: Vec<u8> = Vec::new();
     let mut end_key = EndKey::default();
     let ours = || keyboard.is_taken().then_some(());
     loop {
         tokio::select! {
-            read = user.read_in_foreground(&mut piece, hold, ours), if waiting.len() < LEFT => match read {
+            read = user.read_in_foreground(&mut piece, pause, ours), if waiting.len() < MAX_REMAINING => match read {
                 Ok(0) | Err(_) => {
                     // What was typed before is still the command's.
-                    let _gone = master.write_all(&waiting).await;
-                    return Keys::Gone;
+                    let _set = master.write_all(&waiting).await;
+                    return Keys::Closed;
                 }
                 Ok(count) => {
                     if end_key.press(&piece[..count], Instant::now()) {
@@ -342,7 +342,7 @@ async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, hold: &H
             },
             written = master.write(&waiting), if !waiting.is_empty() => match written {
                 Ok(count) => drop(waiting.drain(..count)),
-                Err(_) => return Keys::Gone,
+                Err(_) => return Keys::Closed,
             },
         }
     }

@@ -95,19 +95,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_arrives_and_the_flags_of_the_open_file_stay() {
+    fn bytes_arrive_and_the_flags_of_the_open_file_stay() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         within(async {
             let mut socket = HostSocket::behind(ours.as_fd()).unwrap().unwrap();
             theirs.write_all(b"ask").unwrap();
-            let mut heard = [0; 3];
-            socket.read_exact(&mut heard).await.unwrap();
+            let mut received = [0; 3];
+            socket.read_exact(&mut received).await.unwrap();
             socket.write_all(b"answer").await.unwrap();
-            assert_eq!(&heard, b"ask");
+            assert_eq!(&received, b"ask");
         });
-        let mut heard = [0; 6];
-        theirs.read_exact(&mut heard).unwrap();
-        assert_eq!(&heard, b"answer");
+        let mut received = [0; 6];
+        theirs.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"answer");
         let flags = OFlag::from_bits_retain(fcntl(&ours, FcntlArg::F_GETFL).unwrap());
         assert!(!flags.contains(OFlag::O_NONBLOCK));
     }
@@ -116,9 +116,9 @@ mod tests {
     fn more_than_the_kernel_holds_is_written_as_it_is_read() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let reader = std::thread::spawn(move || {
-            let mut heard = Vec::new();
-            theirs.read_to_end(&mut heard).unwrap();
-            heard.len()
+            let mut received = Vec::new();
+            theirs.read_to_end(&mut received).unwrap();
+            received.len()
         });
         within(async {
             let mut socket = HostSocket::behind(ours.as_fd()).unwrap().unwrap();

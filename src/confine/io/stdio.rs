@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::delivery::Delivery;
 use super::error::IoError;
-use super::pause::Hold;
+use super::pause::Pause;
 use super::terminal::Terminal;
 
 /// `PIPEFS_MAGIC` of `linux/magic.h`.
@@ -92,7 +92,7 @@ pub struct ParentEnds {
     pub(super) terminal: Option<Terminal>,
     pub(super) mode: OutputMode,
     pub(super) own: Streams,
-    pub(super) hold: Hold,
+    pub(super) pause: Pause,
     pub(super) delivery: Delivery,
 }
 
@@ -103,8 +103,8 @@ impl ParentEnds {
     }
 
     /// What holds the relay up while somebody is asked something.
-    pub fn hold(&self) -> Hold {
-        self.hold.clone()
+    pub fn pause(&self) -> Pause {
+        self.pause.clone()
     }
 }
 
@@ -198,7 +198,7 @@ pub fn prepare_from(own: Streams, stdin: Stdin, mode: OutputMode) -> Result<(Chi
             terminal: None,
             mode,
             own,
-            hold: Hold::default(),
+            pause: Pause::default(),
             delivery: Delivery::default(),
         },
     ))
@@ -226,7 +226,7 @@ fn on_terminal(own: Streams) -> Result<(ChildEnds, ParentEnds), IoError> {
         terminal: Some(terminal),
         mode: OutputMode::Stream,
         own,
-        hold: Hold::default(),
+        pause: Pause::default(),
         delivery: Delivery::default(),
     };
     Ok((child, parent))

@@ -8,7 +8,7 @@
 //! Output passes unfiltered, as from any program that is run from a shell: vim and top are their escape sequences.
 //! A command can therefore set the window title, or whatever else the user's terminal lets programs do. What must
 //! not be forged, approval prompts, is escaped where it is made, and shown only while this relay does not run or is held up
-//! ([`Hold`]).
+//! ([`Pause`]).
 //!
 //! The user's settings come back when the [`RawGuard`] is dropped: at the end, on an error, and when the caller drops
 //! the relay because of a signal. [`restore`] is for what runs no destructor: a panic hook, or an exit.
@@ -25,7 +25,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::error::IoError;
 use super::host::in_foreground;
 use super::keyboard::Keyboard;
-use super::pause::{Hold, Pass};
+use super::pause::{Pass, Pause};
 use crate::confine::sys;
 
 /// The master end of a command's terminal.
@@ -60,7 +60,7 @@ pub(super) struct Session<'a> {
     master: BorrowedFd<'a>,
     guard: Option<RawGuard>,
     keyboard: &'a Keyboard,
-    hold: Hold,
+    pause: Pause,
     /// Held while the terminal is raw, or may become so.
     pass: Option<Pass>,
     /// Whether Stockade was started in the background, or beside another of its kind that had the keyboard, and so found
@@ -77,7 +77,7 @@ impl<'a> Session<'a> {
         user: BorrowedFd<'a>,
         master: BorrowedFd<'a>,
         keyboard: &'a Keyboard,
-        hold: Hold,
+        pause: Pause,
     ) -> Result<Self, IoError> {
         let resized = signal(SignalKind::window_change()).map_err(IoError::Watch)?;
         let continued = signal(SignalKind::from_raw(libc::SIGCONT)).map_err(IoError::Watch)?;
@@ -86,8 +86,8 @@ impl<'a> Session<'a> {
             master,
             guard: None,
             keyboard,
-            pass: hold.try_pass(),
-            hold,
+            pass: pause.try_pass(),
+            pause,
             late: false,
             resized,
             continued,
@@ -103,13 +103,13 @@ impl<'a> Session<'a> {
             let waiting = self.guard.is_none();
             tokio::select! {
                 biased;
-                () = self.hold.wanted() => {
+                () = self.pause.requested() => {
                     // Whoever asks finds the terminal as the user had it.
                     drop(self.guard.take());
-                    self.keyboard.give_back();
+                    self.keyboard.release();
                     drop(self.pass.take());
-                    self.hold.over().await;
-                    self.pass = Some(self.hold.pass().await);
+                    self.pause.ended().await;
+                    self.pass = Some(self.pause.pass().await);
                 }
                 _ = self.resized.recv() => {}
                 _ = self.continued.recv() => {
@@ -132,13 +132,13 @@ impl<'a> Session<'a> {
             })?;
             if self.late {
                 // Only now are the user's settings those that a command is to start with.
-                let _gone = tcsetattr(self.master, SetArg::TCSANOW, &guard.before);
+                let _set = tcsetattr(self.master, SetArg::TCSANOW, &guard.before);
             }
             self.guard = Some(guard);
         }
         if let Ok(size) = sys::window_size(self.user) {
             // The command's terminal may be gone already; its output then ends too.
-            let _gone = sys::set_window_size(self.master, &size);
+            let _set = sys::set_window_size(self.master, &size);
         }
         Ok(())
     }
@@ -207,6 +207,6 @@ fn put_back(terminal: BorrowedFd<'_>, settings: &Termios) {
     if in_foreground(terminal) {
         // TCSANOW waits for nothing: a stopped (Ctrl-S) terminal must not hang the exit. There is nobody to tell of a
         // failure: the terminal is gone.
-        let _gone = tcsetattr(terminal, SetArg::TCSANOW, settings);
+        let _set = tcsetattr(terminal, SetArg::TCSANOW, settings);
     }
 }

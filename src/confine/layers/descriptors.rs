@@ -6,13 +6,13 @@ use crate::confine::sys;
 use crate::confine::wire::protocol::{StartFailure, Step};
 
 /// The descriptors of a program that starts a supervisor have lower numbers.
-const FEW: RawFd = 1024;
+const MAX_LOW_FD: RawFd = 1024;
 
 /// Closes all descriptors but the standard ones. Nothing may be owned beyond them.
 pub(crate) fn close_all() -> Result<(), StartFailure> {
     sys::close_from(3).map_err(|errno| {
         // Nothing starts; but while this process holds the parent's end of the control socket it does not hear of its end.
-        sys::close_each(3..FEW);
+        sys::close_each(3..MAX_LOW_FD);
         StartFailure::new(Step::Descriptors, errno, "close_range")
     })
 }

@@ -9,7 +9,7 @@ use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresgid, setresuid};
 
 use crate::confine::sys;
-use crate::confine::wire::protocol::{Place, StartFailure, Step};
+use crate::confine::wire::protocol::{ForkerLocation, StartFailure, Step};
 
 fn failed(what: &str) -> impl Fn(caps::errors::CapsError) -> StartFailure {
     move |error| StartFailure::new(Step::Privilege, Errno::last(), format!("{what}: {error}"))
@@ -18,12 +18,12 @@ fn failed(what: &str) -> impl Fn(caps::errors::CapsError) -> StartFailure {
 /// Drops ambient and bounding capabilities, locks the secure bits, leaves supplementary groups, makes
 /// real, effective and saved ids equal, and clears every capability. Checked afterwards.
 pub(crate) fn drop_all() -> Result<(), StartFailure> {
-    drop_but(None, Groups::Left)
+    drop_except(None, Groups::Left)
 }
 
 /// The same in a user namespace, in which groups cannot be set, and which has only those that came along.
 pub(crate) fn drop_in_namespaces() -> Result<(), StartFailure> {
-    drop_but(None, Groups::CannotBeSet)
+    drop_except(None, Groups::CannotBeSet)
 }
 
 /// The same, but for what uid 0 needs to become uid 0 of a user namespace: a program it starts has `CAP_SETFCAP`, and
@@ -32,7 +32,7 @@ pub(crate) fn drop_for_namespaces() -> Result<(), StartFailure> {
     let needed = caps::Capability::CAP_SETFCAP;
     let permitted = caps::read(None, CapSet::Permitted).map_err(failed("permitted set"))?;
     let kept = (getuid().is_root() && permitted.contains(&needed)).then_some(needed);
-    drop_but(kept, Groups::Left)
+    drop_except(kept, Groups::Left)
 }
 
 /// Has what [`drop_for_namespaces`] kept act in this program itself.
@@ -50,7 +50,7 @@ enum Groups {
     CannotBeSet,
 }
 
-fn drop_but(kept: Option<caps::Capability>, groups: Groups) -> Result<(), StartFailure> {
+fn drop_except(kept: Option<caps::Capability>, groups: Groups) -> Result<(), StartFailure> {
     let kept: CapsHashSet = kept.into_iter().collect();
     let nix = |what: &'static str| move |errno| StartFailure::new(Step::Privilege, errno, what);
     caps::clear(None, CapSet::Ambient).map_err(failed("ambient set"))?;
@@ -108,11 +108,11 @@ fn drop_but(kept: Option<caps::Capability>, groups: Groups) -> Result<(), StartF
     Ok(())
 }
 
-/// Gives up what a process at this place does not need.
-pub(crate) fn prepare(place: Place) -> Result<(), StartFailure> {
-    match place {
-        Place::Host => drop_all()?,
-        Place::Namespaces(_) | Place::Bwrap => drop_for_namespaces()?,
+/// Gives up what the supervisor of a forker there does not need.
+pub(crate) fn prepare(location: ForkerLocation) -> Result<(), StartFailure> {
+    match location {
+        ForkerLocation::Host => drop_all()?,
+        ForkerLocation::Namespaces(_) | ForkerLocation::Bwrap => drop_for_namespaces()?,
     }
     prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))
 }

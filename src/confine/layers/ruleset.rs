@@ -82,11 +82,11 @@ fn open_own(rule: &OwnRule) -> Result<OwnedFd, StartFailure> {
         Mode::empty(),
     )
     .map_err(at)?;
-    let wanted = match rule.file_system {
+    let expected = match rule.file_system {
         OwnFileSystem::Proc => PROC_SUPER_MAGIC,
         OwnFileSystem::Tmpfs => TMPFS_MAGIC,
     };
-    if fstatfs(fd.as_fd()).map_err(at)?.filesystem_type() != wanted {
+    if fstatfs(fd.as_fd()).map_err(at)?.filesystem_type() != expected {
         return Err(at(Errno::ENODEV));
     }
     Ok(fd)
@@ -94,7 +94,7 @@ fn open_own(rule: &OwnRule) -> Result<OwnedFd, StartFailure> {
 
 /// The same ruleset once more. Each process that [applies](apply) it stands in a layer of its own, one inside the
 /// other, with scopes of its own.
-pub(crate) fn share(ruleset: &RulesetCreated) -> Result<RulesetCreated, StartFailure> {
+pub(crate) fn duplicate(ruleset: &RulesetCreated) -> Result<RulesetCreated, StartFailure> {
     ruleset
         .try_clone()
         .map_err(|error| StartFailure::new(Step::Landlock, Errno::last(), error.to_string()))

@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 use crate::backend::landlock::LandlockPlan;
 use crate::backend::seccomp::{Attributes, Call, Filter, NATIVE_ARCH, Role, Verdict, stacked};
 use crate::backend::{Plan, World};
-use crate::confine::forker::above::Above;
+use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::layers::ruleset;
 use crate::confine::session::{CLOSED, LOCK, READABLE};
 use crate::confine::sys;
@@ -36,13 +36,13 @@ pub(crate) struct Canaries {
 
 impl Canaries {
     /// The canaries of a session directory.
-    pub(crate) fn of(session: &Path, outside: Above) -> Self {
+    pub(crate) fn of(session: &Path, parent: ForkerParent) -> Self {
         Self {
             closed: session.join(CLOSED),
             readable: session.join(READABLE),
-            absent: match outside {
-                Above::Supervisor(_) => None,
-                Above::Nothing => Some(session.join(LOCK)),
+            absent: match parent {
+                ForkerParent::Supervisor(_) => None,
+                ForkerParent::Hidden => Some(session.join(LOCK)),
             },
         }
     }
@@ -88,17 +88,16 @@ impl Canaries {
     }
 }
 
-/// Whether a signal to a process outside this layer is refused. `outside` has the same user, so
-/// only the scope can refuse it.
+/// Whether a signal to a process outside this layer is refused. It has the same user, so only the scope can refuse it.
 pub(crate) fn signals_are_scoped(outside: Pid) -> bool {
     kill(outside, None) == Err(Errno::EPERM)
 }
 
 /// Tries what the forker must not be able to do.
-pub(crate) fn forker(canaries: &Canaries, outside: Above, plan: &Plan) -> Result<(), String> {
+pub(crate) fn forker(canaries: &Canaries, parent: ForkerParent, plan: &Plan) -> Result<(), String> {
     canaries.files()?;
-    match outside {
-        Above::Supervisor(supervisor) => {
+    match parent {
+        ForkerParent::Supervisor(supervisor) => {
             if ruleset::has_scopes(&plan.landlock) && !signals_are_scoped(supervisor) {
                 return Err("a process outside can be signalled".to_owned());
             }
@@ -107,7 +106,7 @@ pub(crate) fn forker(canaries: &Canaries, outside: Above, plan: &Plan) -> Result
             }
         }
         // Its runners try both with the forker.
-        Above::Nothing => {}
+        ForkerParent::Hidden => {}
     }
     if let Some(world) = &plan.world {
         // Nobody hears the forker where a listener refuses.
@@ -153,8 +152,8 @@ fn namespaces(world: &World, refused: Errno) -> Result<(), String> {
     let copies: Vec<_> = world.mounts.copies().collect();
     for path in &world.protected {
         if let Some((_, identity, _)) = copies.iter().find(|(at, ..)| *at == path.as_os_str()) {
-            let there = fstatat(AT_FDCWD, path.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
-            match there.map(|there| (there.st_dev, there.st_ino)) {
+            let stat = fstatat(AT_FDCWD, path.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+            match stat.map(|stat| (stat.st_dev, stat.st_ino)) {
                 Ok(found) if found == *identity => continue,
                 // What somebody on the host has removed since took its copy along.
                 Err(Errno::ENOENT) => continue,

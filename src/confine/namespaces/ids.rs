@@ -27,7 +27,7 @@ pub(super) struct Ids {
 
 impl Ids {
     /// As it is now.
-    pub(super) fn mine() -> Self {
+    pub(super) fn current() -> Self {
         Self {
             user: geteuid(),
             group: getegid(),
@@ -49,7 +49,7 @@ impl Ids {
 
     /// Enters another, in which this user is who it was; nothing where it is root. `proc` is a writable /proc, which everybody
     /// else in here sees read-only.
-    pub(super) fn enter_as_oneself(self, proc: &OwnedFd) -> Result<(), StartFailure> {
+    pub(super) fn enter_as_user(self, proc: &OwnedFd) -> Result<(), StartFailure> {
         if self.user.is_root() && self.group.as_raw() == 0 {
             return Ok(());
         }

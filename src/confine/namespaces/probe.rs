@@ -21,7 +21,7 @@ use crate::backend::host::{Probe, Probed};
 use crate::backend::landlock::Beneath;
 use crate::backend::namespaces::{BindAccess, MountPlan, NetworkNamespace, Step as MountStep};
 use crate::confine::layers::{descriptors, privilege};
-use crate::confine::wire::protocol::{Place, StartFailure, Step};
+use crate::confine::wire::protocol::{ForkerLocation, StartFailure, Step};
 
 /// Tries it, says what came of it, and ends. With arguments it becomes that program, with the rights that a session gives to
 /// bwrap.
@@ -29,7 +29,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
     let program: Vec<OsString> = arguments.collect();
     if !program.is_empty() {
         let Err(failure) = become_bwrap(program);
-        let _told = writeln!(stderr(), "{failure}");
+        let _written = writeln!(stderr(), "{failure}");
         sys::exit_now(1)
     }
     let mut probed = Probed {
@@ -45,11 +45,11 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
             1
         }
     };
-    let told = serde_json::to_string(&probed)
+    let written = serde_json::to_string(&probed)
         .map_err(std::io::Error::from)
-        .and_then(|said| writeln!(stdout(), "{said}"))
+        .and_then(|json| writeln!(stdout(), "{json}"))
         .and_then(|()| stdout().flush());
-    sys::exit_now(if told.is_ok() { code } else { 1 })
+    sys::exit_now(if written.is_ok() { code } else { 1 })
 }
 
 /// Comes back as the first process in there; or with what failed.
@@ -58,10 +58,10 @@ fn attempt(probed: &mut Probed) -> Result<(), StartFailure> {
     let closed = descriptors::close_all();
     probed.close_range = closed.as_ref().map(drop).map_err(ToString::to_string).into();
     closed?;
-    privilege::prepare(Place::Namespaces(NetworkNamespace::Own))?;
+    privilege::prepare(ForkerLocation::Namespaces(NetworkNamespace::Own))?;
     probed.memory = read_memory().map_err(|errno| errno.desc().to_owned()).into();
     let plan = plan()?;
-    super::enter(plan.network, parent, &[])?.furnish(&plan, &[])?;
+    super::enter(plan.network, parent, &[])?.apply(&plan, &[])?;
     probed.namespaces = Probe::Works;
     Ok(())
 }
@@ -69,7 +69,7 @@ fn attempt(probed: &mut Probed) -> Result<(), StartFailure> {
 /// Reads the memory of a process started for it.
 fn read_memory() -> Result<(), Errno> {
     // At the same address in both.
-    static THERE: [u8; 4] = *b"read";
+    static SAMPLE: [u8; 4] = *b"read";
     let Some(child) = sys::fork()? else {
         // It ends with its parent, whatever becomes of that.
         if prctl::set_pdeathsig(Signal::SIGKILL).is_err() {
@@ -79,16 +79,16 @@ fn read_memory() -> Result<(), Errno> {
             pause();
         }
     };
-    let mut bytes = [0; THERE.len()];
+    let mut bytes = [0; SAMPLE.len()];
     let remote = [RemoteIoVec {
-        base: THERE.as_ptr().addr(),
-        len: THERE.len(),
+        base: SAMPLE.as_ptr().addr(),
+        len: SAMPLE.len(),
     }];
     let read = process_vm_readv(child, &mut [IoSliceMut::new(&mut bytes)], &remote);
     kill(child, Signal::SIGKILL)?;
     waitpid(child, None)?;
     match read {
-        Ok(length) if length == THERE.len() && bytes == THERE => Ok(()),
+        Ok(length) if length == SAMPLE.len() && bytes == SAMPLE => Ok(()),
         Ok(_) => Err(Errno::EFAULT),
         Err(errno) => Err(errno),
     }
@@ -96,10 +96,10 @@ fn read_memory() -> Result<(), Errno> {
 
 fn become_bwrap(program: Vec<OsString>) -> Result<Infallible, StartFailure> {
     descriptors::close_all()?;
-    privilege::prepare(Place::Bwrap)?;
+    privilege::prepare(ForkerLocation::Bwrap)?;
     let argv: Vec<CString> = program
         .into_iter()
-        .map(|word| CString::new(word.into_vec()))
+        .map(|argument| CString::new(argument.into_vec()))
         .collect::<Result<_, _>>()
         .map_err(|_| StartFailure::new(Step::Argument, Errno::EINVAL, ""))?;
     let at = StartFailure::at(Step::Namespaces);

@@ -128,11 +128,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_brings_descriptors_unasked_is_malformed() {
+    async fn a_message_with_unexpected_descriptors_is_malformed() {
         let (ours, theirs) = pair();
         send(&theirs, &7u32, &[descriptor()]).await.unwrap();
-        let came = next_message::<u32>(&ours).await;
-        assert!(matches!(came, Err(ConfineError::Malformed)), "{came:?}");
+        let received = next_message::<u32>(&ours).await;
+        assert!(matches!(received, Err(ConfineError::Malformed)), "{received:?}");
     }
 
     #[tokio::test]
@@ -144,7 +144,7 @@ mod tests {
         // A length, and nothing of that length.
         assert_eq!(theirs.try_write(&4u32.to_le_bytes()).unwrap(), 4);
         drop(theirs);
-        let came = next_message::<u32>(&ours).await;
-        assert!(matches!(came, Err(ConfineError::Channel(_))), "{came:?}");
+        let received = next_message::<u32>(&ours).await;
+        assert!(matches!(received, Err(ConfineError::Channel(_))), "{received:?}");
     }
 }

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::confine::parent::vigil::{LOOK_EVERY, Patience, Then, Vigil};
+use crate::confine::parent::watchdog::{Action, CHECK_INTERVAL, StopCount, Watchdog};
 use crate::confine::supervisor::start;
 use crate::confine::sys;
 
@@ -54,8 +54,8 @@ impl Child {
     }
 
     /// Somebody who looks whether it was stopped; needs a runtime.
-    pub(crate) fn watched(&self) -> Vigil {
-        Vigil::over(self.pid)
+    pub(crate) fn watchdog(&self) -> Watchdog {
+        Watchdog::over(self.pid)
     }
 
     /// Its number.
@@ -66,16 +66,16 @@ impl Child {
     /// Waits for its end. One that cannot be waited for has been reaped by somebody else. One that is stopped is told to go
     /// on, and killed where that does not help.
     pub(crate) fn wait(&mut self) {
-        let mut patience = Patience::default();
+        let mut stops = StopCount::default();
         while self.state == State::Unreaped {
             match waitpid(self.pid, Some(WaitPidFlag::WUNTRACED)) {
                 Err(Errno::EINTR) => {}
                 Ok(WaitStatus::Stopped(..)) => {
-                    let signal = match patience.is_tried() {
-                        Then::GoOn => Signal::SIGCONT,
-                        Then::Kill => Signal::SIGKILL,
+                    let signal = match stops.record_stopped() {
+                        Action::Continue => Signal::SIGCONT,
+                        Action::Kill => Signal::SIGKILL,
                     };
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_INTERVAL);
                     // It is not reaped, so that it is the same.
                     let _signalled = kill(self.pid, signal);
                 }
@@ -85,12 +85,12 @@ impl Child {
     }
 
     /// [`wait`](Self::wait) that lets others go on.
-    pub(crate) async fn gone(&mut self) {
+    pub(crate) async fn wait_async(&mut self) {
         if self.state == State::Unreaped
             && let Ok(pidfd) = sys::open_pidfd(self.pid)
             && let Ok(ended) = sys::watch(pidfd)
         {
-            let _told = ended.readable().await;
+            let _readable = ended.readable().await;
         }
         self.wait();
     }

@@ -20,17 +20,17 @@ use crate::confine::parent::channel::{next_message, send};
 use crate::confine::parent::child::Child;
 use crate::confine::parent::dispatch::{Pending, Waiter, dispatch};
 use crate::confine::parent::running::Running;
-use crate::confine::parent::supervisor::Supervising;
-use crate::confine::parent::vigil::Vigil;
+use crate::confine::parent::supervisor::SupervisorHandle;
+use crate::confine::parent::watchdog::Watchdog;
 use crate::confine::session::{self, Session};
 use crate::confine::way_out::outside::Namespace;
 use crate::confine::way_out::{self, WayOut};
 use crate::confine::wire::protocol::{
-    Answer, CommandLimits, Counting, ForkerFor, Inquiry, Offer, Request, SetupMessage, Start, Work,
+    CommandLimits, Counting, ForkerFor, Offer, OfferReply, OfferRequest, Request, SetupMessage, Start, Work,
 };
 
 /// How long it is waited for that the forker says that it begins.
-const TO_BEGIN: Duration = Duration::from_secs(15);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a session is started with.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub struct Launch {
 
 /// Why a command is not under way, and the streams that it was to have.
 #[derive(Debug)]
-pub struct Unlaunched {
+pub struct FailedLaunch {
     /// Why.
     pub error: ConfineError,
     /// Whole, for another forker; `None` where they are gone.
@@ -76,13 +76,13 @@ pub struct Unlaunched {
 #[derive(Debug)]
 pub struct Confinement {
     writer: OwnedWriteHalf,
-    aside: UnixStream,
+    side_channel: UnixStream,
     reader: JoinHandle<()>,
     readiness: Option<oneshot::Receiver<Result<(), ConfineError>>>,
     pending: Pending,
     supervisor: Child,
     /// Dropped with the rest, so that the supervisor is looked at to its end.
-    _vigil: Vigil,
+    _watchdog: Watchdog,
     calls: u64,
     session: Session,
     /// The network namespace of its ways out, once one is known.
@@ -97,35 +97,35 @@ impl Confinement {
     ///
     /// # Errors
     /// Why the supervisor ended before it heard of the plan, in its own words where it had any; nothing of it is left then.
-    pub async fn start(supervisor: Supervising, setup: Setup) -> Result<Self, ConfineError> {
+    pub async fn start(supervisor: SupervisorHandle, setup: Setup) -> Result<Self, ConfineError> {
         let Setup {
             plan,
             forker_for,
             session,
         } = setup;
-        if let Err(error) = supervisor.tell(&SetupMessage { plan, forker_for }, &[]).await {
+        if let Err(error) = supervisor.send_message(&SetupMessage { plan, forker_for }, &[]).await {
             return Err(supervisor.end().await.refusal.map_or(error, ConfineError::Step));
         }
-        let Supervising {
+        let SupervisorHandle {
             reader,
             writer,
-            aside,
+            side_channel,
             child: supervisor,
-            vigil,
-            keeps,
+            watchdog,
+            restores,
             ..
         } = supervisor;
         let (ready, readiness) = oneshot::channel();
         let pending = Pending::default();
-        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending), keeps));
+        let reader = tokio::spawn(dispatch(reader, ready, Arc::clone(&pending), restores));
         Ok(Self {
             writer,
-            aside,
+            side_channel,
             reader,
             readiness: Some(readiness),
             pending,
             supervisor,
-            _vigil: vigil,
+            _watchdog: watchdog,
             calls: 0,
             session,
             namespace: None,
@@ -163,11 +163,11 @@ impl Confinement {
     pub async fn way_out(&mut self) -> Result<WayOut, ConfineError> {
         let (sender, sockets) = oneshot::channel();
         {
-            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-            if waiting.closed || waiting.way_out.is_some() {
-                return Err(ConfineError::GoneBefore(waiting.refusal.clone()));
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if pending.closed || pending.way_out.is_some() {
+                return Err(ConfineError::ForkerExited(pending.refusal.clone()));
             }
-            waiting.way_out = Some(sender);
+            pending.way_out = Some(sender);
         }
         match send(self.writer.as_ref(), &Request::WayOut, &[]).await {
             // What it said last says more.
@@ -176,7 +176,7 @@ impl Confinement {
         }
         let Ok(made) = sockets.await else {
             self.ready().await?;
-            return Err(self.gone_before());
+            return Err(self.forker_exited());
         };
         let (addresses, sockets) = made?;
         let (way, namespace) = way_out::outside::take(sockets, addresses, self.namespace)?;
@@ -184,9 +184,9 @@ impl Confinement {
         Ok(way)
     }
 
-    fn gone_before(&self) -> ConfineError {
-        let waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        ConfineError::GoneBefore(waiting.refusal.clone())
+    fn forker_exited(&self) -> ConfineError {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        ConfineError::ForkerExited(pending.refusal.clone())
     }
 
     /// Starts a command. The forker reads of it once it has passed its self-test.
@@ -195,7 +195,7 @@ impl Confinement {
     }
 
     /// The same, with the streams given back where no command has them.
-    pub async fn try_launch(&mut self, launch: Launch) -> Result<Running, Unlaunched> {
+    pub async fn try_launch(&mut self, launch: Launch) -> Result<Running, FailedLaunch> {
         let Launch {
             work,
             environment,
@@ -216,7 +216,7 @@ impl Confinement {
         let mut descriptors: Vec<OwnedFd> = streams.into();
         self.begin(start, &mut descriptors).await.map_err(|error| {
             descriptors.truncate(3);
-            Unlaunched {
+            FailedLaunch {
                 error,
                 streams: descriptors.try_into().ok(),
             }
@@ -229,16 +229,23 @@ impl Confinement {
             Counting::Group => Some(Arc::new(Group::make(start.limits)?)),
             Counting::Namespace | Counting::Sampled => None,
         };
-        descriptors.extend(group.as_deref().map(Group::door).transpose()?);
+        descriptors.extend(group.as_deref().map(Group::procs_file).transpose()?);
         let call = start.call;
         let (sender, ended) = oneshot::channel();
-        let (begins, taken) = oneshot::channel();
+        let (accept, accepted) = oneshot::channel();
         {
-            let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waiting.closed {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if !pending.closed {
                 let watch = start.work.watch();
-                let taken = Some(begins);
-                waiting.calls.insert(call, Waiter { watch, taken, sender });
+                let accepted = Some(accept);
+                pending.calls.insert(
+                    call,
+                    Waiter {
+                        watch,
+                        accepted,
+                        sender,
+                    },
+                );
             }
         }
         let sent = send(self.writer.as_ref(), &Request::Start(start), descriptors).await;
@@ -249,19 +256,19 @@ impl Confinement {
             Err(error) => return Err(error),
         }
         // One that is stopped says nothing; whoever waits for the end of the call sees to that.
-        match tokio::time::timeout(TO_BEGIN, taken).await {
+        match tokio::time::timeout(ACCEPT_TIMEOUT, accepted).await {
             Ok(Ok(())) | Err(_) => return Ok(Running { call, ended, group }),
             Ok(Err(_)) => {}
         }
         // It is gone, and with it whoever would have begun. What was put back is told where anything was.
         match ended.await {
-            Ok(Ok(told)) if told.put_back.is_something() => {
-                let (tell, ended) = oneshot::channel();
+            Ok(Ok(outcome)) if outcome.put_back.is_something() => {
+                let (sender, ended) = oneshot::channel();
                 // The receiver is here.
-                let _told = tell.send(Ok(told));
+                let _sent = sender.send(Ok(outcome));
                 Ok(Running { call, ended, group })
             }
-            Ok(_) | Err(_) => Err(self.gone_before()),
+            Ok(_) | Err(_) => Err(self.forker_exited()),
         }
     }
 
@@ -280,24 +287,24 @@ impl Confinement {
 
     /// The changes of the last command to protected names, all undone, that a person may still want.
     pub async fn offer(&mut self) -> Result<Option<Offer>, ConfineError> {
-        match self.inquire(Inquiry::Offer).await? {
-            Answer::Offer(offer) => Ok(offer),
-            Answer::PutBack(_) => Err(ConfineError::Malformed),
+        match self.request_offer(OfferRequest::Offer).await? {
+            OfferReply::Offer(offer) => Ok(offer),
+            OfferReply::PutBack(_) => Err(ConfineError::Malformed),
         }
     }
 
     /// Puts back what was shown of an offer, and nothing else; of each entry, why that could not be.
     pub async fn put_back(&mut self, offer: &Offer) -> Result<Vec<Result<(), String>>, ConfineError> {
         let digest = offer.digest;
-        match self.inquire(Inquiry::PutBack { digest }).await? {
-            Answer::PutBack(done) if done.len() == offer.entries.len() => Ok(done),
-            Answer::PutBack(_) | Answer::Offer(_) => Err(ConfineError::Malformed),
+        match self.request_offer(OfferRequest::PutBack { digest }).await? {
+            OfferReply::PutBack(done) if done.len() == offer.entries.len() => Ok(done),
+            OfferReply::PutBack(_) | OfferReply::Offer(_) => Err(ConfineError::Malformed),
         }
     }
 
-    async fn inquire(&mut self, inquiry: Inquiry) -> Result<Answer, ConfineError> {
-        send(&self.aside, &inquiry, &[]).await?;
-        next_message(&self.aside).await?.ok_or(ConfineError::ForkerDied)
+    async fn request_offer(&mut self, request: OfferRequest) -> Result<OfferReply, ConfineError> {
+        send(&self.side_channel, &request, &[]).await?;
+        next_message(&self.side_channel).await?.ok_or(ConfineError::ForkerDied)
     }
 
     /// Ends every command, waits until nothing of the session is left.
@@ -313,7 +320,7 @@ impl Confinement {
         reader.abort();
         // The reader's half of the socket is closed when its task is gone.
         let _aborted = reader.await;
-        supervisor.gone().await;
+        supervisor.wait_async().await;
         session::remove(session.path());
     }
 }

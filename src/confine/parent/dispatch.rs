@@ -15,11 +15,11 @@ use crate::confine::wire::protocol::{End, Ended, Loopback, ProtectSetup, PutBack
 use crate::policy::path::escape;
 
 /// What is waited for, by whoever waits and whoever hears.
-pub(crate) type Pending = Arc<Mutex<Waiting>>;
+pub(crate) type Pending = Arc<Mutex<PendingReplies>>;
 
 /// What of a forker is still to come.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingReplies {
     pub(crate) calls: HashMap<u64, Waiter>,
     pub(crate) way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
     pub(crate) closed: bool,
@@ -27,17 +27,17 @@ pub(crate) struct Waiting {
     pub(crate) refusal: Option<StartFailure>,
 }
 
-impl Waiting {
+impl PendingReplies {
     /// The forker begins with this call; whether it was launched, and not begun with before.
-    fn begins(&mut self, call: u64) -> bool {
-        let taken = self.calls.get_mut(&call).and_then(|waiter| waiter.taken.take());
+    fn accept(&mut self, call: u64) -> bool {
+        let accepted = self.calls.get_mut(&call).and_then(|waiter| waiter.accepted.take());
         // Whoever launched it may have given up.
-        taken.map(|taken| taken.send(())).is_some()
+        accepted.map(|accepted| accepted.send(())).is_some()
     }
 }
 
 /// How long the supervisor may take for its last word once the forker has said its own: it compares all that is protected.
-const LAST_WORD: Duration = Duration::from_secs(15);
+const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Who waits for the end of a call.
 #[derive(Debug)]
@@ -45,18 +45,18 @@ pub(crate) struct Waiter {
     /// Whether protected names are settled after it.
     pub(crate) watch: Watch,
     /// Told when the forker begins with it; gone then.
-    pub(crate) taken: Option<oneshot::Sender<()>>,
+    pub(crate) accepted: Option<oneshot::Sender<()>>,
     pub(crate) sender: oneshot::Sender<Result<Ended, ConfineError>>,
 }
 
 /// Whether a supervisor puts protected names back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeps {
+pub(crate) enum Restores {
     ProtectedNames,
     Nothing,
 }
 
-impl Keeps {
+impl Restores {
     pub(crate) fn of(protect: Option<&ProtectSetup>) -> Self {
         match protect {
             Some(_) => Self::ProtectedNames,
@@ -73,11 +73,11 @@ const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the
 pub(crate) type Sockets = (Loopback, Vec<OwnedFd>);
 
 /// How long a supervisor that is ended may take to say what it put back: that may be tens of thousands of names.
-const HEARD_OUT: Duration = Duration::from_secs(30);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a supervisor says before it is gone.
 #[derive(Debug, Default)]
-pub struct LastWords {
+pub struct FinalReport {
     /// Why it ended itself, if it did.
     pub refusal: Option<StartFailure>,
     /// What it put back of what an earlier session left.
@@ -85,38 +85,38 @@ pub struct LastWords {
 }
 
 /// Hears the rest of what a supervisor says, until it is gone. No command has run.
-pub(crate) async fn hear_out(reader: &OwnedReadHalf) -> LastWords {
-    let mut last = LastWords::default();
-    let to_the_end = async {
+pub(crate) async fn drain_replies(reader: &OwnedReadHalf) -> FinalReport {
+    let mut last = FinalReport::default();
+    let drain = async {
         while let Ok(Some(reply)) = next_message(reader.as_ref()).await {
             match reply {
                 Reply::Refused(failure) => drop(last.refusal.get_or_insert(failure)),
                 Reply::Recovered(put_back) => last.recovered = put_back,
                 // These say how far it came with what nobody needs any more.
-                Reply::Present(_)
+                Reply::ToCover(_)
                 | Reply::Ready
-                | Reply::Leaky(_)
+                | Reply::SelfTestFailed(_)
                 | Reply::Ended(_)
                 | Reply::WayOut(_)
-                | Reply::Taken(_)
-                | Reply::Lost(_) => {}
+                | Reply::Accepted(_)
+                | Reply::ForkerExited(_) => {}
             }
         }
     };
-    let _heard = tokio::time::timeout(HEARD_OUT, to_the_end).await;
+    let _timeout = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
     last
 }
 
 /// Whether the forker is ready.
-async fn first_word(reader: &OwnedReadHalf) -> Result<(), ConfineError> {
+async fn receive_ready(reader: &OwnedReadHalf) -> Result<(), ConfineError> {
     match next_message(reader.as_ref()).await {
         Ok(Some(Reply::Ready)) => Ok(()),
         Ok(Some(Reply::Refused(failure))) => Err(ConfineError::Step(failure)),
-        Ok(Some(Reply::Leaky(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
-        Ok(Some(Reply::Ended(_) | Reply::Present(_) | Reply::WayOut(_) | Reply::Taken(_) | Reply::Recovered(_))) => {
+        Ok(Some(Reply::SelfTestFailed(hole))) => Err(ConfineError::SelfTest(escape(hole.as_bytes()))),
+        Ok(Some(Reply::Ended(_) | Reply::ToCover(_) | Reply::WayOut(_) | Reply::Accepted(_) | Reply::Recovered(_))) => {
             Err(ConfineError::Malformed)
         }
-        Ok(Some(Reply::Lost(_)) | None) => Err(ConfineError::ForkerDied),
+        Ok(Some(Reply::ForkerExited(_)) | None) => Err(ConfineError::ForkerDied),
         Err(error) => Err(error),
     }
 }
@@ -126,12 +126,12 @@ pub(crate) async fn dispatch(
     reader: OwnedReadHalf,
     ready: oneshot::Sender<Result<(), ConfineError>>,
     pending: Pending,
-    keeps: Keeps,
+    restores: Restores,
 ) {
-    let first = first_word(&reader).await;
-    let failed = first.is_err();
+    let readiness = receive_ready(&reader).await;
+    let failed = readiness.is_err();
     // A session that is given up before its first launch waits for nothing.
-    let _unread = ready.send(first);
+    let _unread = ready.send(readiness);
     if failed {
         pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         return;
@@ -145,8 +145,8 @@ pub(crate) async fn dispatch(
         };
         match (reply, sockets) {
             (Reply::WayOut(made), sockets) => {
-                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(sender) = waiting.way_out.take() else {
+                let mut pending_replies = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(sender) = pending_replies.way_out.take() else {
                     break ConfineError::Malformed;
                 };
                 let made = made.map(|addresses| (addresses, sockets));
@@ -156,27 +156,27 @@ pub(crate) async fn dispatch(
             // Nothing else has descriptors.
             (_, sockets) if !sockets.is_empty() => break ConfineError::Malformed,
             (Reply::Ended(ended), _) => {
-                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(Waiter { sender, taken, .. }) = waiting.calls.remove(&ended.call) else {
+                let mut pending_replies = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(Waiter { sender, accepted, .. }) = pending_replies.calls.remove(&ended.call) else {
                     break ConfineError::Malformed;
                 };
                 // It could not begin, and no other is to try.
-                let _unread = taken.map(|taken| taken.send(()));
+                let _unread = accepted.map(|accepted| accepted.send(()));
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
             }
-            (Reply::Taken(call), _) => {
-                let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                if !waiting.begins(call) {
+            (Reply::Accepted(call), _) => {
+                let mut pending_replies = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                if !pending_replies.accept(call) {
                     break ConfineError::Malformed;
                 }
             }
             (Reply::Refused(failure), _) => break ConfineError::Step(failure),
-            (Reply::Lost(told), _) => {
-                put_back = Some(told);
+            (Reply::ForkerExited(restored), _) => {
+                put_back = Some(restored);
                 break ConfineError::ForkerDied;
             }
-            (Reply::Ready | Reply::Leaky(_) | Reply::Present(_) | Reply::Recovered(_), _) => {
+            (Reply::Ready | Reply::SelfTestFailed(_) | Reply::ToCover(_) | Reply::Recovered(_), _) => {
                 break ConfineError::Malformed;
             }
         }
@@ -188,35 +188,35 @@ pub(crate) async fn dispatch(
         .calls
         .values()
         .any(|waiter| waiter.watch == Watch::ProtectedNames);
-    let not_put_back = || is_watched.then(|| PutBack::failed(NOT_PUT_BACK.to_owned()));
-    match (&last, &put_back, keeps) {
+    let not_restored = || is_watched.then(|| PutBack::failed(NOT_PUT_BACK.to_owned()));
+    match (&last, &put_back, restores) {
         // It has ended itself, and said why; the supervisor puts back what there is to be put back.
-        (ConfineError::Step(_), None, Keeps::ProtectedNames) => {
-            let heard = tokio::time::timeout(LAST_WORD, next_message(reader.as_ref())).await;
-            put_back = match heard {
-                Ok(Ok(Some(Reply::Lost(told)))) => Some(told),
-                Ok(Ok(_) | Err(_)) | Err(_) => not_put_back(),
+        (ConfineError::Step(_), None, Restores::ProtectedNames) => {
+            let received = tokio::time::timeout(LAST_REPLY_TIMEOUT, next_message(reader.as_ref())).await;
+            put_back = match received {
+                Ok(Ok(Some(Reply::ForkerExited(restored)))) => Some(restored),
+                Ok(Ok(_) | Err(_)) | Err(_) => not_restored(),
             };
         }
-        (ConfineError::ForkerDied, None, Keeps::ProtectedNames) => {
-            put_back = not_put_back();
+        (ConfineError::ForkerDied, None, Restores::ProtectedNames) => {
+            put_back = not_restored();
         }
-        (_, Some(_), _) | (_, None, Keeps::ProtectedNames | Keeps::Nothing) => {}
+        (_, Some(_), _) | (_, None, Restores::ProtectedNames | Restores::Nothing) => {}
     }
     let why = if let ConfineError::Step(failure) = &last {
-        End::GivenUp(failure.clone())
+        End::Aborted(failure.clone())
     } else {
         End::Lost
     };
-    let mut waiting = pending.lock().unwrap_or_else(PoisonError::into_inner);
-    waiting.closed = true;
+    let mut pending_replies = pending.lock().unwrap_or_else(PoisonError::into_inner);
+    pending_replies.closed = true;
     if let ConfineError::Step(failure) = &last {
-        waiting.refusal = Some(failure.clone());
+        pending_replies.refusal = Some(failure.clone());
     }
     // Whoever waits for it finds the sender gone.
-    waiting.way_out = None;
+    pending_replies.way_out = None;
     let mut last = Some(last);
-    for (call, Waiter { watch, sender, .. }) in waiting.calls.drain() {
+    for (call, Waiter { watch, sender, .. }) in pending_replies.calls.drain() {
         let end = match (watch, &put_back) {
             // It is an end like another, with what was put back after it, which is told and recorded.
             (Watch::ProtectedNames, Some(put_back)) => Ok(Ended {
@@ -240,17 +240,17 @@ mod tests {
     use crate::confine::wire;
     use crate::confine::wire::protocol::{Covered, Step};
 
-    async fn heard(said: Vec<Reply>) -> LastWords {
+    async fn final_report(replies: Vec<Reply>) -> FinalReport {
         let (ours, theirs) = UnixStream::pair().unwrap();
         // More than the socket holds is sent piece by piece, as it is read.
-        let saying = std::thread::spawn(move || {
-            for reply in said {
+        let sender = std::thread::spawn(move || {
+            for reply in replies {
                 wire::send(&theirs, &reply, &[]).unwrap();
             }
         });
         let (reader, _writer) = registered(ours).unwrap().into_split();
-        let last = hear_out(&reader).await;
-        saying.join().unwrap();
+        let last = drain_replies(&reader).await;
+        sender.join().unwrap();
         last
     }
 
@@ -259,9 +259,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stage_that_is_heard_out_is_heard_to_its_last_word_and_the_first_reason_counts() {
+    async fn replies_are_read_to_the_end_and_the_first_refusal_counts() {
         let long = || {
-            Reply::Present(vec![
+            Reply::ToCover(vec![
                 Covered {
                     path: "x".repeat(4000).into(),
                     copy: None
@@ -271,14 +271,14 @@ mod tests {
         };
         let put_back = PutBack::failed("no room".to_owned());
         let recovered = Reply::Recovered(put_back.clone());
-        let last = heard(vec![long(), recovered, refused("first"), long(), refused("second")]).await;
+        let last = final_report(vec![long(), recovered, refused("first"), long(), refused("second")]).await;
         assert_eq!(last.refusal.unwrap().detail, "first");
         assert_eq!(last.recovered, put_back);
     }
 
     #[tokio::test]
-    async fn a_stage_that_gave_no_reason_had_none() {
-        assert_eq!(heard(vec![Reply::Ready]).await.refusal, None);
-        assert_eq!(heard(Vec::new()).await.refusal, None);
+    async fn without_a_refusal_there_is_no_reason() {
+        assert_eq!(final_report(vec![Reply::Ready]).await.refusal, None);
+        assert_eq!(final_report(Vec::new()).await.refusal, None);
     }
 }

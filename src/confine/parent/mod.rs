@@ -3,7 +3,7 @@
 //!
 //! [`supervisor`] is its handle on a supervisor that has no plan yet, [`confinement`] on one that has; [`dispatch`] tells every
 //! waiting call what the other end says, [`running`] is one call that waits. [`child`] starts the process, [`channel`] moves messages
-//! without blocking, [`vigil`] keeps a supervisor that somebody stopped going. [`file_servers`] starts what reads and writes files.
+//! without blocking, [`watchdog`] keeps a supervisor that somebody stopped going. [`file_servers`] starts what reads and writes files.
 //! [`unconfined`] runs a program of the user's outside every confinement, for one question.
 
 pub(crate) mod channel;
@@ -14,4 +14,4 @@ pub(crate) mod file_servers;
 pub(crate) mod running;
 pub(crate) mod supervisor;
 pub mod unconfined;
-pub(crate) mod vigil;
+pub(crate) mod watchdog;

@@ -25,17 +25,17 @@ impl Running {
     /// How it ended; its whole tree is dead by then.
     pub async fn ended(&mut self) -> Result<Ended, ConfineError> {
         let mut ended = (&mut self.ended).await.unwrap_or(Err(ConfineError::ForkerDied))?;
-        if let Some(overridden) = self.group.as_deref().and_then(Group::verdict) {
+        if let Some(end) = self.group.as_deref().and_then(Group::end) {
             ended.end = match ended.end {
                 End::NotStarted(failure) => End::NotStarted(failure),
-                End::GivenUp(failure) => End::GivenUp(failure),
+                End::Aborted(failure) => End::Aborted(failure),
                 End::Exited(_)
                 | End::Signaled(_)
                 | End::TimedOut
                 | End::Cancelled
                 | End::OverLimit(_)
                 | End::Unbounded
-                | End::Lost => overridden,
+                | End::Lost => end,
             };
         }
         Ok(ended)

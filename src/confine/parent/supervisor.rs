@@ -12,32 +12,36 @@ use crate::confine::error::ConfineError;
 use crate::confine::group;
 use crate::confine::parent::channel::{next_message, registered, send};
 use crate::confine::parent::child::Child;
-use crate::confine::parent::dispatch::{Keeps, LastWords, hear_out};
-use crate::confine::parent::vigil::Vigil;
-use crate::confine::session::{self, Named};
-use crate::confine::wire::protocol::{Announcement, Covered, Place, ProtectSetup, PutBack, Reply};
+use crate::confine::parent::dispatch::{FinalReport, Restores, drain_replies};
+use crate::confine::parent::watchdog::Watchdog;
+use crate::confine::session::{self, SessionName};
+use crate::confine::wire::protocol::{Announcement, Covered, ForkerLocation, ProtectSetup, PutBack, Reply};
 
 /// A supervisor that was started and waits for its plan; what must be computed meanwhile costs no time then.
 ///
 /// Dropping it ends it, and removes the session directory if that exists and it had not ended before.
 #[derive(Debug)]
-pub struct Supervising {
+pub struct SupervisorHandle {
     pub(crate) reader: OwnedReadHalf,
     pub(crate) writer: OwnedWriteHalf,
-    pub(crate) aside: UnixStream,
+    pub(crate) side_channel: UnixStream,
     pub(crate) child: Child,
-    pub(crate) vigil: Vigil,
-    pub(crate) keeps: Keeps,
+    pub(crate) watchdog: Watchdog,
+    pub(crate) restores: Restores,
     /// What it put back of what an earlier session left, once it has said so, until somebody takes it.
     recovered: Option<PutBack>,
     /// Where the session is, or will be.
     session: PathBuf,
 }
 
-impl Supervising {
+impl SupervisorHandle {
     /// A new supervisor for the session of that name.
-    pub async fn spawn(session: &Named, protect: Option<ProtectSetup>, place: Place) -> Result<Self, ConfineError> {
-        let spawned = Self::spawn_and_tell(session, protect, place).await;
+    pub async fn spawn(
+        session: &SessionName,
+        protect: Option<ProtectSetup>,
+        location: ForkerLocation,
+    ) -> Result<Self, ConfineError> {
+        let spawned = Self::spawn_and_announce(session, protect, location).await;
         if spawned.is_err() {
             // What it was to lie in is there.
             session::remove(session.path());
@@ -45,30 +49,30 @@ impl Supervising {
         spawned
     }
 
-    async fn spawn_and_tell(
-        session: &Named,
+    async fn spawn_and_announce(
+        session: &SessionName,
         protect: Option<ProtectSetup>,
-        place: Place,
+        location: ForkerLocation,
     ) -> Result<Self, ConfineError> {
-        let (aside, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
+        let (side_channel, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
         let (control, child) = start()?;
         let (reader, writer) = registered(control)?.into_split();
         let supervisor = Self {
             reader,
             writer,
-            aside: registered(aside)?,
-            vigil: child.watched(),
+            side_channel: registered(side_channel)?,
+            watchdog: child.watchdog(),
             child,
-            keeps: Keeps::of(protect.as_ref()),
+            restores: Restores::of(protect.as_ref()),
             recovered: None,
             session: session.path().to_owned(),
         };
         let announcement = Announcement {
             session: session.path().as_os_str().to_owned(),
             protect,
-            place,
+            location,
         };
-        match supervisor.tell(&announcement, &[theirs.into()]).await {
+        match supervisor.send_message(&announcement, &[theirs.into()]).await {
             Ok(()) => Ok(supervisor),
             // It has not heard which names there are to put back.
             Err(error) => Err(supervisor.end().await.refusal.map_or(error, ConfineError::Step)),
@@ -76,28 +80,32 @@ impl Supervising {
     }
 
     /// Sends it a message.
-    pub(crate) async fn tell<T: serde::Serialize>(&self, message: &T, fds: &[OwnedFd]) -> Result<(), ConfineError> {
+    pub(crate) async fn send_message<T: serde::Serialize>(
+        &self,
+        message: &T,
+        fds: &[OwnedFd],
+    ) -> Result<(), ConfineError> {
         send(self.writer.as_ref(), message, fds).await
     }
 
     /// Ends it before it was given a plan, and waits until nothing of it is left.
     ///
     /// Where it had ended itself before, it has removed the session, which may be why something else failed.
-    pub async fn end(self) -> LastWords {
+    pub async fn end(self) -> FinalReport {
         let Self {
             reader,
             writer,
             mut child,
-            vigil: _vigil,
+            watchdog: _watchdog,
             recovered,
             session,
             ..
         } = self;
         drop(writer);
-        let mut last = hear_out(&reader).await;
+        let mut last = drain_replies(&reader).await;
         last.recovered = recovered.unwrap_or(last.recovered);
         drop(reader);
-        child.gone().await;
+        child.wait_async().await;
         // One that ended before the session was made could not remove it.
         session::remove(&session);
         last
@@ -105,13 +113,13 @@ impl Supervising {
 
     /// Waits until it has put back what an earlier session left, and takes what that was.
     pub async fn recovered(&mut self) -> Result<PutBack, ConfineError> {
-        self.hear_recovered().await?;
+        self.receive_recovered().await?;
         Ok(self.recovered.replace(PutBack::default()).unwrap_or_default())
     }
 
-    async fn hear_recovered(&mut self) -> Result<(), ConfineError> {
+    async fn receive_recovered(&mut self) -> Result<(), ConfineError> {
         if self.recovered.is_none() {
-            self.recovered = match self.word().await? {
+            self.recovered = match self.next_reply().await? {
                 Reply::Recovered(put_back) => Some(put_back),
                 _ => return Err(ConfineError::Malformed),
             };
@@ -120,19 +128,19 @@ impl Supervising {
     }
 
     /// What it says next, if that is not why it ends.
-    async fn word(&self) -> Result<Reply, ConfineError> {
+    async fn next_reply(&self) -> Result<Reply, ConfineError> {
         match next_message(self.reader.as_ref()).await? {
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
-            Some(Reply::Lost(_)) | None => Err(ConfineError::ForkerDied),
+            Some(Reply::ForkerExited(_)) | None => Err(ConfineError::ForkerDied),
             Some(reply) => Ok(reply),
         }
     }
 
-    /// The protected names that mounts are to cover; a supervisor says it once, and only where it is [behind mounts](Place::is_behind_mounts).
+    /// The protected names that mounts are to cover; a supervisor says it once, and only where it is [behind mounts](ForkerLocation::is_behind_mounts).
     pub async fn present(&mut self) -> Result<Vec<Covered>, ConfineError> {
-        self.hear_recovered().await?;
-        match self.word().await? {
-            Reply::Present(paths) => Ok(paths),
+        self.receive_recovered().await?;
+        match self.next_reply().await? {
+            Reply::ToCover(paths) => Ok(paths),
             _ => Err(ConfineError::Malformed),
         }
     }
@@ -140,10 +148,10 @@ impl Supervising {
 
 /// Starts the process, and gives the socket that it listens to.
 fn start() -> Result<(StdUnixStream, Child), ConfineError> {
-    static SETTLED: Once = Once::new();
+    static MOVED: Once = Once::new();
     let (control, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;
     // Before the first child, which would have to move as well.
-    SETTLED.call_once(group::settle);
+    MOVED.call_once(group::leave_delegated);
     let child = Child::start(theirs.into()).map_err(ConfineError::Spawn)?;
     Ok((control, child))
 }

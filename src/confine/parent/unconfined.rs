@@ -21,13 +21,13 @@ use nix::unistd::Pid;
 use crate::confine::sys;
 
 /// How often it is looked whether the program has ended while something holds its output open.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The same once its output is closed: it is about to end.
-const LOOK_SOON: Duration = Duration::from_millis(2);
+const END_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A program and what it gets.
 #[derive(Debug, Clone, Copy)]
-pub struct Outside<'a> {
+pub struct UnconfinedProgram<'a> {
     /// The program.
     pub program: &'a Path,
     /// Its whole environment.
@@ -46,7 +46,7 @@ pub struct Outside<'a> {
 
 /// How it went.
 #[derive(Debug)]
-pub enum Went {
+pub enum ProgramEnd {
     /// It ended by itself.
     Ended {
         /// How.
@@ -66,13 +66,13 @@ pub enum Went {
 
 /// Runs the program to its end, or to the end of what it may.
 #[expect(clippy::disallowed_methods, reason = "confine/ is where processes are started")]
-pub fn run(outside: &Outside<'_>) -> io::Result<Went> {
+pub fn run(program: &UnconfinedProgram<'_>) -> io::Result<ProgramEnd> {
     let started = Instant::now();
     // What the shell that started this process left open is not the program's.
     sys::close_on_exec_from(3)?;
-    let child = Command::new(outside.program)
+    let child = Command::new(program.program)
         .env_clear()
-        .envs(outside.environment.iter().map(|(name, value)| (name, value)))
+        .envs(program.environment.iter().map(|(name, value)| (name, value)))
         .current_dir("/")
         .process_group(0)
         .stdin(Stdio::piped())
@@ -81,34 +81,38 @@ pub fn run(outside: &Outside<'_>) -> io::Result<Went> {
         .spawn()?;
     let mut group = Group::of(child)?;
     let (stdin, stdout, stderr) = group.take_pipes();
-    let mut input = Input::new(stdin, outside.input)?;
-    let mut output = Output::new(stdout, outside.output)?;
-    let mut errors = Output::new(stderr, outside.errors)?;
+    let mut input = Input::new(stdin, program.input)?;
+    let mut output = Output::new(stdout, program.output)?;
+    let mut errors = Output::new(stderr, program.errors)?;
     loop {
         // Asked before the last bytes are taken: what it wrote before its end is there then.
         let has_ended = group.has_ended()?;
         input.write()?;
         output.read()?;
         errors.read()?;
-        if output.total > outside.output {
-            return Ok(Went::TooMuch);
+        if output.total > program.output {
+            return Ok(ProgramEnd::TooMuch);
         }
         if has_ended {
             let status = group.end()?;
             let (output, errors) = (output.bytes, errors.bytes);
-            return Ok(Went::Ended { status, output, errors });
+            return Ok(ProgramEnd::Ended { status, output, errors });
         }
-        let Some(left) = outside
+        let Some(left) = program
             .time
             .checked_sub(started.elapsed())
             .filter(|left| !left.is_zero())
         else {
-            return Ok(Went::TimedOut);
+            return Ok(ProgramEnd::TimedOut);
         };
-        let look = if output.from.is_some() { LOOK_AGAIN } else { LOOK_SOON };
+        let interval = if output.from.is_some() {
+            POLL_INTERVAL
+        } else {
+            END_POLL_INTERVAL
+        };
         let outputs = [output.open(), errors.open()];
-        if wait(outside.stop, &input, outputs, look.min(left))? {
-            return Ok(Went::Stopped);
+        if wait(program.stop, &input, outputs, interval.min(left))? {
+            return Ok(ProgramEnd::Stopped);
         }
     }
 }
@@ -175,7 +179,7 @@ impl Group {
     fn end(&mut self) -> io::Result<ExitStatus> {
         let mut child = self.child.take().ok_or(io::ErrorKind::NotFound)?;
         // Fails only where nobody is left.
-        let _gone = killpg(self.leader, Signal::SIGKILL);
+        let _killed = killpg(self.leader, Signal::SIGKILL);
         child.wait()
     }
 }
@@ -195,7 +199,7 @@ struct Input<'a> {
 
 impl<'a> Input<'a> {
     fn new(to: Option<ChildStdin>, rest: &'a [u8]) -> io::Result<Self> {
-        to.as_ref().map_or(Ok(()), do_not_wait)?;
+        to.as_ref().map_or(Ok(()), set_nonblocking)?;
         Ok(Self { to, rest })
     }
 
@@ -225,7 +229,7 @@ struct Output<R> {
 
 impl<R: Read + AsFd> Output<R> {
     fn new(from: Option<R>, most: usize) -> io::Result<Self> {
-        from.as_ref().map_or(Ok(()), do_not_wait)?;
+        from.as_ref().map_or(Ok(()), set_nonblocking)?;
         Ok(Self {
             from,
             bytes: Vec::new(),
@@ -259,7 +263,7 @@ impl<R: Read + AsFd> Output<R> {
     }
 }
 
-fn do_not_wait(pipe: &impl AsFd) -> io::Result<()> {
+fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
     fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map(drop)?;
     Ok(())
 }

@@ -49,15 +49,15 @@ pub(crate) struct Task {
 
 /// When a child learns what it is to become.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum TaskSource {
     /// It knows.
-    Now(Box<Task>),
+    Ready(Box<Task>),
     /// It makes itself ready to become a command, and hears over this socket which.
-    Later(OwnedFd),
+    Socket(OwnedFd),
 }
 
 /// Whether this is for one that was confined before it heard of it.
-pub(crate) fn is_for_who_waits(start: &Start) -> bool {
+pub(crate) fn fits_spare(start: &Start) -> bool {
     matches!(start.work, Work::Command(_)) && matches!(start.input, InputKind::Pipe | InputKind::Null)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn is_for_who_waits(start: &Start) -> bool {
 #[derive(Debug)]
 pub(crate) struct Command {
     /// What it is to do.
-    pub(crate) told: Told,
+    pub(crate) source: TaskSource,
     /// Its plan; `None` where nothing confines it.
     pub(crate) compiled: Option<Compiled>,
     /// Where failures go.
@@ -87,7 +87,7 @@ impl Command {
             Err(failure) => failure,
         };
         // If even this fails the runner sees a child that exited with 125.
-        let _told = send(&handover, &Handover::Failed(failure), &[]);
+        let _sent = send(&handover, &Handover::Failed(failure), &[]);
         sys::exit_now(125)
     }
 
@@ -102,31 +102,31 @@ impl Command {
             return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the runner is gone"));
         }
         let Self {
-            told,
+            source,
             mut compiled,
             handover,
             runner,
             canaries,
         } = self;
         let null = compiled.as_mut().and_then(|compiled| compiled.null.take());
-        let confine = |becomes: Becomes| match compiled {
-            Some(compiled) => confine(compiled, becomes, &handover, runner, &canaries),
+        let confine = |role: Role| match compiled {
+            Some(compiled) => confine(compiled, role, &handover, runner, &canaries),
             None => Ok(()),
         };
-        match told {
-            Told::Now(task) => {
+        match source {
+            TaskSource::Ready(task) => {
                 // Its terminal, which filters keep commands from taking, comes before them.
                 task.take(null)?;
-                let words = task.words()?;
-                confine(Becomes::of(&task.start))?;
-                task.begin(&words)
+                let arguments = task.arguments()?;
+                confine(Role::of(&task.start))?;
+                task.begin(&arguments)
             }
-            Told::Later(orders) => {
-                confine(Becomes::Command(Attributes::Mounted))?;
-                let task = hear(&orders)?;
+            TaskSource::Socket(socket) => {
+                confine(Role::Command(Attributes::Mounted))?;
+                let task = receive_task(&socket)?;
                 task.take(null)?;
-                let words = task.words()?;
-                task.begin(&words)
+                let arguments = task.arguments()?;
+                task.begin(&arguments)
             }
         }
     }
@@ -134,7 +134,7 @@ impl Command {
 
 /// What a child becomes.
 #[derive(Debug, Clone, Copy)]
-enum Becomes {
+enum Role {
     /// A command.
     Command(Attributes),
     /// One that may read its own files in /proc.
@@ -143,7 +143,7 @@ enum Becomes {
     Files,
 }
 
-impl Becomes {
+impl Role {
     fn of(start: &Start) -> Self {
         match (&start.work, start.input) {
             (Work::Command(_), InputKind::Pipe | InputKind::Null) => Self::Command(Attributes::Mounted),
@@ -158,25 +158,25 @@ impl Becomes {
 /// Puts on the layer and the filters, and tries what must fail.
 fn confine(
     compiled: Compiled,
-    becomes: Becomes,
+    role: Role,
     handover: &OwnedFd,
     runner: Pid,
     canaries: &Canaries,
 ) -> Result<(), StartFailure> {
     let Compiled { layer, plan, .. } = compiled;
-    let layer = match becomes {
+    let layer = match role {
         // Compiled anew: a rule added to the shared ruleset would stay for every later command.
-        Becomes::CommandAtTerminal => ruleset::with_own_process(ruleset::compile(&plan)?)?,
-        Becomes::Command(_) | Becomes::Files => layer,
+        Role::CommandAtTerminal => ruleset::with_own_process(ruleset::compile(&plan)?)?,
+        Role::Command(_) | Role::Files => layer,
     };
     ruleset::apply(layer, Some(&plan.landlock))?;
-    let commanded = match becomes {
-        Becomes::Command(attributes) => Some(attributes),
+    let attributes = match role {
+        Role::Command(attributes) => Some(attributes),
         // Its terminal lies on a mount of the host's: with another mode, another user could read what is typed there.
-        Becomes::CommandAtTerminal => Some(Attributes::Brokered),
-        Becomes::Files => None,
+        Role::CommandAtTerminal => Some(Attributes::Brokered),
+        Role::Files => None,
     };
-    let tested = match commanded {
+    let tested = match attributes {
         Some(attributes) => {
             let filters = plan.watched.as_ref().unwrap_or(&plan.filters);
             if let Some(listener) = install(filters.of_command(attributes))? {
@@ -193,10 +193,10 @@ fn confine(
 }
 
 /// Waits for what is to be done. It must be a command that this process may become as it is confined.
-fn hear(orders: &OwnedFd) -> Result<Task, StartFailure> {
-    let failed = |why: String| StartFailure::new(Step::Setup, Errno::EPROTO, why);
-    match receive::<(Start, Option<u64>)>(orders) {
-        Ok(Some(((start, _), _))) if !is_for_who_waits(&start) => {
+fn receive_task(socket: &OwnedFd) -> Result<Task, StartFailure> {
+    let failed = |stop_reason: String| StartFailure::new(Step::Setup, Errno::EPROTO, stop_reason);
+    match receive::<(Start, Option<u64>)>(socket) {
+        Ok(Some(((start, _), _))) if !fits_spare(&start) => {
             Err(failed("another kind of work, for another confinement".to_owned()))
         }
         Ok(Some(((start, most_tasks), streams))) => Ok(Task {
@@ -214,7 +214,7 @@ fn hear(orders: &OwnedFd) -> Result<Task, StartFailure> {
 }
 
 /// The words of a command, and its environment, as `execve` takes them.
-struct Words {
+struct ExecArguments {
     argv: Option<Vec<CString>>,
     environment: Vec<CString>,
 }
@@ -228,8 +228,8 @@ impl Task {
             .map_err(|errno| StartFailure::new(Step::Directory, errno, display(&self.start.directory)))
     }
 
-    fn words(&self) -> Result<Words, StartFailure> {
-        Ok(Words {
+    fn arguments(&self) -> Result<ExecArguments, StartFailure> {
+        Ok(ExecArguments {
             argv: match &self.start.work {
                 Work::Command(argv) => Some(c_strings(argv)?),
                 Work::Files(_) => None,
@@ -238,9 +238,9 @@ impl Task {
         })
     }
 
-    fn begin(&self, words: &Words) -> Result<std::convert::Infallible, StartFailure> {
-        match &words.argv {
-            Some(argv) => Err(execute(argv, &words.environment, &self.start.environment)),
+    fn begin(&self, arguments: &ExecArguments) -> Result<std::convert::Infallible, StartFailure> {
+        match &arguments.argv {
+            Some(argv) => Err(execute(argv, &arguments.environment, &self.start.environment)),
             None => serve_files(),
         }
     }
@@ -294,15 +294,15 @@ fn set_limits(limits: CommandLimits, most_tasks: Option<u64>) -> nix::Result<()>
     Ok(())
 }
 
-fn c_strings(words: &[OsString]) -> Result<Vec<CString>, StartFailure> {
-    words
+fn c_strings(arguments: &[OsString]) -> Result<Vec<CString>, StartFailure> {
+    arguments
         .iter()
-        .map(|word| {
-            CString::new(word.as_bytes()).map_err(|_| {
+        .map(|message| {
+            CString::new(message.as_bytes()).map_err(|_| {
                 StartFailure::new(
                     Step::Argument,
                     Errno::EINVAL,
-                    format!("a NUL byte in {}", display(word)),
+                    format!("a NUL byte in {}", display(message)),
                 )
             })
         })
@@ -369,7 +369,7 @@ mod tests {
     use crate::confine::wire::protocol::Watch;
 
     /// What a process that waits makes of such a task.
-    fn heard(work: Work, input: InputKind) -> Result<Task, StartFailure> {
+    fn received(work: Work, input: InputKind) -> Result<Task, StartFailure> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
         let start = Start {
             call: 1,
@@ -381,14 +381,14 @@ mod tests {
         };
         let task = (start, None::<u64>);
         send(&ours, &task, &[ours.as_raw_fd(), ours.as_raw_fd(), ours.as_raw_fd()]).unwrap();
-        hear(&theirs)
+        receive_task(&theirs)
     }
 
     #[test]
-    fn who_was_confined_for_one_kind_of_work_does_no_other() {
+    fn a_spare_takes_only_the_work_it_was_confined_for() {
         let command = || Work::Command(vec!["true".into()]);
-        assert!(heard(command(), InputKind::Pipe).is_ok());
-        assert!(heard(command(), InputKind::Null).is_ok());
+        assert!(received(command(), InputKind::Pipe).is_ok());
+        assert!(received(command(), InputKind::Null).is_ok());
         for (work, input) in [
             (Work::Files(Watch::ProtectedNames), InputKind::Pipe),
             // Its layer would name the command's own files.
@@ -396,7 +396,7 @@ mod tests {
             // Mounts would keep its attributes, and it lies on none of theirs.
             (command(), InputKind::File),
         ] {
-            assert_eq!(heard(work, input).unwrap_err().step, Step::Setup);
+            assert_eq!(received(work, input).unwrap_err().step, Step::Setup);
         }
     }
 }

@@ -19,9 +19,9 @@ use crate::confine::forker::compiled::Compiled;
 use crate::confine::io::InputKind;
 use crate::confine::layers::ruleset;
 use crate::confine::layers::selftest::{Canaries, signals_are_scoped};
-use crate::confine::runner::command::{Command, Told};
-use crate::confine::runner::listening::{Around, Killed, Listening};
-use crate::confine::runner::underway::{Underway, deadline};
+use crate::confine::runner::command::{Command, TaskSource};
+use crate::confine::runner::command_tree::{CommandTree, KillScope, Killed};
+use crate::confine::runner::running_command::{RunningCommand, deadline};
 use crate::confine::wire::protocol::{End, RunnerReport, StartFailure, Step};
 use crate::confine::wire::send;
 use crate::confine::{group, sys};
@@ -30,7 +30,7 @@ use crate::confine::{group, sys};
 #[derive(Debug)]
 pub(crate) struct Runner {
     /// What the command is told.
-    pub(crate) told: Told,
+    pub(crate) source: TaskSource,
     /// The plan of the profile; `None` where nothing confines commands.
     pub(crate) compiled: Option<Compiled>,
     /// Where the report goes and stops come from.
@@ -42,9 +42,9 @@ pub(crate) struct Runner {
 }
 
 /// A runner that a command can be forked from.
-struct Standing {
+struct ReadyRunner {
     signals: SignalFd,
-    around: Around,
+    kill_scope: KillScope,
     report: OwnedFd,
     compiled: Option<Compiled>,
     canaries: Canaries,
@@ -54,38 +54,43 @@ impl Runner {
     /// Runs the command to its end, reports, and ends the process.
     pub(crate) fn run(self) -> ! {
         let Self {
-            mut told,
+            mut source,
             compiled,
             report,
             forker,
             canaries,
         } = self;
-        let around = Around::of(compiled.as_ref());
-        let signals = match stand(&mut told, compiled.as_ref(), around, forker) {
+        let kill_scope = KillScope::of(compiled.as_ref());
+        let signals = match prepare(&mut source, compiled.as_ref(), kill_scope, forker) {
             Ok(signals) => signals,
             Err(failure) => {
                 let _reported = send(&report, &RunnerReport::not_started(failure), &[]);
                 sys::exit_now(0)
             }
         };
-        let mut standing = Standing {
+        let mut runner = ReadyRunner {
             signals,
-            around,
+            kill_scope,
             report,
             compiled,
             canaries,
         };
-        let ran = standing.run(told);
+        let ran = runner.run(source);
         // The forker reads end-of-file if this fails, and treats the command as lost.
-        let _reported = send(&standing.report, &ran, &[]);
+        let _reported = send(&runner.report, &ran, &[]);
         sys::exit_now(0)
     }
 }
 
 /// Makes this process a runner; gives back where it hears of its command's end.
-fn stand(told: &mut Told, compiled: Option<&Compiled>, around: Around, forker: Pid) -> Result<SignalFd, StartFailure> {
+fn prepare(
+    told: &mut TaskSource,
+    compiled: Option<&Compiled>,
+    kill_scope: KillScope,
+    forker: Pid,
+) -> Result<SignalFd, StartFailure> {
     let at = |step| StartFailure::at(step);
-    if let Told::Now(task) = told
+    if let TaskSource::Ready(task) = told
         && let Some(door) = task.group.take()
     {
         // First of all: what is made from here on is in it.
@@ -101,14 +106,14 @@ fn stand(told: &mut Told, compiled: Option<&Compiled>, around: Around, forker: P
     let signals =
         SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(at(Step::Fork))?;
     // The command must not come before others as its runner does.
-    sys::keep_scheduling_to_myself().map_err(at(Step::Session))?;
+    sys::reset_priority_for_children().map_err(at(Step::Session))?;
     prctl::set_pdeathsig(Signal::SIGTERM).map_err(at(Step::ParentDeath))?;
     if getppid() != forker {
         return Err(StartFailure::new(Step::ParentDeath, Errno::ESRCH, "the forker is gone"));
     }
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
-    match around {
-        Around::Scope => {
+    match kill_scope {
+        KillScope::Scope => {
             let plan = compiled.map(|compiled| &compiled.plan.landlock);
             ruleset::apply(ruleset::scope_only()?, plan)?;
             if !signals_are_scoped(forker) {
@@ -120,8 +125,8 @@ fn stand(told: &mut Told, compiled: Option<&Compiled>, around: Around, forker: P
             }
         }
         // The forker is process 1 of the namespace: no signal from in there stops it.
-        Around::Namespace => {}
-        Around::Nothing => return Ok(signals),
+        KillScope::Namespace => {}
+        KillScope::Nothing => return Ok(signals),
     }
     if sys::ptrace_attach_fails(forker) {
         Ok(signals)
@@ -134,48 +139,48 @@ fn stand(told: &mut Told, compiled: Option<&Compiled>, around: Around, forker: P
     }
 }
 
-impl Standing {
+impl ReadyRunner {
     /// Runs the command to its end, and kills what is left of its tree.
-    fn run(&mut self, told: Told) -> RunnerReport {
-        let mut underway = match self.begin(told) {
-            Ok(underway) => underway,
+    fn run(&mut self, source: TaskSource) -> RunnerReport {
+        let mut running_command = match self.begin(source) {
+            Ok(running_command) => running_command,
             Err(failure) => return RunnerReport::not_started(failure),
         };
-        let end = underway.watch().unwrap_or_else(End::NotStarted);
-        match underway.listening.kill_tree() {
-            Killed::All => {}
-            Killed::NotYet => {
+        let end = running_command.watch().unwrap_or_else(End::NotStarted);
+        match running_command.command_tree.kill_tree() {
+            Killed::Complete => {}
+            Killed::Incomplete => {
                 // The forker takes the command for lost and kills all that is in the namespace, at one blow.
                 // Until then the listener stays open.
-                let _told = shutdown(underway.report.as_raw_fd(), Shutdown::Both);
-                drop(underway);
+                let _sent = shutdown(running_command.report.as_raw_fd(), Shutdown::Both);
+                drop(running_command);
                 sys::exit_now(1)
             }
         }
         RunnerReport {
-            attempted: underway.attempts.told(),
+            attempted: running_command.attempts.report(),
             end,
         }
     }
 
     /// Forks a command.
-    fn begin(&mut self, told: Told) -> Result<Underway<'_>, StartFailure> {
+    fn begin(&mut self, source: TaskSource) -> Result<RunningCommand<'_>, StartFailure> {
         let at = |step| StartFailure::at(step);
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(at(Step::Fork))?;
-        let (terminal, deadline) = match &told {
-            Told::Now(task) => (
+        let (terminal, deadline) = match &source {
+            TaskSource::Ready(task) => (
                 task.start.input == InputKind::Terminal,
                 deadline(task.start.limits.timeout_ms),
             ),
-            Told::Later(..) => (false, None),
+            TaskSource::Socket(..) => (false, None),
         };
         let runner = getpid();
         let Some(child) = sys::fork().map_err(at(Step::Fork))? else {
             drop(ours);
             sys::close_raw(self.report.as_raw_fd());
             Command {
-                told,
+                source,
                 compiled: self.compiled.take(),
                 handover: theirs,
                 runner,
@@ -183,10 +188,10 @@ impl Standing {
             }
             .execute()
         };
-        drop((theirs, told));
+        drop((theirs, source));
         let plan = self.compiled.as_ref().map(|compiled| &compiled.plan);
         let watched = plan.and_then(|plan| plan.watched.is_some().then(|| plan.filters.clone()));
-        Ok(Underway {
+        Ok(RunningCommand {
             child,
             signals: &self.signals,
             report: &self.report,
@@ -196,15 +201,15 @@ impl Standing {
                 .map(|world| world.mounts.copied_files().collect())
                 .unwrap_or_default(),
             attempts: Attempts::of(watched),
-            listening: Listening::new(self.around, ours),
+            command_tree: CommandTree::new(self.kill_scope, ours),
             broker: None,
             own_files: Vec::new(),
             terminal,
             failure: None,
             deadline,
             kill_at: None,
-            why: None,
-            is_behind: false,
+            stop_reason: None,
+            has_unreaped: false,
         })
     }
 }

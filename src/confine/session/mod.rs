@@ -4,8 +4,8 @@
 //! and removes it, whoever dies. Directories that a
 //! crash left (all processes killed at once) have an unheld lock and go at the next start.
 
+mod base;
 mod names;
-mod place;
 mod remove;
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -17,9 +17,9 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 
 use super::error::ConfineError;
 use crate::policy::path::AbsPath;
+use base::make_directory;
 pub(crate) use names::{CLOSED, LOCK, READABLE};
 use names::{HOME, TMP};
-use place::make_directory;
 pub(crate) use remove::{prune, remove, sweep_stale};
 
 /// A session directory, made by the parent.
@@ -43,29 +43,29 @@ pub struct PrivateDirectories {
 /// A session directory that is named and not made yet: the supervisor is told the name first, so that it can
 /// remove the directory whatever becomes of the parent.
 #[derive(Debug)]
-pub struct Named {
+pub struct SessionName {
     path: PathBuf,
 }
 
-impl Named {
+impl SessionName {
     /// A fresh name in the first of the system's temporary directories that `acceptable` admits and that can be
     /// written. The caller admits only what lies outside every grant.
     pub fn choose(acceptable: impl Fn(&AbsPath) -> bool) -> Result<Self, ConfineError> {
-        let base = place::choose(place::temporary(), acceptable)?;
-        match place::name_below(&base) {
+        let base = base::choose(base::temporary(), acceptable)?;
+        match base::name_below(&base) {
             Ok(path) => Ok(Self { path }),
             Err(source) => Err(ConfineError::SessionDirectory { path: base, source }),
         }
     }
 
     /// Whether there is a place for one; nothing is made.
-    pub fn could_be(acceptable: impl Fn(&AbsPath) -> bool) -> Result<(), ConfineError> {
-        place::find(place::temporary(), acceptable)
+    pub fn check_available(acceptable: impl Fn(&AbsPath) -> bool) -> Result<(), ConfineError> {
+        base::find(base::temporary(), acceptable)
     }
 
     /// Whether a session may lie somewhere around this path.
     pub fn may_lie_around(path: &AbsPath) -> bool {
-        place::may_lie_around(path)
+        base::may_lie_around(path)
     }
 
     /// Where it will be.
@@ -76,11 +76,11 @@ impl Named {
     /// Makes it.
     pub fn create(self) -> Result<Session, ConfineError> {
         let Self { path } = self;
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
             match make_session(&path) {
                 // A supervisor that just ended may have removed the base in between.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 8 => tries += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < 8 => attempts += 1,
                 Err(source) => return Err(ConfineError::SessionDirectory { path, source }),
                 Ok(lock) => return Ok(Session { path, lock }),
             }
@@ -96,7 +96,7 @@ fn make_file(path: &Path) -> io::Result<()> {
 
 fn make_session(path: &Path) -> io::Result<Flock<File>> {
     if let Some(base) = path.parent() {
-        place::make(base)?;
+        base::make(base)?;
     }
     if let Err(error) = make_directory(path) {
         // There is nothing of ours in the base; what others have there stays.
@@ -105,14 +105,14 @@ fn make_session(path: &Path) -> io::Result<Flock<File>> {
     }
     let made = (|| {
         make_file(&path.join(LOCK))?;
-        let held = lock(path)?;
+        let lock = lock(path)?;
         for private in [HOME, TMP] {
             make_directory(&path.join(private))?;
         }
         for canary in [CLOSED, READABLE] {
             make_file(&path.join(canary))?;
         }
-        Ok(held)
+        Ok(lock)
     })();
     if made.is_err() {
         remove(path);
@@ -157,35 +157,35 @@ fn lock(session: &Path) -> io::Result<Flock<File>> {
 }
 
 /// The supervisor's hold on the session's lock, once the parent has made the directory.
-pub(crate) fn hold(session: &Path) -> Option<Flock<File>> {
+pub(crate) fn lock_existing(session: &Path) -> Option<Flock<File>> {
     session.join(READABLE).exists().then(|| lock(session).ok()).flatten()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::remove::SETTLED;
+    use super::remove::MIN_AGE;
     use super::*;
 
     #[test]
-    fn who_takes_hold_makes_nothing_and_holds_it_when_its_maker_is_gone() {
+    fn locking_makes_no_directory_and_keeps_one_whose_maker_is_dead() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().join("stockade-test");
-        place::make(&base).unwrap();
-        let named = |base| Named {
-            path: place::name_below(base).unwrap(),
+        base::make(&base).unwrap();
+        let named = |base| SessionName {
+            path: base::name_below(base).unwrap(),
         };
         let absent = named(&base);
-        assert!(hold(absent.path()).is_none());
+        assert!(lock_existing(absent.path()).is_none());
         assert!(!absent.path().exists());
         let (ours, other) = (named(&base).create().unwrap(), absent.create().unwrap());
         let path = other.path().to_owned();
-        let held = hold(&path).unwrap();
-        let then = std::time::SystemTime::now() - SETTLED * 2;
-        File::open(&path).unwrap().set_modified(then).unwrap();
+        let lock = lock_existing(&path).unwrap();
+        let time = std::time::SystemTime::now() - MIN_AGE * 2;
+        File::open(&path).unwrap().set_modified(time).unwrap();
         drop(other);
         sweep_stale(ours.path());
         assert!(path.exists());
-        drop(held);
+        drop(lock);
         sweep_stale(ours.path());
         assert!(!path.exists());
     }
@@ -194,9 +194,9 @@ mod tests {
     fn pruning_leaves_the_lock_and_what_somebody_put_there() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().join("stockade-test");
-        place::make(&base).unwrap();
-        let path = place::name_below(&base).unwrap();
-        let session = Named { path }.create().unwrap();
+        base::make(&base).unwrap();
+        let path = base::name_below(&base).unwrap();
+        let session = SessionName { path }.create().unwrap();
         let PrivateDirectories { home, tmp } = session.private();
         fs::write(home.join("left"), "x").unwrap();
         prune(session.path());
@@ -207,24 +207,24 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_nobody_holds_is_swept_and_a_live_one_is_not() {
+    fn an_unlocked_session_is_swept_and_a_locked_one_is_not() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().join("stockade-test");
         let made = || {
-            place::make(&base).unwrap();
-            Named {
-                path: place::name_below(&base).unwrap(),
+            base::make(&base).unwrap();
+            SessionName {
+                path: base::name_below(&base).unwrap(),
             }
             .create()
             .unwrap()
         };
-        let aged = |session: &Session| {
-            let then = std::time::SystemTime::now() - SETTLED * 2;
-            File::open(session.path()).unwrap().set_modified(then).unwrap();
+        let make_old = |session: &Session| {
+            let time = std::time::SystemTime::now() - MIN_AGE * 2;
+            File::open(session.path()).unwrap().set_modified(time).unwrap();
         };
         let (ours, other) = (made(), made());
-        aged(&ours);
-        aged(&other);
+        make_old(&ours);
+        make_old(&other);
         sweep_stale(ours.path());
         assert!(other.path().exists());
         let dead = other.path().to_owned();

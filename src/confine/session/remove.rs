@@ -13,9 +13,9 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::names::{CLOSED, HOME, LOCK, READABLE, TMP};
 
 /// How old a directory must be for its lock to tell whether anybody holds it.
-pub(super) const SETTLED: Duration = Duration::from_secs(5);
+pub(super) const MIN_AGE: Duration = Duration::from_secs(5);
 /// How old a directory without a lock must be to be somebody's remains.
-const STALE: Duration = Duration::from_mins(1);
+const MIN_AGE_UNLOCKED: Duration = Duration::from_mins(1);
 
 /// Removes the sessions beside this one that nobody holds.
 pub(crate) fn sweep_stale(session: &Path) {
@@ -25,7 +25,7 @@ pub(crate) fn sweep_stale(session: &Path) {
     for entry in entries.flatten() {
         let path = entry.path();
         // A session is made, locked and filled in several steps: a young one is left alone whatever its lock says.
-        if path == session || !is_older(&path, SETTLED) {
+        if path == session || !is_older(&path, MIN_AGE) {
             continue;
         }
         let Ok(file) = OpenOptions::new()
@@ -34,12 +34,12 @@ pub(crate) fn sweep_stale(session: &Path) {
             .open(path.join(LOCK))
         else {
             // Without a lock file it is a session that is just being made, or one half removed.
-            if is_older(&path, STALE) {
+            if is_older(&path, MIN_AGE_UNLOCKED) {
                 remove(&path);
             }
             continue;
         };
-        if let Ok(_held) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        if let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             remove(&path);
         }
     }
@@ -62,10 +62,10 @@ pub(crate) fn prune(session: &Path) {
         return;
     };
     for canary in [CLOSED, READABLE] {
-        let _stays = unlinkat(&top, canary, UnlinkatFlags::NoRemoveDir);
+        let _removed = unlinkat(&top, canary, UnlinkatFlags::NoRemoveDir);
     }
     for private in [HOME, TMP] {
-        let _stays = unlinkat(&top, private, UnlinkatFlags::RemoveDir);
+        let _removed = unlinkat(&top, private, UnlinkatFlags::RemoveDir);
     }
 }
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::confine::protect;
-use crate::confine::supervisor::covering::Shown;
-use crate::confine::supervisor::undone::{appeared, bounded, offered, reported, summary};
+use crate::confine::supervisor::mounted_covers::MountedCovers;
+use crate::confine::supervisor::restore_report::{appeared, bounded, offered, reported, summary};
 use crate::confine::wire::protocol::{Covered, Offer, ProtectSetup, PutBack, Violation};
 
 /// What came of recording them.
@@ -27,7 +27,7 @@ pub(crate) struct ProtectedNames {
     /// What the last guard saw of the tree.
     known: Option<protect::Known>,
     /// What mounts show in the place of protected names.
-    shown: Shown,
+    covers: MountedCovers,
     /// What tells of git being led elsewhere while a command runs, where mounts cover the rest.
     watch: Option<protect::Watch>,
     /// What tells of a tree that grows too large to be walked, while a command runs.
@@ -51,8 +51,8 @@ impl ProtectedNames {
     /// What mounts are to cover. Where it cannot be told, nothing may run behind mounts that cover nothing.
     pub(crate) fn present(&mut self) -> Vec<Covered> {
         let covered = match self.record().and_then(|()| self.stand_in()) {
-            Ok(()) => self.shown.cover(self.setup.as_ref(), self.guard.as_ref()),
-            Err(why) => self.shown.fail(why),
+            Ok(()) => self.covers.cover(self.setup.as_ref(), self.guard.as_ref()),
+            Err(why) => self.covers.fail(why),
         };
         // Nobody has claimed it, so no start takes it for something to restore. Each command has its own recorded.
         let _released = self.release();
@@ -61,21 +61,21 @@ impl ProtectedNames {
 
     /// Has the protected names recorded for a command that starts now.
     pub(crate) fn snapshot(&mut self) -> Result<Recorded, String> {
-        if let Some(why) = self.shown.failed() {
+        if let Some(why) = self.covers.failed() {
             return Err(why);
         }
         self.record()?;
         if self
             .guard
             .as_ref()
-            .is_some_and(|guard| !self.shown.covers_all_of(guard))
+            .is_some_and(|guard| !self.covers.covers_all_of(guard))
         {
             return self.release().map(|()| Recorded::Stale);
         }
-        let (shown, watch) = (&self.shown, &mut self.watch);
+        let (covers, watch) = (&self.covers, &mut self.watch);
         let ready = |guard: &mut protect::Guard| {
-            *watch = shown.watch(guard)?;
-            shown.lay(guard)?;
+            *watch = covers.watch(guard)?;
+            covers.lay(guard)?;
             guard.claim()
         };
         let claimed = self.guard.as_mut().map_or(Ok(()), ready);
@@ -85,7 +85,7 @@ impl ProtectedNames {
             let released = self.release().err();
             released
                 .into_iter()
-                .fold(error.to_string(), |told, why| format!("{told}; {why}"))
+                .fold(error.to_string(), |errors, why| format!("{errors}; {why}"))
         })
     }
 
@@ -198,7 +198,7 @@ impl ProtectedNames {
                 appeared: new,
                 known,
                 offer,
-            } = guard.settle_knowing(self.shown.copies());
+            } = guard.settle_knowing(self.covers.copies());
             self.known = known;
             self.offer = offer;
             put_back.violations.extend(settled.violations.into_iter().map(reported));

@@ -21,7 +21,7 @@ struct Watched {
     runner: OwnedFd,
     limits: CommandLimits,
     /// When it was told to end its command for going over one of them.
-    told: Option<Instant>,
+    signaled: Option<Instant>,
 }
 
 /// The runners whose trees are sampled.
@@ -40,7 +40,7 @@ impl Samples {
             call,
             runner,
             limits,
-            told: None,
+            signaled: None,
         });
     }
 
@@ -57,7 +57,7 @@ impl Samples {
         }
         let table = sweep::Table::read();
         for watched in &mut self.0 {
-            let (runner, limits, told) = (&watched.runner, watched.limits, &mut watched.told);
+            let (runner, limits, signaled) = (&watched.runner, watched.limits, &mut watched.signaled);
             let Some(runner) = sweep::pid_of(runner) else { continue };
             let usage = table.usage_below(runner);
             let signal = if limits.processes.is_some_and(|most| usage.processes > most) {
@@ -74,7 +74,7 @@ impl Samples {
             } else {
                 RUNNER_GRACE
             };
-            if told.get_or_insert_with(Instant::now).elapsed() > grace {
+            if signaled.get_or_insert_with(Instant::now).elapsed() > grace {
                 return false;
             }
         }

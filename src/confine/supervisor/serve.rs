@@ -19,20 +19,20 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::confine::supervisor::complaint;
+use crate::confine::supervisor::bwrap_error;
 use crate::confine::supervisor::protected::{ProtectedNames, Recorded};
 use crate::confine::supervisor::samples::Samples;
 use crate::confine::wire::protocol::{
-    Answer, Inquiry, ProtectSetup, Reply, StartFailure, Step, SupervisorReply, SupervisorRequest,
+    OfferReply, OfferRequest, ProtectSetup, Reply, StartFailure, Step, SupervisorReply, SupervisorRequest,
 };
 use crate::confine::wire::{receive, send};
 use crate::confine::{protect, session, sweep, sys};
 use crate::policy::path::display;
 
 /// How often a watched tree is measured.
-const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the trees that a command may grow are measured.
-const MEASURE_EVERY: Duration = Duration::from_secs(1);
+const GROWTH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a forker that lost its parent may take to end its commands itself.
 const FORKER_GRACE: Duration = Duration::from_millis(300);
 /// The supervisor's state.
@@ -41,13 +41,13 @@ pub(crate) struct Supervisor<'a> {
     control: &'a OwnedFd,
     link: OwnedFd,
     /// To the parent alone; gone when the parent has closed it.
-    aside: Option<OwnedFd>,
+    side_channel: Option<OwnedFd>,
     session: PathBuf,
     names: ProtectedNames,
     lock: Option<Flock<File>>,
     samples: Samples,
     /// What bwrap says, where it makes the namespaces, until the forker has entered.
-    complaints: Option<OwnedFd>,
+    bwrap_stderr: Option<OwnedFd>,
 }
 
 impl<'a> Supervisor<'a> {
@@ -55,19 +55,19 @@ impl<'a> Supervisor<'a> {
     pub(crate) fn new(
         control: &'a OwnedFd,
         link: OwnedFd,
-        aside: OwnedFd,
+        side_channel: OwnedFd,
         session: PathBuf,
         protect: Option<ProtectSetup>,
     ) -> Self {
         Self {
             control,
             link,
-            aside: Some(aside),
+            side_channel: Some(side_channel),
             session,
             names: ProtectedNames::of(protect),
             lock: None,
             samples: Samples::default(),
-            complaints: None,
+            bwrap_stderr: None,
         }
     }
 
@@ -75,38 +75,38 @@ impl<'a> Supervisor<'a> {
     pub(crate) fn prepare(&mut self) {
         let recovered = self.names.recover();
         // A parent that is gone is noticed by whoever reads from it next.
-        let _told = send(self.control, &Reply::Recovered(recovered), &[]);
-        self.hold_session();
+        let _sent = send(self.control, &Reply::Recovered(recovered), &[]);
+        self.lock_session();
         session::sweep_stale(&self.session);
     }
 
     /// Takes hold of the session, which the parent may make later than the supervisor is told of it.
-    fn hold_session(&mut self) {
+    fn lock_session(&mut self) {
         if self.lock.is_none() {
-            self.lock = session::hold(&self.session);
+            self.lock = session::lock_existing(&self.session);
         }
     }
 
     /// Tells the parent which protected names mounts are to cover.
-    pub(crate) fn tell_present(&mut self) {
+    pub(crate) fn report_names_to_cover(&mut self) {
         let covered = self.names.present();
         // A parent that is gone is noticed by whoever reads from it next.
-        let _told = send(self.control, &Reply::Present(covered), &[]);
+        let _sent = send(self.control, &Reply::ToCover(covered), &[]);
     }
 
-    /// Serves until parent or forker is gone, cleans up, and ends the process. `complaints` is what the forker
+    /// Serves until parent or forker is gone, cleans up, and ends the process. `bwrap_stderr` is what the forker
     /// writes errors to as long as it is not this program yet.
-    pub(crate) fn serve(mut self, forker: Pid, complaints: Option<OwnedFd>) -> ! {
+    pub(crate) fn serve(mut self, forker: Pid, bwrap_stderr: Option<OwnedFd>) -> ! {
         // The name only helps a person reading a process list.
         let _named = prctl::set_name(c"stockade-super");
-        self.complaints = complaints;
+        self.bwrap_stderr = bwrap_stderr;
         let mut forker = Some(forker);
-        let signals = self.watch_over(&mut forker);
+        let signals = self.serve_until_end(&mut forker);
         self.finish(forker, signals.as_ref())
     }
 
     /// Serves; gives back where ended children are told of. A forker that has ended is nobody any more.
-    fn watch_over(&mut self, forker: &mut Option<Pid>) -> Option<SignalFd> {
+    fn serve_until_end(&mut self, forker: &mut Option<Pid>) -> Option<SignalFd> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let Ok(signals) = mask
@@ -116,11 +116,11 @@ impl<'a> Supervisor<'a> {
             return None;
         };
         let mut measured = Instant::now();
-        while !is_gone(forker) {
+        while !has_ended(forker) {
             let is_watched = self.names.watch().is_some_and(protect::Watch::is_restless);
             let wait = match (self.samples.is_empty() && !is_watched, self.names.is_guarding()) {
-                (false, _) => Some(SAMPLE_EVERY),
-                (true, true) => Some(MEASURE_EVERY),
+                (false, _) => Some(SAMPLE_INTERVAL),
+                (true, true) => Some(GROWTH_INTERVAL),
                 (true, false) => None,
             };
             let timeout = wait.map_or(PollTimeout::NONE, |wait| {
@@ -132,7 +132,7 @@ impl<'a> Supervisor<'a> {
                 PollFd::new(self.link.as_fd(), PollFlags::POLLIN),
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
             ];
-            let aside = self.aside.as_ref().map(|fd| {
+            let side_channel = self.side_channel.as_ref().map(|fd| {
                 fds.push(PollFd::new(fd.as_fd(), PollFlags::POLLIN));
                 fds.len() - 1
             });
@@ -146,8 +146,13 @@ impl<'a> Supervisor<'a> {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(_) => break,
             }
-            let told = |at: usize| fds.get(at).is_some_and(|fd| fd.any().unwrap_or(true));
-            let (control, link, child, aside) = (told(0), told(1), told(2), aside.is_some_and(told));
+            let is_ready = |at: usize| fds.get(at).is_some_and(|fd| fd.any().unwrap_or(true));
+            let (control, link, child, side_channel) = (
+                is_ready(0),
+                is_ready(1),
+                is_ready(2),
+                side_channel.is_some_and(is_ready),
+            );
             if control {
                 break;
             }
@@ -160,8 +165,8 @@ impl<'a> Supervisor<'a> {
             if link && !self.answer() {
                 break;
             }
-            if aside {
-                self.answer_aside();
+            if side_channel {
+                self.answer_offers();
             }
             if !self.samples.take() {
                 break;
@@ -180,13 +185,13 @@ impl<'a> Supervisor<'a> {
             "the command was killed: it changed {}, which leads your git to settings or hooks, and git obeys those at once",
             display(&first)
         );
-        self.give_up(Step::Killed, Errno::EPERM, &what);
+        self.kill_session(Step::Killed, Errno::EPERM, &what);
         true
     }
 
     /// Kills a command that makes more directories than can be walked, with its session; whether one did.
     fn is_outgrown(&mut self, measured: &mut Instant) -> bool {
-        if measured.elapsed() < MEASURE_EVERY {
+        if measured.elapsed() < GROWTH_INTERVAL {
             return false;
         }
         let is_outgrown = self.names.is_outgrown();
@@ -194,16 +199,16 @@ impl<'a> Supervisor<'a> {
         if is_outgrown {
             let what = "the command was killed: it made more directories than protected names can be looked for in. \
                         Remove what it made";
-            self.give_up(Step::Killed, Errno::ENOSPC, what);
+            self.kill_session(Step::Killed, Errno::ENOSPC, what);
         }
         is_outgrown
     }
 
     /// Kills everything of the session, and says why.
-    fn give_up(&self, step: Step, errno: Errno, why: &str) {
+    fn kill_session(&self, step: Step, errno: Errno, why: &str) {
         sweep::kill_descendants();
         // The parent may be gone.
-        let _told = send(self.control, &Reply::Refused(StartFailure::new(step, errno, why)), &[]);
+        let _sent = send(self.control, &Reply::Refused(StartFailure::new(step, errno, why)), &[]);
     }
 
     /// Answers one message; `false` when the forker's end is closed or broken.
@@ -211,12 +216,12 @@ impl<'a> Supervisor<'a> {
         let Ok(Some((request, fds))) = receive::<SupervisorRequest>(&self.link) else {
             return false;
         };
-        self.hold_session();
+        self.lock_session();
         let reply = match request {
             SupervisorRequest::Snapshot => match self.names.snapshot() {
                 Ok(Recorded::Ready) => SupervisorReply::Recorded,
                 Ok(Recorded::Stale) => {
-                    self.give_up(Step::Covers, Errno::ESTALE, "what is to be covered is more than it was");
+                    self.kill_session(Step::Covers, Errno::ESTALE, "what is to be covered is more than it was");
                     return false;
                 }
                 Err(why) => SupervisorReply::Failed(why),
@@ -238,36 +243,36 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Answers the parent; a socket that is closed or broken is not listened to any more.
-    fn answer_aside(&mut self) {
-        let Some(aside) = &self.aside else { return };
-        let answer = match receive::<Inquiry>(aside) {
-            Ok(Some((Inquiry::Offer, _))) => Answer::Offer(self.names.offer()),
-            Ok(Some((Inquiry::PutBack { digest }, _))) => Answer::PutBack(self.names.put_back(&digest)),
+    fn answer_offers(&mut self) {
+        let Some(side_channel) = &self.side_channel else { return };
+        let answer = match receive::<OfferRequest>(side_channel) {
+            Ok(Some((OfferRequest::Offer, _))) => OfferReply::Offer(self.names.offer()),
+            Ok(Some((OfferRequest::PutBack { digest }, _))) => OfferReply::PutBack(self.names.put_back(&digest)),
             Ok(None) | Err(_) => {
-                self.aside = None;
+                self.side_channel = None;
                 return;
             }
         };
-        if send(aside, &answer, &[]).is_err() {
-            self.aside = None;
+        if send(side_channel, &answer, &[]).is_err() {
+            self.side_channel = None;
         }
     }
 
     /// Tells the parent what bwrap complained about, if the forker never came to be. Everything that held the
     /// other end is dead.
-    fn pass_on(&mut self) {
-        let Some(failure) = self.complaints.take().and_then(complaint::read) else {
+    fn report_bwrap_error(&mut self) {
+        let Some(failure) = self.bwrap_stderr.take().and_then(bwrap_error::read) else {
             return;
         };
         // A forker that spoke for itself has been heard first; the parent may be gone.
-        let _told = send(self.control, &Reply::Refused(failure), &[]);
+        let _sent = send(self.control, &Reply::Refused(failure), &[]);
     }
 
     fn finish(&mut self, forker: Option<Pid>, signals: Option<&SignalFd>) -> ! {
-        self.hold_session();
+        self.lock_session();
         session::prune(&self.session);
         let (mut forker, deadline) = (forker, Instant::now() + FORKER_GRACE);
-        while !is_gone(&mut forker) && Instant::now() < deadline {
+        while !has_ended(&mut forker) && Instant::now() < deadline {
             wait_for_child(signals, deadline);
         }
         if let Some(forker) = forker {
@@ -275,11 +280,11 @@ impl<'a> Supervisor<'a> {
             let _killed = kill(forker, Signal::SIGKILL);
         }
         sweep::kill_descendants();
-        self.pass_on();
+        self.report_bwrap_error();
         // If settling fails the journal stays, and the next start restores from it.
         let put_back = self.names.put_all_back();
         // The parent may be gone; where it is the forker that went in mid-call, nobody else can say what was put back.
-        let _told = send(self.control, &Reply::Lost(put_back), &[]);
+        let _sent = send(self.control, &Reply::ForkerExited(put_back), &[]);
         session::remove(&self.session);
         sys::exit_now(0)
     }
@@ -300,7 +305,7 @@ fn wait_for_child(signals: Option<&SignalFd>, deadline: Instant) {
 
 /// Whether the forker has ended, which it has told of then: its number may be another's. As long as it lives, what its tree
 /// leaves behind is its own to reap.
-fn is_gone(forker: &mut Option<Pid>) -> bool {
+fn has_ended(forker: &mut Option<Pid>) -> bool {
     let Some(pid) = *forker else { return true };
     match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
         Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => false,

@@ -18,14 +18,14 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, chdir, getpgid, getpid, getppid, pipe2, setpgid, setsid};
 
 use crate::backend::host::PROBE;
-use crate::confine::forker::above::Above;
 use crate::confine::forker::entry::INSIDE;
+use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::forker::{self, entry};
 use crate::confine::layers::{descriptors, privilege};
 use crate::confine::supervisor::serve;
-use crate::confine::wire::protocol::{Announcement, Place, StartFailure, Step};
+use crate::confine::wire::protocol::{Announcement, ForkerLocation, StartFailure, Step};
 use crate::confine::wire::receive;
-use crate::confine::wire::refusal::tell;
+use crate::confine::wire::refusal::send_refusal;
 use crate::confine::{namespaces, session, sys};
 
 /// The hidden subcommand that makes a process the supervisor.
@@ -36,7 +36,7 @@ const NOT_A_SUPERVISOR: i32 = 125;
 
 /// Whether the first argument of this program says that it was started to confine commands, or to try that; then [`main`] must be
 /// called before anything else.
-pub fn is_ours(first: &OsStr) -> bool {
+pub fn is_internal_subcommand(first: &OsStr) -> bool {
     first == SUBCOMMAND || first == INSIDE || first == PROBE
 }
 
@@ -45,7 +45,10 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 /// Becomes the confined child, where this process was started as one; else returns.
 pub fn init() {
-    if std::env::args_os().nth(1).is_some_and(|first| is_ours(&first)) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| is_internal_subcommand(&first))
+    {
         main();
     }
     INITIALIZED.store(true, Ordering::Relaxed);
@@ -62,33 +65,33 @@ pub fn main() -> ! {
     match arguments.next() {
         Some(first) if first == INSIDE => entry::inside(arguments),
         Some(first) if first == PROBE => namespaces::probe(arguments),
-        Some(_) | None => outside(),
+        Some(_) | None => run_supervisor(),
     }
 }
 
 /// The supervisor. Standard input must be the parent's control socket.
-fn outside() -> ! {
+fn run_supervisor() -> ! {
     // Nothing is owned at or above 3 before `enter` says so.
     let closed = descriptors::close_all();
     let Ok(control) = enter() else {
         sys::exit_now(NOT_A_SUPERVISOR)
     };
-    let begun = closed.and_then(|()| stand_alone());
-    let Ok(Some((announcement, along))) = receive::<Announcement>(&control) else {
+    let detached = closed.and_then(|()| detach());
+    let Ok(Some((announcement, fds))) = receive::<Announcement>(&control) else {
         sys::exit_now(NOT_A_SUPERVISOR)
     };
-    let Ok([aside]) = <[OwnedFd; 1]>::try_from(along) else {
+    let Ok([side_channel]) = <[OwnedFd; 1]>::try_from(fds) else {
         sys::exit_now(NOT_A_SUPERVISOR)
     };
     let session = PathBuf::from(&announcement.session);
     // The supervisor samples a fork bomb and the runner kills it. Without this they do so later. The right to it is given up next.
-    let _scheduled = sys::come_first();
-    let failure = match begun.and_then(|()| privilege::prepare(announcement.place)) {
-        Ok(()) => become_both(&control, aside, &session, announcement),
+    let _prioritised = sys::raise_priority();
+    let failure = match detached.and_then(|()| privilege::prepare(announcement.location)) {
+        Ok(()) => start_processes(&control, side_channel, &session, announcement),
         Err(failure) => failure,
     };
     // Before the parent can miss the session: it is to know why.
-    tell(&control, failure);
+    send_refusal(&control, failure);
     session::remove(&session);
     sys::exit_now(1)
 }
@@ -102,19 +105,19 @@ fn enter() -> nix::Result<OwnedFd> {
     }
 }
 
-fn stand_alone() -> Result<(), StartFailure> {
+fn detach() -> Result<(), StartFailure> {
     let at = |step| StartFailure::at(step);
     sys::reset_signals().map_err(at(Step::Session))?;
-    sys::ignore_stops().map_err(at(Step::Session))?;
+    sys::ignore_termination().map_err(at(Step::Session))?;
     // Who leads a group begins no session. In the parent's it is for this moment, in which it ignores what the terminal sends.
     setpgid(Pid::from_raw(0), getpgid(Some(getppid())).map_err(at(Step::Session))?).map_err(at(Step::Session))?;
     setsid().map_err(at(Step::Session))?;
     chdir("/").map_err(at(Step::Session))?;
     prctl::set_dumpable(false).map_err(at(Step::Session))?;
-    leave_no_core()
+    disable_core_dumps()
 }
 
-fn leave_no_core() -> Result<(), StartFailure> {
+fn disable_core_dumps() -> Result<(), StartFailure> {
     // One byte, not none: a core that is piped to a program ignores a limit of zero.
     let Err(errno) = setrlimit(Resource::RLIMIT_CORE, 1, 1) else {
         return Ok(());
@@ -130,9 +133,14 @@ fn leave_no_core() -> Result<(), StartFailure> {
     }
 }
 
-fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: Announcement) -> StartFailure {
-    let linked = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
-    let (supervisor_end, forker_end) = match linked {
+fn start_processes(
+    control: &OwnedFd,
+    side_channel: OwnedFd,
+    session: &Path,
+    announcement: Announcement,
+) -> StartFailure {
+    let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
+    let (supervisor_end, forker_end) = match pair {
         Ok(ends) => ends,
         Err(errno) => return StartFailure::new(Step::Fork, errno, "the link between supervisor and forker"),
     };
@@ -140,12 +148,17 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
         return StartFailure::new(Step::Fork, errno, "child subreaper");
     }
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Fork, errno, what);
-    let mut supervisor =
-        serve::Supervisor::new(control, supervisor_end, aside, session.to_owned(), announcement.protect);
+    let mut supervisor = serve::Supervisor::new(
+        control,
+        supervisor_end,
+        side_channel,
+        session.to_owned(),
+        announcement.protect,
+    );
     let me = getpid();
-    match announcement.place {
+    match announcement.location {
         // The forker has nothing to do until the plan is made, which the parent works on elsewhere.
-        Place::Host => match sys::fork() {
+        ForkerLocation::Host => match sys::fork() {
             Ok(Some(forker)) => {
                 drop(forker_end);
                 supervisor.prepare();
@@ -153,11 +166,11 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
             }
             Ok(None) => {
                 drop(supervisor);
-                forker::serve::main(control, forker_end, Above::Supervisor(me), session)
+                forker::serve::main(control, forker_end, ForkerParent::Supervisor(me), session)
             }
             Err(errno) => failed("the forker")(errno),
         },
-        Place::Namespaces(network) => match sys::fork() {
+        ForkerLocation::Namespaces(network) => match sys::fork() {
             Ok(Some(forker)) => {
                 drop(forker_end);
                 // What the other one needs the supervisor does not. It ends with the supervisor if this fails.
@@ -165,7 +178,7 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
                     return failure;
                 }
                 supervisor.prepare();
-                supervisor.tell_present();
+                supervisor.report_names_to_cover();
                 supervisor.serve(forker, None)
             }
             Ok(None) => {
@@ -174,27 +187,27 @@ fn become_both(control: &OwnedFd, aside: OwnedFd, session: &Path, announcement: 
             }
             Err(errno) => failed("namespaces")(errno),
         },
-        Place::Bwrap => {
+        ForkerLocation::Bwrap => {
             supervisor.prepare();
-            supervisor.tell_present();
-            let (complaints, complaining) = match pipe2(OFlag::O_CLOEXEC) {
+            supervisor.report_names_to_cover();
+            let (bwrap_stderr, bwrap_stderr_end) = match pipe2(OFlag::O_CLOEXEC) {
                 Ok(ends) => ends,
                 Err(errno) => return failed("a pipe for bwrap")(errno),
             };
             match sys::fork() {
                 Ok(Some(forker)) => {
-                    drop((forker_end, complaining));
+                    drop((forker_end, bwrap_stderr_end));
                     // What bwrap needs the supervisor does not. It ends with the supervisor if this fails.
                     match privilege::drop_all() {
-                        Ok(()) => supervisor.serve(forker, Some(complaints)),
+                        Ok(()) => supervisor.serve(forker, Some(bwrap_stderr)),
                         Err(failure) => failure,
                     }
                 }
                 Ok(None) => {
                     // Not dropped: the lock on the session is the supervisor's as well, and would be given back for both.
                     // Whatever comes next closes all but what it needs.
-                    std::mem::forget((supervisor, complaints));
-                    entry::wrap(control, &forker_end, &complaining, me, session)
+                    std::mem::forget((supervisor, bwrap_stderr));
+                    entry::wrap(control, &forker_end, &bwrap_stderr_end, me, session)
                 }
                 Err(errno) => failed("bwrap")(errno),
             }

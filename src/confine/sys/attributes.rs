@@ -81,7 +81,7 @@ impl Listener {
 
     /// Lets the call `id` go on to the kernel, as if no filter had notified. This never decides anything: its arguments can
     /// change behind this process, so it is for calls that other filters allow and that Landlock and the mounts judge.
-    pub(crate) fn let_go_on(&mut self, id: u64) -> Result<(), Errno> {
+    pub(crate) fn continue_call(&mut self, id: u64) -> Result<(), Errno> {
         self.respond(libc::seccomp_notif_resp {
             id,
             val: 0,

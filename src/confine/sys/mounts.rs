@@ -71,7 +71,7 @@ struct MountAttr {
 
 /// `struct mnt_id_req`, in its first version.
 #[repr(C)]
-struct MountAsked {
+struct StatmountRequest {
     size: u32,
     spare: u32,
     mount: u64,
@@ -80,7 +80,7 @@ struct MountAsked {
 
 /// `struct statmount`, and room for one path.
 #[repr(C)]
-struct MountTold {
+struct Statmount {
     size: u32,
     options: u32,
     fields: u64,
@@ -95,7 +95,7 @@ struct MountTold {
 pub(crate) fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], flags: MountFlags) -> nix::Result<OwnedFd> {
     // SAFETY: fsopen reads the C string, which outlives the call, and returns a fresh descriptor.
     let made = unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC) };
-    let system = fresh(made)?;
+    let system = own_result(made)?;
     // Shown in the table of mounts, and nothing else.
     configure(&system, FSCONFIG_SET_STRING, Some((c"source", kind)))?;
     for (key, value) in options {
@@ -103,7 +103,7 @@ pub(crate) fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], flags: MountFla
     }
     configure(&system, FSCONFIG_CMD_CREATE, None)?;
     // SAFETY: fsmount takes integers only and returns a fresh descriptor.
-    fresh(unsafe { libc::syscall(libc::SYS_fsmount, system.as_raw_fd(), FSMOUNT_CLOEXEC, flags.0) })
+    own_result(unsafe { libc::syscall(libc::SYS_fsmount, system.as_raw_fd(), FSMOUNT_CLOEXEC, flags.0) })
 }
 
 fn configure(system: &OwnedFd, command: libc::c_uint, option: Option<(&CStr, &CStr)>) -> nix::Result<()> {
@@ -115,12 +115,12 @@ fn configure(system: &OwnedFd, command: libc::c_uint, option: Option<(&CStr, &CS
     Errno::result(done).map(drop)
 }
 
-/// A detached copy of what is mounted where `place` is, showing the tree from there on.
-pub(crate) fn copy_mount(place: impl AsFd, depth: Depth) -> nix::Result<OwnedFd> {
+/// A detached copy of what is mounted where `fd` is, showing the tree from there on.
+pub(crate) fn copy_mount(fd: impl AsFd, depth: Depth) -> nix::Result<OwnedFd> {
     let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | depth.flag();
-    let place = place.as_fd().as_raw_fd();
+    let fd = fd.as_fd().as_raw_fd();
     // SAFETY: open_tree reads the empty C string and returns a fresh descriptor.
-    fresh(unsafe { libc::syscall(libc::SYS_open_tree, place, c"".as_ptr(), flags) })
+    own_result(unsafe { libc::syscall(libc::SYS_open_tree, fd, c"".as_ptr(), flags) })
 }
 
 /// Takes something away from a mount; nothing gives it back here.
@@ -161,22 +161,22 @@ pub(crate) fn attach_mount(mount: impl AsFd, point: impl AsFd) -> nix::Result<()
 /// `ENOENT` when it is not mounted in this namespace any more, `EPERM` where it cannot be seen from here or a filter refuses the
 /// call, `ENOSYS` before Linux 6.8, `EOVERFLOW` for a path with no room, `ENODATA` for an answer without a path.
 pub(crate) fn mount_point(number: u64) -> nix::Result<Vec<u8>> {
-    let asked = MountAsked {
-        size: u32::try_from(size_of::<MountAsked>()).map_err(|_| Errno::EINVAL)?,
+    let request = StatmountRequest {
+        size: u32::try_from(size_of::<StatmountRequest>()).map_err(|_| Errno::EINVAL)?,
         spare: 0,
         mount: number,
         fields: STATMOUNT_MNT_POINT,
     };
     // SAFETY: the structure is plain integers, for which zero is a value.
-    let mut told: MountTold = unsafe { std::mem::zeroed() };
+    let mut reply: Statmount = unsafe { std::mem::zeroed() };
     // SAFETY: statmount reads one `mnt_id_req` and writes no more bytes than the exclusive reference has; both outlive the call.
-    let done = unsafe { libc::syscall(STATMOUNT, &raw const asked, &raw mut told, size_of::<MountTold>(), 0) };
+    let done = unsafe { libc::syscall(STATMOUNT, &raw const request, &raw mut reply, size_of::<Statmount>(), 0) };
     Errno::result(done)?;
-    let start = usize::try_from(told.point).map_err(|_| Errno::EOVERFLOW)?;
-    let text = told
+    let start = usize::try_from(reply.point).map_err(|_| Errno::EOVERFLOW)?;
+    let text = reply
         .text
         .get(start..)
-        .filter(|_| told.fields & STATMOUNT_MNT_POINT != 0);
+        .filter(|_| reply.fields & STATMOUNT_MNT_POINT != 0);
     let path = text.and_then(|text| CStr::from_bytes_until_nul(text).ok());
     path.map(|path| path.to_bytes().to_vec()).ok_or(Errno::ENODATA)
 }
@@ -200,7 +200,7 @@ pub(crate) fn bring_up_loopback(socket: BorrowedFd<'_>) -> nix::Result<()> {
 }
 
 /// The owner of a descriptor that a call has just returned.
-fn fresh(returned: libc::c_long) -> nix::Result<OwnedFd> {
+fn own_result(returned: libc::c_long) -> nix::Result<OwnedFd> {
     let fd = RawFd::try_from(Errno::result(returned)?).map_err(|_| Errno::EBADF)?;
     // SAFETY: the call opened it for this process just now, and nothing else knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

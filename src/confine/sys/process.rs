@@ -21,7 +21,7 @@ pub(crate) fn fork() -> nix::Result<Option<Pid>> {
     }
 }
 
-/// The slice that [`come_first`] asks for, in nanoseconds: the shortest that the kernel grants.
+/// The slice that [`raise_priority`] asks for, in nanoseconds: the shortest that the kernel grants.
 const SHORTEST_SLICE: u64 = 100_000;
 /// The most that a process weighs against others (setpriority(2)).
 const HEAVIEST: i32 = -20;
@@ -35,7 +35,7 @@ const LOWEST_REAL_TIME: u32 = 1;
 /// So it asks for real time (sched(7)), which takes `CAP_SYS_NICE`. The kernel leaves others a twentieth of each second. Where
 /// it may not have that, a negative nice value, and at least a short slice (Linux 6.12), which has it run soon after it wakes.
 /// Where the caller chose a policy or a nice value, nothing changes.
-pub(crate) fn come_first() -> nix::Result<()> {
+pub(crate) fn raise_priority() -> nix::Result<()> {
     let ordinary = scheduling_attributes()?;
     if ordinary.sched_nice != 0 || ordinary.sched_policy != libc::SCHED_OTHER.cast_unsigned() {
         return Ok(());
@@ -58,9 +58,9 @@ pub(crate) fn come_first() -> nix::Result<()> {
     .or_else(|_| with(|first| first.sched_runtime = SHORTEST_SLICE))
 }
 
-/// Has what this process forks from now on scheduled as most processes are, where [`come_first`] changed that. A filter around
+/// Has what this process forks from now on scheduled as most processes are, where [`raise_priority`] changed that. A filter around
 /// Stockade that hides the calls kept it from changing anything.
-pub(crate) fn keep_scheduling_to_myself() -> nix::Result<()> {
+pub(crate) fn reset_priority_for_children() -> nix::Result<()> {
     let Ok(mut attributes) = scheduling_attributes() else {
         return Ok(());
     };
@@ -186,7 +186,7 @@ pub(crate) fn reset_signals() -> nix::Result<()> {
 
 /// Ignores the signals that ask a program to end: supervisor and forker end when their parent does, so that
 /// whoever signals every process of a session still finds protected names restored.
-pub(crate) fn ignore_stops() -> nix::Result<()> {
+pub(crate) fn ignore_termination() -> nix::Result<()> {
     use nix::sys::signal::{SigHandler, Signal, signal};
     for each in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
         // SAFETY: the signal is ignored, so no Rust code runs in a signal handler.

@@ -8,10 +8,10 @@ use nix::errno::Errno;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WayOutError {
     /// Not the number that it spoke of.
-    #[error("{got} sockets came where {want} were announced")]
+    #[error("{got} sockets came where {expected} were announced")]
     Count {
         /// Announced.
-        want: usize,
+        expected: usize,
         /// Came.
         got: usize,
     },

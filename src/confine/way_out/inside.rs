@@ -13,16 +13,16 @@ use super::BACKLOG;
 use crate::confine::wire::protocol::{Loopback, StartFailure, Step};
 
 /// How often another port is tried.
-const TRIES: usize = 64;
+const MAX_ATTEMPTS: usize = 64;
 /// How many ports are remembered: a small part of those that the kernel chooses from, and more than there are commands in
 /// the time for which the kernel keeps sending for a dead one.
 const MOST_USED: usize = 4096;
 
 /// The ports of the last commands. None of them is taken again: a dead command's last bytes may still be on their way there.
 #[derive(Debug, Default)]
-pub(in crate::confine) struct Used(VecDeque<u16>);
+pub(in crate::confine) struct UsedPorts(VecDeque<u16>);
 
-impl Used {
+impl UsedPorts {
     /// Whether the port was not used lately; it is, from here on.
     fn take(&mut self, port: u16) -> bool {
         if self.0.contains(&port) {
@@ -39,11 +39,11 @@ impl Used {
 /// Sockets that listen on the loopback of this network namespace, on one port that no command had lately.
 ///
 /// Nothing of a command is alive here, so nobody takes the port in between.
-pub(in crate::confine) fn open(used: &mut Used) -> Result<(Loopback, Vec<OwnedFd>), StartFailure> {
-    for _ in 0..TRIES {
+pub(in crate::confine) fn open(used: &mut UsedPorts) -> Result<(Loopback, Vec<OwnedFd>), StartFailure> {
+    for _ in 0..MAX_ATTEMPTS {
         let port = free_port().map_err(failed("a free port"))?;
         if used.take(port)
-            && let Some(made) = on_both(port)?
+            && let Some(made) = listen_on(port)?
         {
             return Ok(made);
         }
@@ -56,13 +56,13 @@ fn failed(what: &'static str) -> impl Fn(Errno) -> StartFailure {
 }
 
 /// Sockets that listen on this port; `None` where one of the addresses has it taken.
-fn on_both(port: u16) -> Result<Option<(Loopback, Vec<OwnedFd>)>, StartFailure> {
-    let first = match bound(AddressFamily::Inet, &v4(port)) {
+fn listen_on(port: u16) -> Result<Option<(Loopback, Vec<OwnedFd>)>, StartFailure> {
+    let first = match bind_socket(AddressFamily::Inet, &v4(port)) {
         Ok(first) => first,
         Err(Errno::EADDRINUSE) => return Ok(None),
         Err(errno) => return Err(failed("a socket on 127.0.0.1")(errno)),
     };
-    let second = match bound(AddressFamily::Inet6, &v6(port)) {
+    let second = match bind_socket(AddressFamily::Inet6, &v6(port)) {
         Ok(second) => Some(second),
         Err(Errno::EADDRINUSE) => return Ok(None),
         // A kernel without IPv6, or one where it is switched off: no command can switch it on.
@@ -90,7 +90,7 @@ fn v6(port: u16) -> SockaddrIn6 {
 }
 
 /// A TCP socket at this address. It shares that with nobody: `SO_REUSEADDR`, which std sets, stays off.
-fn bound(family: AddressFamily, address: &dyn SockaddrLike) -> nix::Result<OwnedFd> {
+fn bind_socket(family: AddressFamily, address: &dyn SockaddrLike) -> nix::Result<OwnedFd> {
     let made = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     if family == AddressFamily::Inet6 {
         setsockopt(&made, sockopt::Ipv6V6Only, &true)?;
@@ -102,7 +102,7 @@ fn bound(family: AddressFamily, address: &dyn SockaddrLike) -> nix::Result<Owned
 /// A port that the kernel chooses. It is bound again by its number: a port that the kernel chose for a socket is given up
 /// when that one is shut, one that was named is held until it is closed.
 fn free_port() -> nix::Result<u16> {
-    let chosen = bound(AddressFamily::Inet, &v4(0))?;
+    let chosen = bind_socket(AddressFamily::Inet, &v4(0))?;
     Ok(getsockname::<SockaddrIn>(chosen.as_raw_fd())?.port())
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_port_that_was_used_lately_is_not_taken_again() {
-        let mut used = Used::default();
+        let mut used = UsedPorts::default();
         assert!(used.take(40_000) && !used.take(40_000));
         for port in 0..4096 {
             used.take(port);
@@ -122,9 +122,12 @@ mod tests {
 
     #[test]
     fn both_addresses_listen_on_one_port_and_are_shared_with_nobody() {
-        let (addresses, sockets) = open(&mut Used::default()).unwrap();
+        let (addresses, sockets) = open(&mut UsedPorts::default()).unwrap();
         let port = getsockname::<SockaddrIn>(sockets[0].as_raw_fd()).unwrap().port();
-        assert_eq!(bound(AddressFamily::Inet, &v4(port)).err(), Some(Errno::EADDRINUSE));
+        assert_eq!(
+            bind_socket(AddressFamily::Inet, &v4(port)).err(),
+            Some(Errno::EADDRINUSE)
+        );
         if addresses == Loopback::Both {
             assert_eq!(getsockname::<SockaddrIn6>(sockets[1].as_raw_fd()).unwrap().port(), port);
         }

@@ -10,14 +10,14 @@
 //! backlog, half open, or in a kernel that still sends its last bytes) ends with that command's sockets, so what comes
 //! to these is the new command's.
 //!
-//! [`asker()`] says which process is behind a connection, for whoever is asked about it.
+//! [`client_process()`] says which process is behind a connection, for whoever is asked about it.
 
-mod asker;
+mod client_process;
 mod error;
 pub(super) mod inside;
 pub(super) mod outside;
 
-pub use asker::{Asker, asker};
+pub use client_process::{ClientProcess, client_process};
 pub use error::WayOutError;
 pub use outside::WayOut;
 

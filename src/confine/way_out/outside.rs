@@ -62,7 +62,7 @@ pub(in crate::confine) fn take(
     };
     if sockets.len() != ips.len() {
         return Err(WayOutError::Count {
-            want: ips.len(),
+            expected: ips.len(),
             got: sockets.len(),
         });
     }
@@ -71,17 +71,17 @@ pub(in crate::confine) fn take(
     let mut port = None;
     let mut listeners = Vec::new();
     for (socket, ip) in sockets.into_iter().zip(ips) {
-        let there = namespace_of(&socket)?;
-        if there == host {
+        let actual = namespace_of(&socket)?;
+        if actual == host {
             return Err(WayOutError::HostNamespace);
         }
-        if *namespace.get_or_insert(there) != there {
+        if *namespace.get_or_insert(actual) != actual {
             return Err(WayOutError::Namespaces);
         }
         let listener = listening(socket)?;
         let address = listener.local_addr().map_err(unknown("where one of them is bound"))?;
-        let wanted = SocketAddr::new(*ip, *port.get_or_insert(address.port()));
-        if address != wanted || address.port() == 0 {
+        let expected = SocketAddr::new(*ip, *port.get_or_insert(address.port()));
+        if address != expected || address.port() == 0 {
             return Err(WayOutError::Address(address));
         }
         listener
@@ -91,7 +91,7 @@ pub(in crate::confine) fn take(
     }
     match (port, namespace) {
         (Some(port), Some(namespace)) => Ok((WayOut { port, listeners }, namespace)),
-        (None, _) | (_, None) => Err(WayOutError::Count { want: 1, got: 0 }),
+        (None, _) | (_, None) => Err(WayOutError::Count { expected: 1, got: 0 }),
     }
 }
 

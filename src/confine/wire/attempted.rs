@@ -11,7 +11,7 @@ pub struct Attempted {
     /// What, and how often.
     pub all: Vec<(Attempt, u64)>,
     /// How many attempts were not looked at, because there was no room or the caller was gone.
-    pub unseen: u64,
+    pub unexamined: u64,
 }
 
 /// The first arguments of a call: all that its answer may hang on.
@@ -23,7 +23,7 @@ pub enum Attempt {
     /// Something with a file.
     File {
         /// What.
-        want: Want,
+        access: FileAccess,
         /// The path, its links resolved as far as they lead somewhere in there.
         path: OsString,
         /// What there was in there.
@@ -62,7 +62,7 @@ pub enum Node {
 
 /// What is wanted of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Want {
+pub enum FileAccess {
     /// Its content.
     Read,
     /// The names in a directory.

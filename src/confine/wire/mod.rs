@@ -5,11 +5,11 @@
 //! and anything that does not parse ends the session.
 
 pub mod attempted;
+pub(crate) mod busy_poll;
 pub(crate) mod failure;
 pub(crate) mod forker_for;
-pub(crate) mod linger;
-pub(crate) mod place;
-pub(crate) mod protecting;
+pub(crate) mod forker_location;
+pub(crate) mod protected_names;
 pub mod protocol;
 pub(crate) mod refusal;
 
@@ -99,10 +99,10 @@ pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, 
 }
 
 fn receive_exact(socket: &impl AsFd, mut buffer: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<bool> {
-    let whole = buffer.len();
+    let length = buffer.len();
     while !buffer.is_empty() {
         match receive_some(socket, buffer, fds) {
-            Ok(0) if buffer.len() == whole => return Ok(false),
+            Ok(0) if buffer.len() == length => return Ok(false),
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => buffer = buffer.get_mut(n..).unwrap_or_default(),
             Err(Errno::EINTR) => {}

@@ -9,11 +9,11 @@ use crate::confine::io::InputKind;
 use crate::confine::wire::attempted::Attempted;
 pub use crate::confine::wire::failure::{StartFailure, Step};
 pub use crate::confine::wire::forker_for::ForkerFor;
-pub use crate::confine::wire::place::Place;
-pub use crate::confine::wire::protecting::{Covered, Covering, ProtectSetup, Violation};
+pub use crate::confine::wire::forker_location::ForkerLocation;
+pub use crate::confine::wire::protected_names::{CoverScope, Covered, ProtectSetup, Violation};
 
 /// What the supervisor is told first, before the directory exists: what it must remove if the parent dies. The supervisor's
-/// end of the socket for [`Inquiry`] rides along.
+/// end of the socket for [`OfferRequest`] rides along.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Announcement {
     /// The session directory.
@@ -21,7 +21,7 @@ pub struct Announcement {
     /// Writable roots whose protected names are watched, and where the journal lies; `None`: none.
     pub protect: Option<ProtectSetup>,
     /// Where the forker will run.
-    pub place: Place,
+    pub location: ForkerLocation,
 }
 
 /// What the forker is told first.
@@ -141,23 +141,23 @@ pub enum Counting {
 pub enum Reply {
     /// What the supervisor put back of what an earlier session left, and why the rest could not be. It says so first of all.
     Recovered(PutBack),
-    /// What mounts are to cover, before the plan is made; only [behind mounts](Place::is_behind_mounts).
-    Present(Vec<Covered>),
+    /// What mounts are to cover, before the plan is made; only [behind mounts](ForkerLocation::is_behind_mounts).
+    ToCover(Vec<Covered>),
     /// The forker is confined and its self-test passed.
     Ready,
     /// The session cannot start; the forker has exited.
     Refused(StartFailure),
     /// A self-test found a hole; the forker has exited.
-    Leaky(String),
+    SelfTestFailed(String),
     /// The forker begins with this call. What it was not said of was never started.
-    Taken(u64),
+    Accepted(u64),
     /// A command ended, and its whole tree with it.
     Ended(Ended),
     /// The sockets of a way out ride along, or why there are none.
     WayOut(Result<Loopback, StartFailure>),
     /// The forker is gone, and all it started; from the supervisor, with what it put back of what a command under way changed, and
     /// why the rest could not be.
-    Lost(PutBack),
+    ForkerExited(PutBack),
 }
 
 /// The loopback addresses of a network namespace.
@@ -239,7 +239,7 @@ pub enum End {
     /// Its runner or its forker was killed; every process of every command of the session was killed with it.
     Lost,
     /// The forker ended itself and all that it had started, for this reason.
-    GivenUp(StartFailure),
+    Aborted(StartFailure),
 }
 
 /// A limit that is sampled.
@@ -286,7 +286,7 @@ pub enum SupervisorReply {
 
 /// Parent → supervisor, over a socket that no forker and no command has: what a person decides nobody else can say.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub enum Inquiry {
+pub enum OfferRequest {
     /// Which changes of the last command, all undone, may be put back?
     Offer,
     /// Put them back.
@@ -298,7 +298,7 @@ pub enum Inquiry {
 
 /// Supervisor → parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Answer {
+pub enum OfferReply {
     /// These may, if any.
     Offer(Option<Offer>),
     /// Each entry is there again, or why it is not.
@@ -339,7 +339,7 @@ impl RunnerReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunnerRequest {
     /// The command that a waiting runner was given may take so long.
-    Bound {
+    SetTimeout {
         /// Wall-clock milliseconds from now on.
         timeout_ms: u64,
     },

@@ -8,12 +8,12 @@ use crate::confine::wire::send;
 
 /// Tells the parent why nothing can start, and ends.
 pub(crate) fn refuse(control: &OwnedFd, failure: StartFailure) -> ! {
-    tell(control, failure);
+    send_refusal(control, failure);
     sys::exit_now(1)
 }
 
 /// Tells the parent why nothing can start.
-pub(crate) fn tell(control: &OwnedFd, failure: StartFailure) {
+pub(crate) fn send_refusal(control: &OwnedFd, failure: StartFailure) {
     // The parent reads end-of-file if even this cannot be sent, which is a refusal as well.
-    let _told = send(control, &Reply::Refused(failure), &[]);
+    let _sent = send(control, &Reply::Refused(failure), &[]);
 }

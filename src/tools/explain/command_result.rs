@@ -23,7 +23,7 @@ impl CommandResult {
             | End::Unbounded
             | End::NotStarted(_)
             | End::Lost
-            | End::GivenUp(_) => Self::Failed,
+            | End::Aborted(_) => Self::Failed,
         }
     }
 }

@@ -11,7 +11,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2, readli
 use nix::unistd::{AccessFlags, faccessat, geteuid};
 
 use super::explained::Wanted;
-use crate::confine::wire::attempted::{Found, Want};
+use crate::confine::wire::attempted::{FileAccess, Found};
 
 /// An attempt and the host path it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,37 +36,44 @@ pub(super) enum Modes {
 /// Where an attempt leads on the host, if it could have come to something there for this user.
 ///
 /// Nothing is opened: a path that a command chose is only walked.
-pub(super) fn resolve_attempt(path: &OsStr, found: Found, want: Want) -> Option<ResolvedAttempt> {
+pub(super) fn resolve_attempt(path: &OsStr, found: Found, access: FileAccess) -> Option<ResolvedAttempt> {
     let path = Path::new(path);
-    let real = match (found, want) {
-        (Found::There, _) | (Found::Absent, Want::Make) => path.components().collect(),
+    let real = match (found, access) {
+        (Found::There, _) | (Found::Absent, FileAccess::Make) => path.components().collect(),
         // It is not there, or it is hidden by what is mounted around it.
-        (Found::Absent | Found::Nothing, Want::Remove | Want::Link) | (Found::Nothing, Want::Make) => {
+        (Found::Absent | Found::Nothing, FileAccess::Remove | FileAccess::Link)
+        | (Found::Nothing, FileAccess::Make) => {
             // With a slash behind it, it is there only as a directory.
             let beside = real(&path.parent()?.join(""))?.join(path.file_name()?);
             let is_named_as_one = path.as_os_str().as_bytes().ends_with(b"/");
             let is_there = symlink_metadata(&beside).is_ok_and(|metadata| metadata.is_dir() || !is_named_as_one);
-            (want == Want::Make || is_there).then_some(beside)?
+            (access == FileAccess::Make || is_there).then_some(beside)?
         }
         (
             Found::Absent | Found::Nothing,
-            Want::Read | Want::List | Want::Write | Want::Execute | Want::Look | Want::Attributes | Want::Connect,
+            FileAccess::Read
+            | FileAccess::List
+            | FileAccess::Write
+            | FileAccess::Execute
+            | FileAccess::Look
+            | FileAccess::Attributes
+            | FileAccess::Connect,
         ) => real(path)?,
     };
     let metadata = symlink_metadata(&real).ok();
     let is_directory = metadata.as_ref().is_some_and(Metadata::is_dir);
-    let wanted = match want {
-        Want::Read if is_directory => Wanted::List,
-        Want::Read => Wanted::Read,
-        Want::List => Wanted::List,
-        Want::Write => Wanted::Write,
-        Want::Make => Wanted::Make,
-        Want::Remove => Wanted::Remove,
-        Want::Link => Wanted::Link,
-        Want::Execute => Wanted::Execute,
-        Want::Attributes => Wanted::Attributes,
-        Want::Look => Wanted::Look,
-        Want::Connect => Wanted::Connect,
+    let wanted = match access {
+        FileAccess::Read if is_directory => Wanted::List,
+        FileAccess::Read => Wanted::Read,
+        FileAccess::List => Wanted::List,
+        FileAccess::Write => Wanted::Write,
+        FileAccess::Make => Wanted::Make,
+        FileAccess::Remove => Wanted::Remove,
+        FileAccess::Link => Wanted::Link,
+        FileAccess::Execute => Wanted::Execute,
+        FileAccess::Attributes => Wanted::Attributes,
+        FileAccess::Look => Wanted::Look,
+        FileAccess::Connect => Wanted::Connect,
     };
     // What lies in a private directory, or is gone by now, was there for the command; its modes are not known any more.
     let subject = match wanted {
@@ -145,8 +152,8 @@ mod tests {
 
     use super::*;
 
-    fn at(path: &Path, found: Found, want: Want) -> Option<(Wanted, PathBuf)> {
-        resolve_attempt(path.as_os_str(), found, want)
+    fn at(path: &Path, found: Found, access: FileAccess) -> Option<(Wanted, PathBuf)> {
+        resolve_attempt(path.as_os_str(), found, access)
             .map(|resolve_attempt| (resolve_attempt.wanted, resolve_attempt.path))
     }
 
@@ -155,22 +162,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap();
         let missing = root.join("missing");
-        for want in [
-            Want::Read,
-            Want::List,
-            Want::Write,
-            Want::Remove,
-            Want::Execute,
-            Want::Look,
+        for access in [
+            FileAccess::Read,
+            FileAccess::List,
+            FileAccess::Write,
+            FileAccess::Remove,
+            FileAccess::Execute,
+            FileAccess::Look,
         ] {
             for found in [Found::Absent, Found::Nothing] {
-                assert_eq!(at(&missing, found, want), None, "{want:?}");
+                assert_eq!(at(&missing, found, access), None, "{access:?}");
             }
         }
         for found in [Found::Absent, Found::Nothing] {
-            assert_eq!(at(&missing, found, Want::Make), Some((Wanted::Make, missing.clone())));
+            assert_eq!(
+                at(&missing, found, FileAccess::Make),
+                Some((Wanted::Make, missing.clone()))
+            );
         }
-        assert_eq!(at(&missing.join("x"), Found::Nothing, Want::Make), None);
+        assert_eq!(at(&missing.join("x"), Found::Nothing, FileAccess::Make), None);
     }
 
     #[test]
@@ -180,16 +190,22 @@ mod tests {
         let (file, link) = (root.join("file"), root.join("link"));
         fs::write(&file, "x").unwrap();
         symlink("file", &link).unwrap();
-        assert_eq!(at(&link, Found::Nothing, Want::Read), Some((Wanted::Read, file)));
-        assert_eq!(at(&link, Found::Nothing, Want::Remove), Some((Wanted::Remove, link)));
-        assert_eq!(at(&root, Found::Absent, Want::Read), Some((Wanted::List, root.clone())));
+        assert_eq!(at(&link, Found::Nothing, FileAccess::Read), Some((Wanted::Read, file)));
+        assert_eq!(
+            at(&link, Found::Nothing, FileAccess::Remove),
+            Some((Wanted::Remove, link))
+        );
+        assert_eq!(
+            at(&root, Found::Absent, FileAccess::Read),
+            Some((Wanted::List, root.clone()))
+        );
     }
 
     #[test]
     fn what_was_there_and_is_gone_was_denied_all_the_same() {
         let gone = Path::new("/nowhere/gone");
         assert_eq!(
-            at(gone, Found::There, Want::Read),
+            at(gone, Found::There, FileAccess::Read),
             Some((Wanted::Read, gone.to_owned()))
         );
     }
@@ -197,8 +213,8 @@ mod tests {
     #[test]
     fn nothing_is_found_through_what_proc_says_of_this_process() {
         for path in ["/proc/self/status", "/proc/self/cwd", "/dev/fd/0", "/dev/stdin"] {
-            assert_eq!(at(Path::new(path), Found::Nothing, Want::Read), None, "{path}");
+            assert_eq!(at(Path::new(path), Found::Nothing, FileAccess::Read), None, "{path}");
         }
-        assert!(at(Path::new("/proc/version"), Found::Nothing, Want::Read).is_some());
+        assert!(at(Path::new("/proc/version"), Found::Nothing, FileAccess::Read).is_some());
     }
 }

@@ -15,7 +15,7 @@ use super::forker_plan::ForkerPlan;
 use super::host_path::{Modes, ResolvedAttempt, makes_devices, resolve_attempt};
 use super::probes::{is_probe, is_probe_call};
 use crate::config::amend::Writing;
-use crate::confine::wire::attempted::{Attempt, Attempted, Found, Node, Want};
+use crate::confine::wire::attempted::{Attempt, Attempted, FileAccess, Found, Node};
 use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
 use crate::tools::checked_plan::PlanReaders;
@@ -35,7 +35,10 @@ pub(in crate::tools) async fn explained(
     call: Call,
     command_result: CommandResult,
 ) -> Explained {
-    let Attempted { all, unseen } = attempted;
+    let Attempted {
+        all,
+        unexamined: unseen,
+    } = attempted;
     let count = all.iter().fold(0u64, |count, (_, times)| count.saturating_add(*times));
     // A file system that hangs keeps its thread, and nothing else.
     let writing = writing(&call.asked);
@@ -110,14 +113,14 @@ impl ForkerPlan {
 
     fn denied(&self, readers: &PlanReaders<'_>, attempt: &Attempt, command_result: CommandResult) -> Vec<Denial> {
         let one = match attempt {
-            Attempt::File { want, path, found } => resolve_attempt(path, *found, *want)
+            Attempt::File { access, path, found } => resolve_attempt(path, *found, *access)
                 .and_then(|resolve_attempt| self.file_denial(readers, &resolve_attempt, command_result)),
-            Attempt::Node { node, path, found } => resolve_attempt(path, *found, Want::Make)
+            Attempt::Node { node, path, found } => resolve_attempt(path, *found, FileAccess::Make)
                 .and_then(|resolve_attempt| node_denied(readers, *node, &resolve_attempt)),
             Attempt::Exchange(pair) => {
                 let sides = pair
                     .each_ref()
-                    .map(|(path, found)| resolve_attempt(path, *found, Want::Remove));
+                    .map(|(path, found)| resolve_attempt(path, *found, FileAccess::Remove));
                 let [Some(one), Some(other)] = sides else {
                     // Without both there is nothing to exchange, whoever asks.
                     return Vec::new();

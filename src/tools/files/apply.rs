@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use super::file_client::{Walks, exchange};
 use crate::confine::ConfineError;
-use crate::confine::files::protocol::{Bound, FileAsk, FileReply};
+use crate::confine::files::protocol::{Bound, FileOperation, FileReply};
 use crate::confine::wire::protocol::{PutBack, Watch};
 use crate::policy::path::escape;
 use crate::profile::Asked;
@@ -23,14 +23,14 @@ pub(super) async fn apply(
     call: Option<&str>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<(FileReply, Vec<Restored>, Option<String>), ToolError> {
-    let request = executor.files(stops).request(FileAsk::Apply(changes));
+    let request = executor.files(stops).request(FileOperation::Apply(changes));
     let mut tries = 0..1;
     let (digest, mut forker, server, mut running) = loop {
         let (digest, mut forker) = executor.files(stops).forker(asked, Walks::Yes).await?;
         match forker.start_file_server(Watch::ProtectedNames).await {
             Ok((server, running)) => break (digest, forker, server, running),
             // Nothing was changed: another forker does it.
-            Err(ConfineError::GoneBefore(_)) if tries.next().is_some() => forker.finish().await,
+            Err(ConfineError::ForkerExited(_)) if tries.next().is_some() => forker.finish().await,
             Err(error) => return Err(error.into()),
         }
     };

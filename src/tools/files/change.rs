@@ -18,7 +18,7 @@ use super::steps::{Step, steps};
 use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
-use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, Prepared as Measured, State, Tree};
+use crate::confine::files::protocol::{Bound, Change, FileOperation, FileReply, Prepared as Measured, State, Tree};
 use crate::policy::Demand;
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
@@ -104,7 +104,13 @@ pub(super) async fn assess_change(
 /// What is in a directory is not looked through: a yes to what becomes of it is a yes to nothing else.
 fn once(executor: &mut Executor, bound: &[Bound]) -> Vec<u8> {
     let takes = |one: &Bound| match (&one.change, one.before.first()) {
-        (Change::Delete { tree: Tree::Whole, .. } | Change::Move { .. }, Some(State::Directory { .. })) => true,
+        (
+            Change::Delete {
+                tree: Tree::Recursive, ..
+            }
+            | Change::Move { .. },
+            Some(State::Directory { .. }),
+        ) => true,
         (_, _) => false,
     };
     if !bound.iter().any(takes) {
@@ -121,7 +127,7 @@ async fn measure(
     changes: &[Change],
     view_access: &Asked,
 ) -> Result<Result<(Vec<Measured>, FileServer), ToolError>, ToolError> {
-    let answer = files.ask(view_access, FileAsk::Prepare(changes.to_vec())).await?;
+    let answer = files.ask(view_access, FileOperation::Prepare(changes.to_vec())).await?;
     let measured = match measured(answer.last, changes.len()) {
         Ok(measured) => measured,
         Err(error @ ToolError::Confine(_)) => return Err(error),
@@ -151,7 +157,7 @@ async fn check_emptied(
     if emptied.is_empty() {
         return Ok(Ok(()));
     }
-    let answer = files.ask(view_access, FileAsk::Prepare(emptied.clone())).await?;
+    let answer = files.ask(view_access, FileOperation::Prepare(emptied.clone())).await?;
     let measured = match measured(answer.last, emptied.len()) {
         Ok(measured) => measured,
         Err(error @ ToolError::Confine(_)) => return Err(error),

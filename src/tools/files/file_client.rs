@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::judge::Judge;
-use crate::confine::files::protocol::{FileAsk, FileReply, FileRequest};
-use crate::confine::files::{FileServer, Soon};
+use crate::confine::files::protocol::{FileOperation, FileReply, FileRequest};
+use crate::confine::files::{FileServer, Progress};
 use crate::confine::{ConfineError, Confinement, ForkerFor};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
@@ -58,16 +58,16 @@ impl Files<'_> {
     }
 
     /// Sends a request that changes nothing.
-    pub(super) async fn ask(&mut self, approved: &Asked, ask: FileAsk) -> Result<Answer, ToolError> {
+    pub(super) async fn ask(&mut self, approved: &Asked, ask: FileOperation) -> Result<Answer, ToolError> {
         // One path is judged by its name; what a walk comes by is not.
         let walks = match &ask {
-            FileAsk::List(_) | FileAsk::Search(_) => Walks::Yes,
-            FileAsk::Look(_)
-            | FileAsk::Peek(..)
-            | FileAsk::Read(_)
-            | FileAsk::Prepare(_)
-            | FileAsk::Show(_)
-            | FileAsk::Apply(_) => Walks::No,
+            FileOperation::List(_) | FileOperation::Search(_) => Walks::Yes,
+            FileOperation::Look(_)
+            | FileOperation::Peek(..)
+            | FileOperation::Read(_)
+            | FileOperation::Prepare(_)
+            | FileOperation::Show(_)
+            | FileOperation::Apply(_) => Walks::No,
         };
         let request = self.request(ask);
         let mut tries = 0..1;
@@ -79,7 +79,7 @@ impl Files<'_> {
             self.pool.keep(digest, forker).await;
             match server {
                 // Nothing was looked at: another forker does.
-                Err(ConfineError::GoneBefore(_)) if !is_serving && tries.next().is_some() => {}
+                Err(ConfineError::ForkerExited(_)) if !is_serving && tries.next().is_some() => {}
                 server => return exchange(&server?, request, self.stops).await,
             }
         }
@@ -100,7 +100,7 @@ impl Files<'_> {
         Ok((derived.digest(), forker))
     }
 
-    pub(super) fn request(&self, ask: FileAsk) -> FileRequest {
+    pub(super) fn request(&self, ask: FileOperation) -> FileRequest {
         let timeout = self
             .pool
             .session()
@@ -111,7 +111,7 @@ impl Files<'_> {
             .min(TIMEOUT);
         FileRequest {
             deadline_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            ask,
+            operation: ask,
         }
     }
 }
@@ -126,22 +126,24 @@ pub(super) async fn exchange(
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Answer, ToolError> {
     let mut received = ReplyParts::default();
-    let soon = match &request.ask {
+    let soon = match &request.operation {
         // Nobody prepares or makes a change in a moment.
-        FileAsk::Prepare(_) | FileAsk::Show(_) | FileAsk::Apply(_) => None,
-        FileAsk::Look(_) | FileAsk::Peek(..) | FileAsk::Read(_) | FileAsk::List(_) | FileAsk::Search(_) => {
-            server.ask_for(SHORT_WAIT, &request, &mut |part| received.take(part))?
-        }
+        FileOperation::Prepare(_) | FileOperation::Show(_) | FileOperation::Apply(_) => None,
+        FileOperation::Look(_)
+        | FileOperation::Peek(..)
+        | FileOperation::Read(_)
+        | FileOperation::List(_)
+        | FileOperation::Search(_) => server.request_within(SHORT_WAIT, &request, &mut |part| received.take(part))?,
     };
     let theirs = server.clone();
     let mut exchange_task = match soon {
-        Some(Soon::Answered(last)) => return Ok(received.answer(last, server)),
-        Some(Soon::Later(pending)) => tokio::task::spawn_blocking(move || {
+        Some(Progress::Answered(last)) => return Ok(received.answer(last, server)),
+        Some(Progress::Pending(pending)) => tokio::task::spawn_blocking(move || {
             let last = pending.finish(&mut |part| received.take(part))?;
             Ok::<_, ConfineError>((received, last))
         }),
         None => tokio::task::spawn_blocking(move || {
-            let last = theirs.ask(&request, &mut |part| received.take(part))?;
+            let last = theirs.request(&request, &mut |part| received.take(part))?;
             Ok((received, last))
         }),
     };
@@ -196,7 +198,7 @@ pub(super) fn receive_all(
     request: &FileRequest,
 ) -> Result<(Vec<FileReply>, FileReply), ConfineError> {
     let mut received = ReplyParts::default();
-    let last = server.ask(request, &mut |part| received.take(part))?;
+    let last = server.request(request, &mut |part| received.take(part))?;
     Ok((received.parts, last))
 }
 

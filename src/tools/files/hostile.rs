@@ -17,7 +17,7 @@ use super::{change, file_client, present, question, written_path};
 use crate::approval::{ApprovalRequest, Lazy};
 use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
-use crate::confine::files::protocol::{Bound, Change, FileAsk, FileReply, FileRequest, Include, List, Select};
+use crate::confine::files::protocol::{Bound, Change, FileOperation, FileReply, FileRequest, Include, List, Select};
 use crate::policy::{AbsPath, Demand, Operation};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
@@ -135,7 +135,7 @@ impl Parent {
     fn request(&self) -> FileRequest {
         FileRequest {
             deadline_ms: 1000,
-            ask: FileAsk::List(List {
+            operation: FileOperation::List(List {
                 path: OsString::from(self.start.as_path()),
                 depth: 1,
                 select: Select {

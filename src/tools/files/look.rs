@@ -7,7 +7,9 @@ use super::file_client::Files;
 use super::judge::Judge;
 use super::written_path::{WrittenPath, parse_path, plain};
 use crate::confine::ConfineError;
-use crate::confine::files::protocol::{FileAsk, FileReply, FileState, Found, Hash, Last, Look, Read, State, Text, Why};
+use crate::confine::files::protocol::{
+    FileOperation, FileReply, FileState, Found, Hash, Last, Look, Read, State, Text, Why,
+};
 use crate::policy::path::escape;
 use crate::policy::{AbsPath, Operation};
 use crate::profile::Asked;
@@ -45,7 +47,7 @@ impl Files<'_> {
             last,
             hash: Hash::Skip,
         };
-        let reply = self.ask(&asked, FileAsk::Look(look)).await?.last;
+        let reply = self.ask(&asked, FileOperation::Look(look)).await?.last;
         lead(self.judge(), &written_path, reply)
     }
 
@@ -66,8 +68,8 @@ impl Files<'_> {
             hash: Hash::Skip,
         };
         let ask = match asked {
-            Asked::Nobody => FileAsk::Peek(look, lines),
-            Asked::Roots(_) | Asked::Everything => FileAsk::Look(look),
+            Asked::Nobody => FileOperation::Peek(look, lines),
+            Asked::Roots(_) | Asked::Everything => FileOperation::Look(look),
         };
         match self.ask(&asked, ask).await?.last {
             FileReply::Peeked(found, text) => Ok((lead(self.judge(), &written_path, FileReply::Found(found))?, text)),
@@ -126,7 +128,7 @@ impl Files<'_> {
             hash,
         };
         let asked = self.judge().view_access_of([&plain(path)]);
-        match self.ask(&asked, FileAsk::Look(look)).await?.last {
+        match self.ask(&asked, FileOperation::Look(look)).await?.last {
             FileReply::Found(found) => Ok(Ok(found)),
             FileReply::Failed(failure) => Ok(Err(failure.why)),
             _ => Err(ConfineError::Malformed.into()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::approval::{Content, FileView, Lazy, Presentation};
 use crate::confine::files::FileServer;
-use crate::confine::files::protocol::{Change, FileAsk, FileReply, FileRequest, Prepared, Shown, View};
+use crate::confine::files::protocol::{Change, FileOperation, FileReply, FileRequest, Prepared, Shown, View};
 use crate::policy::path::display;
 
 /// How long it may take to make.
@@ -15,10 +15,10 @@ pub(super) fn changes(server: FileServer, changes: Vec<Change>, prepared: Vec<Pr
     Lazy::new(move || {
         let request = FileRequest {
             deadline_ms: DEADLINE_MS,
-            ask: FileAsk::Show(changes.clone()),
+            operation: FileOperation::Show(changes.clone()),
         };
         let answer = server
-            .ask(&request, &mut |_| Ok(()))
+            .request(&request, &mut |_| Ok(()))
             .map_err(|error| error.to_string())?;
         let shown = match answer {
             FileReply::Shown(shown) if shown.len() == changes.len() => shown,

@@ -18,7 +18,7 @@ use super::render::{entries_data, entries_text, matches_data, matches_text, text
 use crate::approval::{Lazy, Presentation};
 use crate::confine::ConfineError;
 use crate::confine::files::protocol::{
-    Case, Done, End, Entry, FileAsk, FileReply, Include, Last, List, Match, Read, Search, Select, State, Text,
+    Case, Done, End, Entry, FileOperation, FileReply, Include, Last, List, Match, Read, Search, Select, State, Text,
 };
 use crate::confine::wire;
 use crate::policy::{AbsPath, Demand, Operation};
@@ -36,7 +36,7 @@ const MAX_LIMIT: u64 = 10_000;
 #[derive(Debug)]
 pub(super) struct Work {
     asked: Asked,
-    ask: FileAsk,
+    ask: FileOperation,
     start: AbsPath,
     /// What was read already, where nobody is asked about it.
     preread: Option<Text>,
@@ -138,7 +138,7 @@ async fn look_up(
     kind: FileKind,
     args: &Value,
     directory: &Path,
-) -> Result<(Judged, FileAsk, Option<Text>), ToolError> {
+) -> Result<(Judged, FileOperation, Option<Text>), ToolError> {
     let blocked = ToolError::Blocked;
     match kind {
         FileKind::Read => {
@@ -157,7 +157,7 @@ async fn look_up(
             };
             let (looked, text) = files.peek(directory, &path, read.clone()).await?;
             let judged = files.judge().judge(Operation::Read, &looked.path).map_err(blocked)?;
-            let ask = FileAsk::Read(Read {
+            let ask = FileOperation::Read(Read {
                 path: looked.path.as_path().as_os_str().to_owned(),
                 ..read
             });
@@ -171,7 +171,7 @@ async fn look_up(
             let looked = files.target(directory, path, Last::Target).await?;
             let judged = files.judge().judge(Operation::List, &looked.path).map_err(blocked)?;
             let depth = list.depth.unwrap_or(if list.glob.is_some() { u32::MAX } else { 1 });
-            let ask = FileAsk::List(List {
+            let ask = FileOperation::List(List {
                 path: looked.path.as_path().as_os_str().to_owned(),
                 depth: depth.max(1),
                 select: select(list.glob, list.hidden, list.ignored),
@@ -190,7 +190,7 @@ async fn look_up(
                 State::Absent | State::File(_) | State::Symlink(_) | State::Other(_) => Operation::Read,
             };
             let judged = files.judge().judge(operation, &looked.path).map_err(blocked)?;
-            let ask = FileAsk::Search(Search {
+            let ask = FileOperation::Search(Search {
                 path: looked.path.as_path().as_os_str().to_owned(),
                 pattern: search.pattern,
                 case: if search.ignore_case { Case::Either } else { Case::Exact },
@@ -259,8 +259,8 @@ fn stream_of(
     let shown = kept_entries.len() + kept_matches.len();
     let total = done.total.saturating_sub(withheld);
     match done.end {
-        End::Whole if shown == 0 => text.push_str("nothing found\n"),
-        End::Whole => {}
+        End::Complete if shown == 0 => text.push_str("nothing found\n"),
+        End::Complete => {}
         End::Limit => {
             let _infallible = writeln!(
                 text,
@@ -281,7 +281,7 @@ fn stream_of(
         "path": start.to_string(),
         what: members,
         "total": total,
-        "complete": done.end == End::Whole,
+        "complete": done.end == End::Complete,
         "unreadable": done.unreadable,
         "regime": executor.regime_line()?.to_string(),
     });
@@ -296,9 +296,9 @@ pub(super) enum StreamKind {
 }
 
 impl StreamKind {
-    pub(super) const fn by(ask: &FileAsk) -> Self {
+    pub(super) const fn by(ask: &FileOperation) -> Self {
         match ask {
-            FileAsk::Search(_) => Self::Matches,
+            FileOperation::Search(_) => Self::Matches,
             _ => Self::Entries,
         }
     }

@@ -28,10 +28,10 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
     let last = first.saturating_add(lines).saturating_sub(1);
     let of = total_lines.map_or_else(|| "more than were counted".to_owned(), |total| total.to_string());
     match end {
-        End::Whole if lines == 0 && total_bytes > 0 => {
+        End::Complete if lines == 0 && total_bytes > 0 => {
             let _infallible = write!(text, "[no line {first}: the file has {of}]");
         }
-        End::Whole => {}
+        End::Complete => {}
         End::Limit | End::Time => {
             if !text.ends_with('\n') {
                 text.push('\n');
@@ -57,7 +57,7 @@ pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
         "total_lines": total_lines,
         "total_bytes": total_bytes,
         "cut_at": cut,
-        "complete": end == End::Whole,
+        "complete": end == End::Complete,
     });
     Output::new(OutputEnd::Done, text, data)
 }

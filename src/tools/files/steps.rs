@@ -98,7 +98,7 @@ pub(super) async fn steps(
             Step {
                 change: Change::Delete {
                     path: os(&judged),
-                    tree: if recursive { Tree::Whole } else { Tree::Empty },
+                    tree: if recursive { Tree::Recursive } else { Tree::Empty },
                 },
                 description: format!("delete {}", judged.path),
                 done: format!("deleted {}", judged.path),

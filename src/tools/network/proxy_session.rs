@@ -7,7 +7,7 @@ use super::question::{About, Asker};
 use super::tried::NetworkUse;
 use crate::confine::Confinement;
 use crate::confine::io::IoError;
-use crate::confine::way_out::{WayOut, asker as process_of};
+use crate::confine::way_out::{WayOut, client_process as process_of};
 use crate::policy::Network;
 use crate::profile::Profile;
 use crate::proxy::{Bounds, Proxy, SystemResolver};

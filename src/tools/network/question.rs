@@ -7,7 +7,7 @@ use crate::approval::{
     AnswerOf, ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, DecidedBy, Fingerprint, Lazy,
     Presentation, Remember,
 };
-use crate::confine::io::Hold;
+use crate::confine::io::Pause;
 use crate::policy::hosts::kind;
 use crate::policy::path::escape;
 use crate::policy::{Channel, Host, HostAccess};
@@ -35,7 +35,7 @@ pub(in crate::tools) struct About {
 #[derive(Debug, Clone)]
 pub(in crate::tools) struct Asker {
     pub(in crate::tools) deciding: Deciding,
-    pub(in crate::tools) hold: Hold,
+    pub(in crate::tools) hold: Pause,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl Asker {
 /// An approver that holds the command's streams up where it asks on the terminal that they use.
 struct PausingApprover {
     approver: Box<dyn Approver + Send>,
-    hold: Hold,
+    hold: Pause,
     runtime: tokio::runtime::Handle,
     open: Arc<QuestionHandle>,
 }
@@ -189,7 +189,7 @@ impl Approver for PausingApprover {
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
         let _paused = match self.approver.channel() {
-            Channel::Terminal => Some(self.runtime.block_on(self.hold.hold())),
+            Channel::Terminal => Some(self.runtime.block_on(self.hold.pause())),
             Channel::Program | Channel::Socket | Channel::Elicitation => None,
         };
         let answer = self.approver.ask(request, presentation);

@@ -15,7 +15,7 @@ use super::{NetworkUse, Tried, TriedResult};
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Presentation, Remember, TerminalApprover,
 };
-use crate::confine::io::Hold;
+use crate::confine::io::Pause;
 use crate::policy::{Destination, Host, HostList, HostRule, Mode, Network, Origin};
 use crate::proxy::{
     Attempt, End, Failure, Gate, HelloError, Outcome, Protocol, Refusal, Seen, Subject, Verdict, Wanted,
@@ -91,7 +91,7 @@ fn world(mode: Mode) -> World {
     World {
         asker: Asker {
             deciding,
-            hold: Hold::default(),
+            hold: Pause::default(),
         },
         asked,
         answers,

@@ -39,7 +39,7 @@ use super::regime::RegimeLine;
 use super::run_command::{END_TIMEOUT, sleep_until};
 use super::search::Search;
 use super::session::Session;
-use crate::confine::io::{HeldEnds, Pipe, hold};
+use crate::confine::io::{Pipe, PipeEnds, make_pipes};
 use crate::confine::wire::protocol::Work;
 use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running};
 use crate::policy::path::escape;
@@ -198,7 +198,7 @@ async fn try_to_serve(
     if confined && profile.access(Operation::List, directory) == Access::Denied {
         return Err(ToolError::Directory(directory.as_path().to_owned()));
     }
-    let (child, HeldEnds { stdin, stdout, stderr }) = hold()?;
+    let (child, PipeEnds { stdin, stdout, stderr }) = make_pipes()?;
     let mut forker = executor.pool.start(&profile, ForkerFor::Others, &Asked::Nobody).await?;
     let mut limits = command_limits(
         &profile.limits,

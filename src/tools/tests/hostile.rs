@@ -122,7 +122,7 @@ fn measured() -> BoxedStrategy<Measured> {
 }
 
 fn end() -> impl Strategy<Value = End> {
-    prop_oneof![Just(End::Whole), Just(End::Limit), Just(End::Time)]
+    prop_oneof![Just(End::Complete), Just(End::Limit), Just(End::Time)]
 }
 
 fn near() -> BoxedStrategy<Option<Near>> {
@@ -337,7 +337,7 @@ fn a_place_outside_what_was_looked_at_is_no_answer() {
             total: 1,
             files: 0,
             unreadable: 0,
-            end: End::Whole,
+            end: End::Complete,
         };
         let bytes = [
             wire::encode(&FileReply::Entries(vec![entry])).unwrap(),
@@ -360,7 +360,7 @@ fn one_long_path_before_many_lines_is_more_than_is_told() {
         total: 1,
         files: 1,
         unreadable: 0,
-        end: End::Whole,
+        end: End::Complete,
     };
     let said = |lines| {
         let matches = FileReply::Matches(vec![found(lines)]);

@@ -104,7 +104,7 @@ fn a_caller_killed_before_it_is_served_stops_nothing() {
         until_readable(&broker);
         kill(child, Signal::SIGKILL).unwrap();
         waitpid(child, None).unwrap();
-        assert!(matches!(unwatched(&mut broker), Served::Idle | Served::Departed));
+        assert!(matches!(unwatched(&mut broker), Served::Idle | Served::CallerExited));
 
         ask.send(()).unwrap();
         let child = told.recv().unwrap();
@@ -114,7 +114,7 @@ fn a_caller_killed_before_it_is_served_stops_nothing() {
         drop(ask);
         // The last thread with the filter ends, and there is nobody left to call.
         eventually("the broker sees that it is over", || {
-            unwatched(&mut broker) == Served::Over
+            unwatched(&mut broker) == Served::NoCallers
         });
     });
     world.end();

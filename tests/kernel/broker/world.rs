@@ -11,7 +11,7 @@ use std::sync::{LazyLock, mpsc};
 use landlock::{ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope, path_beneath_rules};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stockade::backend::attributes::{AttributePlan, Denied, Writable};
-use stockade::confine::broker::{Attempts, Broker, Noted, Served};
+use stockade::confine::broker::{Attempts, Broker, Origin, Served};
 
 /// Whom the runner and the command are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,8 +255,8 @@ fn serve<T: Send>(plan: AttributePlan, body: impl FnOnce() -> T + Send) -> T {
             };
             if ready {
                 match unwatched(&mut broker) {
-                    Served::Answered | Served::Departed | Served::Idle => {}
-                    Served::Over => break,
+                    Served::Answered | Served::CallerExited | Served::Idle => {}
+                    Served::NoCallers => break,
                     Served::Broken(errno) => panic!("the broker broke: {errno}"),
                 }
             }
@@ -270,7 +270,7 @@ fn serve<T: Send>(plan: AttributePlan, body: impl FnOnce() -> T + Send) -> T {
 
 /// One round of a broker that notes nothing.
 pub(crate) fn unwatched(broker: &mut Broker) -> Served {
-    broker.serve(&mut Attempts::of(None), Noted::No)
+    broker.serve(&mut Attempts::of(None), Origin::No)
 }
 
 /// The calls of the broker, as a filter would list them.

@@ -14,7 +14,7 @@ use stockade::backend::status::{ClauseStatus, Status};
 use stockade::backend::{Plan, Regime};
 use stockade::confine::io::InputKind;
 use stockade::confine::wire::protocol::Work;
-use stockade::confine::{CommandLimits, Confinement, End, ForkerFor, Launch, Named, Setup, Supervising};
+use stockade::confine::{CommandLimits, Confinement, End, ForkerFor, Launch, SessionName, Setup, SupervisorHandle};
 use stockade::policy::{AbsPath, DenyFallback, Grant, Identity, Origin, Residuals, Rights, Scope};
 use stockade::profile::Profile;
 use stockade::tools::plan::{self, BackendOptions, Lowered, Mechanism, PlanError, Surroundings};
@@ -141,8 +141,9 @@ async fn session(
     let (profile, ground) = layers[0];
     let place = ground.mechanism.place(&profile.network);
     // Namespaces have a /tmp of their own.
-    let named = Named::choose(|path| !place.is_behind_mounts() || !path.is_within(&abs(Path::new("/tmp")))).unwrap();
-    let mut stage = Supervising::spawn(&named, None, place).await.unwrap();
+    let named =
+        SessionName::choose(|path| !place.is_behind_mounts() || !path.is_within(&abs(Path::new("/tmp")))).unwrap();
+    let mut stage = SupervisorHandle::spawn(&named, None, place).await.unwrap();
     let session = named.create().unwrap();
     let (canary, private) = (session.readable(), session.private());
     let mut around = Surroundings::default();

@@ -21,7 +21,7 @@ use stockade::confine::io::InputKind;
 use stockade::confine::protect::Person;
 use stockade::confine::wire::protocol::{Counting, Work};
 use stockade::confine::{
-    CommandLimits, ConfineError, Confinement, End, ForkerFor, Launch, Named, Place, Setup, Step, Supervising,
+    CommandLimits, ConfineError, Confinement, End, ForkerFor, Launch, Named, Place, Setup, Step, SupervisorHandle,
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
@@ -495,8 +495,10 @@ fn uncounted() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let ends = |counting| {
         runtime.block_on(async {
-            let named = Named::choose(|_| true).unwrap();
-            let mut stage = Supervising::spawn(&named, None, Place::Host).await.unwrap();
+            let named = SessionName::choose(|_| true).unwrap();
+            let mut stage = SupervisorHandle::spawn(&named, None, ForkerLocation::Host)
+                .await
+                .unwrap();
             stage.recovered().await.unwrap();
             let setup = Setup {
                 plan: None,
@@ -608,8 +610,8 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
         attempts: Attempts::Unseen,
     };
     let ready = world.runtime.block_on(async {
-        let named = Named::choose(|path| !path.as_path().starts_with("/tmp")).unwrap();
-        let mut stage = Supervising::spawn(&named, None, ground.mechanism.place(&profile.network))
+        let named = SessionName::choose(|path| !path.as_path().starts_with("/tmp")).unwrap();
+        let mut stage = SupervisorHandle::spawn(&named, None, ground.mechanism.place(&profile.network))
             .await
             .unwrap();
         stage.present().await.unwrap();

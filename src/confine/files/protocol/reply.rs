@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::few::at_most;
+use super::bounded_list::at_most;
 
 /// The most entries or matches in one part of a stream.
 pub const MAX_PART: usize = 256;
@@ -14,7 +14,7 @@ const MOST_STATES: usize = 2;
 /// The most lines given with one match.
 const MOST_LINES: usize = 4096;
 /// The most places of an ambiguous edit that are named.
-const MOST_PLACES: usize = 10;
+const MOST_LOCATIONS: usize = 10;
 
 /// File server → parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ pub struct Text {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// All of it is given.
-    Whole,
+    Complete,
     /// More is there than was to be given.
     Limit,
     /// The time was over.
@@ -286,7 +286,7 @@ pub enum Why {
         /// Which edit, from 1.
         edit: usize,
         /// The lines at which it begins; the first ten.
-        #[serde(deserialize_with = "at_most::<_, _, MOST_PLACES>")]
+        #[serde(deserialize_with = "at_most::<_, _, MOST_LOCATIONS>")]
         lines: Vec<u64>,
         /// How many there are.
         count: u64,

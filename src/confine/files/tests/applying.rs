@@ -93,7 +93,7 @@ fn preparing_changes_nothing() {
         edit(&path, &[("old", "new")]),
         patch(&path, "@@ -1 +1 @@\n-old\n\\ No newline at end of file\n+new\n"),
         delete(&path, Tree::Empty),
-        delete(&world.os("d"), Tree::Whole),
+        delete(&world.os("d"), Tree::Recursive),
         rename(&path, &world.os("x/y")),
         Change::MakeDirectory { path: world.os("x/y") },
     ] {
@@ -255,8 +255,14 @@ fn an_empty_directory_is_deleted_and_a_full_one_only_with_all_in_it() {
         world.prepare(&delete(&world.os("full"), Tree::Empty)),
         Err(Why::NotEmpty)
     );
-    assert_eq!(world.prepare(&delete(&world.os("full"), Tree::Whole)).unwrap().files, 3);
-    world.change(delete(&world.os("full"), Tree::Whole)).unwrap();
+    assert_eq!(
+        world
+            .prepare(&delete(&world.os("full"), Tree::Recursive))
+            .unwrap()
+            .files,
+        3
+    );
+    world.change(delete(&world.os("full"), Tree::Recursive)).unwrap();
     assert_eq!(world.snapshot(), [(world.os("outside"), Some(b"x".to_vec()))]);
 }
 
@@ -318,7 +324,7 @@ fn a_change_in_what_another_moves_or_removes_is_refused() {
     let other = world.file("g", "x");
     let before = world.snapshot();
     for taken in [
-        delete(&world.os("d"), Tree::Whole),
+        delete(&world.os("d"), Tree::Recursive),
         rename(&world.os("d"), &world.os("e")),
     ] {
         for change in [
@@ -331,7 +337,7 @@ fn a_change_in_what_another_moves_or_removes_is_refused() {
                 let why = world.apply(changes.to_vec());
                 assert!(matches!(why, Err(Why::Malformed(_))), "{why:?}");
                 let asked = changes.map(|bound| bound.change).to_vec();
-                assert!(matches!(world.ask(FileAsk::Prepare(asked)), FileReply::Failed(_)));
+                assert!(matches!(world.ask(FileOperation::Prepare(asked)), FileReply::Failed(_)));
             }
         }
     }

@@ -143,10 +143,13 @@ fn a_tree_of_which_a_part_may_not_be_removed_stays_whole() {
     fs::remove_file(top.path("other/d/f")).unwrap();
     begin(&top);
     let before = top.snapshot();
-    assert_eq!(top.change(delete(&top.os("tree"), Tree::Whole)), Err(Why::NotPermitted));
+    assert_eq!(
+        top.change(delete(&top.os("tree"), Tree::Recursive)),
+        Err(Why::NotPermitted)
+    );
     assert_eq!(top.snapshot(), before);
     // Where nothing in it is refused it goes.
-    top.change(delete(&top.os("other"), Tree::Whole)).unwrap();
+    top.change(delete(&top.os("other"), Tree::Recursive)).unwrap();
     assert!(!top.path("other").exists());
 }
 
@@ -200,7 +203,7 @@ fn a_file_that_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error(
             context: 0,
             limit: 10,
         };
-        world.ask(FileAsk::Search(ask))
+        world.ask(FileOperation::Search(request))
     };
     assert!(matches!(search(world.os("tree/list")), FileReply::Matches(found) if found.len() == 1));
     let FileReply::Done(done) = world.reply() else {
@@ -208,7 +211,7 @@ fn a_file_that_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error(
     };
     assert_eq!(
         (done.total, done.files, done.unreadable, done.end),
-        (1, 1, 1, End::Whole)
+        (1, 1, 1, End::Complete)
     );
     for shut in ["none", "none/f", "tree/list/shut/f"] {
         let reply = search(world.os(shut));
@@ -229,7 +232,7 @@ fn a_directory_that_may_not_be_read_is_an_error_at_the_start_of_a_listing() {
             select: select(),
             limit: 10,
         };
-        world.ask(FileAsk::List(ask))
+        world.ask(FileOperation::List(request))
     };
     let shut = list(world.os("none"));
     assert!(
@@ -244,5 +247,5 @@ fn a_directory_that_may_not_be_read_is_an_error_at_the_start_of_a_listing() {
     let FileReply::Done(done) = world.reply() else {
         panic!("no end")
     };
-    assert_eq!((done.total, done.unreadable, done.end), (4, 0, End::Whole));
+    assert_eq!((done.total, done.unreadable, done.end), (4, 0, End::Complete));
 }

@@ -284,8 +284,8 @@ proptest! {
         let crlf = before.contains('\n') && before.matches('\n').count() == before.matches("\r\n").count();
         let spell = |text: &str| if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
         let (spelled, replacement) = (spell(&old), spell(&new));
-        let places = (0..before.len()).filter(|at| before.is_char_boundary(*at) && before[*at..].starts_with(&spelled));
-        let expected = match places.count() {
+        let locations = (0..before.len()).filter(|at| before.is_char_boundary(*at) && before[*at..].starts_with(&spelled));
+        let expected = match locations.count() {
             _ if old == new => None,
             1 => Some(before.replace(&spelled, &replacement)),
             _ => None,

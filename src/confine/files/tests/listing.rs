@@ -30,8 +30,8 @@ fn ask(world: &World, depth: u32, select: Select, limit: u64) -> List {
 /// Milliseconds: longer than anything here takes.
 const TIME: u64 = 3_600_000;
 
-fn list_within(world: &World, ask: List, deadline_ms: u64) -> Result<(Vec<Entry>, Done), Why> {
-    world.send(FileAsk::List(ask), deadline_ms);
+fn list_within(world: &World, request: List, deadline_ms: u64) -> Result<(Vec<Entry>, Done), Why> {
+    world.send(FileOperation::List(request), deadline_ms);
     let mut found = Vec::new();
     loop {
         match world.reply() {
@@ -48,10 +48,10 @@ fn list_within(world: &World, ask: List, deadline_ms: u64) -> Result<(Vec<Entry>
 
 fn names(world: &World, depth: u32, select: Select) -> Vec<String> {
     let mut ask = ask(world, depth, select, 1000);
-    ask.path = world.path("").components().collect::<PathBuf>().into_os_string();
-    let root = PathBuf::from(&ask.path);
-    let (found, done) = list_within(world, ask, TIME).unwrap();
-    assert_eq!((done.total, done.end), (found.len() as u64, End::Whole));
+    request.path = world.path("").components().collect::<PathBuf>().into_os_string();
+    let root = PathBuf::from(&request.path);
+    let (found, done) = list_within(world, request, TIME).unwrap();
+    assert_eq!((done.total, done.end), (found.len() as u64, End::Complete));
     let below = |entry: Entry| {
         Path::new(&entry.path)
             .strip_prefix(&root)
@@ -239,7 +239,7 @@ fn a_directory_that_cannot_be_read_is_counted_and_the_rest_is_listed() {
     let mut asked = ask(&world, 9, all(), 100);
     asked.path = top(&world);
     let (found, done) = list_within(&world, asked, TIME).unwrap();
-    assert_eq!((found.len(), done.unreadable, done.end), (3, 1, End::Whole));
+    assert_eq!((found.len(), done.unreadable, done.end), (3, 1, End::Complete));
     fs::set_permissions(world.path("d"), PermissionsExt::from_mode(0o700)).unwrap();
 }
 
@@ -276,7 +276,7 @@ fn fifty_thousand_entries_are_counted_and_as_many_given_as_asked_for() {
     assert_eq!(found.last().map(|entry| entry.path.clone()), Some(world.os("00999")));
     asked.limit = 100_000;
     let (found, done) = list_within(&world, asked.clone(), TIME).unwrap();
-    assert_eq!((found.len(), done.end), (50_000, End::Whole));
+    assert_eq!((found.len(), done.end), (50_000, End::Complete));
     let (found, done) = list_within(&world, asked, 0).unwrap();
     assert_eq!((found.len(), done.end), (0, End::Time));
 }

@@ -3,14 +3,14 @@
 mod applying;
 mod confined;
 mod editing;
-mod hearing;
 mod listing;
-mod looking;
+mod look;
+mod protocol;
 mod reading;
 mod robust;
 mod searching;
+mod several_changes;
 mod showing;
-mod together;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -23,8 +23,8 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use tempfile::TempDir;
 
 use super::protocol::{
-    Bound, Change, Edit, FileAsk, FileReply, FileRequest, Found, Hash, Last, Look, Occurrences, Prepared, State, Tree,
-    Why,
+    Bound, Change, Edit, FileOperation, FileReply, FileRequest, Found, Hash, Last, Look, Occurrences, Prepared, State,
+    Tree, Why,
 };
 use crate::confine::wire;
 
@@ -73,7 +73,7 @@ impl World {
         path.into_os_string()
     }
 
-    fn send(&self, ask: FileAsk, deadline_ms: u64) {
+    fn send(&self, operation: FileOperation, deadline_ms: u64) {
         wire::send(self.socket.as_ref().unwrap(), &FileRequest { deadline_ms, ask }, &[]).unwrap();
     }
 
@@ -81,14 +81,14 @@ impl World {
         wire::receive(self.socket.as_ref().unwrap()).unwrap().unwrap().0
     }
 
-    fn ask(&self, ask: FileAsk) -> FileReply {
-        self.send(ask, 20_000);
+    fn ask(&self, operation: FileOperation) -> FileReply {
+        self.send(request, 20_000);
         self.reply()
     }
 
     fn look(&self, path: impl AsRef<OsStr>, last: Last, hash: Hash) -> Result<Found, Why> {
         let path = path.as_ref().to_owned();
-        match self.ask(FileAsk::Look(Look { path, last, hash })) {
+        match self.ask(FileOperation::Look(Look { path, last, hash })) {
             FileReply::Found(found) => Ok(found),
             FileReply::Failed(failed) => Err(failed.why),
             other => panic!("{other:?}"),
@@ -96,7 +96,7 @@ impl World {
     }
 
     fn prepare(&self, change: &Change) -> Result<Prepared, Why> {
-        match self.ask(FileAsk::Prepare(vec![change.clone()])) {
+        match self.ask(FileOperation::Prepare(vec![change.clone()])) {
             FileReply::Prepared(prepared) => Ok(prepared.into_iter().next().unwrap()),
             FileReply::Failed(failed) => Err(failed.why),
             other => panic!("{other:?}"),
@@ -113,7 +113,7 @@ impl World {
     }
 
     fn apply(&self, changes: Vec<Bound>) -> Result<(), Why> {
-        match self.ask(FileAsk::Apply(changes)) {
+        match self.ask(FileOperation::Apply(changes)) {
             FileReply::Applied => Ok(()),
             FileReply::Failed(failed) => Err(failed.why),
             other => panic!("{other:?}"),
@@ -222,7 +222,7 @@ fn every_kind(world: &World, below: &str) -> Vec<Bound> {
         write(&world.os(name("way/new")), "new"),
         rename(&moved, &world.os(name("other/way/moved"))),
         delete(&removed, Tree::Empty),
-        delete(&world.os(name("tree")), Tree::Whole),
+        delete(&world.os(name("tree")), Tree::Recursive),
     ];
     changes.into_iter().map(|change| world.bound(change)).collect()
 }

@@ -13,8 +13,8 @@ use super::*;
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
-fn read_within(world: &World, ask: Read, deadline_ms: u64) -> Result<Text, Why> {
-    world.send(FileAsk::Read(ask), deadline_ms);
+fn read_within(world: &World, request: Read, deadline_ms: u64) -> Result<Text, Why> {
+    world.send(FileOperation::Read(request), deadline_ms);
     match world.reply() {
         FileReply::Text(text) => Ok(text),
         FileReply::Failed(failed) => Err(failed.why),
@@ -46,7 +46,7 @@ fn line_ends_are_given_as_they_are() {
         let lines = content.split_inclusive('\n').count() as u64;
         assert_eq!(
             (text.lines, text.total_lines, text.end),
-            (lines, Some(lines), End::Whole),
+            (lines, Some(lines), End::Complete),
             "{content:?}"
         );
         assert_eq!(text.total_bytes, content.len() as u64);
@@ -61,7 +61,7 @@ fn the_lines_asked_for_are_given_and_the_rest_is_counted() {
     assert_eq!(text.bytes, b"two\nthree\n");
     assert_eq!(
         (text.first, text.lines, text.total_lines, text.end),
-        (2, 2, Some(4), End::Whole)
+        (2, 2, Some(4), End::Complete)
     );
     let last = read(&world, &path, 4, Some(9), MAX_TEXT).unwrap();
     assert_eq!((last.bytes, last.lines), (b"four".to_vec(), 1));
@@ -73,7 +73,10 @@ fn beyond_the_end_there_is_no_text_but_the_totals() {
     let path = world.file("f", "one\ntwo\n");
     let text = read(&world, &path, 3, None, MAX_TEXT).unwrap();
     assert_eq!((text.bytes, text.lines), (Vec::new(), 0));
-    assert_eq!((text.total_lines, text.total_bytes, text.end), (Some(2), 8, End::Whole));
+    assert_eq!(
+        (text.total_lines, text.total_bytes, text.end),
+        (Some(2), 8, End::Complete)
+    );
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn too_much_text_is_cut_at_the_end_of_a_line() {
     );
     assert_eq!(text.total_lines, Some(3));
     let exact = read(&world, &path, 1, Some(2), 8).unwrap();
-    assert_eq!(exact.end, End::Whole);
+    assert_eq!(exact.end, End::Complete);
 }
 
 #[test]
@@ -116,12 +119,12 @@ fn a_line_too_long_for_one_answer_is_read_piece_by_piece() {
             skip,
             ..ask(&path, first, None, 99)
         };
-        let text = read_within(&world, ask, 3_600_000).unwrap();
+        let text = read_within(&world, request, 3_600_000).unwrap();
         got.extend(text.bytes);
         answers += 1;
         assert_eq!(text.total_lines, Some(4));
         (first, skip) = match (text.end, text.cut) {
-            (End::Whole, None) => break,
+            (End::Complete, None) => break,
             (End::Limit, Some(cut)) => (text.first, cut),
             (End::Limit, None) => (text.first + text.lines, 0),
             other => panic!("{other:?}"),
@@ -195,7 +198,7 @@ fn the_lines_asked_for_do_not_wait_until_a_terabyte_is_counted() {
     let mut texts = [200, 5_000, 50_000]
         .into_iter()
         .map(|time| read_within(&world, ask(&path, 2, Some(2), MAX_TEXT), time).unwrap());
-    let text = texts.find(|text| text.end == End::Whole).unwrap();
+    let text = texts.find(|text| text.end == End::Complete).unwrap();
     assert_eq!(text.bytes, b"line\nline\n");
     assert_eq!((text.total_lines, text.total_bytes), (None, TIB));
 }
@@ -212,7 +215,7 @@ fn time_that_is_over_before_the_lines_are_complete_is_said() {
         text.lines
     );
     let whole = read(&world, &path, 999_999, None, MAX_TEXT).unwrap();
-    assert_eq!((whole.end, whole.lines), (End::Whole, 2));
+    assert_eq!((whole.end, whole.lines), (End::Complete, 2));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use proptest::prelude::*;
 
 use super::super::journal::{link_to_free, replace_by_link};
-use super::super::place::Place;
+use super::super::location::Location;
 use super::super::temporary::Temporary;
 use super::*;
 
@@ -47,7 +47,7 @@ fn paths_that_no_look_gave_are_refused() {
         let to = rename(&world.os("d/f"), bad);
         for change in [
             write(bad, "x"),
-            delete(bad, Tree::Whole),
+            delete(bad, Tree::Recursive),
             to,
             Change::MakeDirectory { path: bad.to_owned() },
         ] {
@@ -73,16 +73,16 @@ fn a_file_system_that_cannot_exchange_names_gets_the_same_done() {
         panic!("no file");
     };
     let expected = world.look(&path, Last::Target, Hash::Skip).unwrap().state;
-    let place = Place::of(&path).unwrap();
-    let there = std::os::fd::AsFd::as_fd(&place.directory);
+    let location = Location::of(&path).unwrap();
+    let there = std::os::fd::AsFd::as_fd(&location.directory);
     let mut temporary = Temporary::write(there, b"new", None).unwrap();
     temporary.appear().unwrap();
-    replace_by_link(there, &place.name, &mut temporary, &expected).unwrap();
+    replace_by_link(there, &location.name, &mut temporary, &expected).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     assert_eq!(fs::read(world.path(&temporary.name)).unwrap(), b"old");
     let mut second = Temporary::write(there, b"newer", None).unwrap();
     second.appear().unwrap();
-    let why = replace_by_link(there, &place.name, &mut second, &expected);
+    let why = replace_by_link(there, &location.name, &mut second, &expected);
     assert_eq!(why, Err(Why::Changed));
     drop((temporary, second));
     assert_eq!(world.snapshot(), [(path, Some(b"new".to_vec()))]);
@@ -92,8 +92,8 @@ fn a_file_system_that_cannot_exchange_names_gets_the_same_done() {
 fn new_content_has_no_name_until_it_takes_its_place_so_that_a_kill_leaves_nothing() {
     let world = World::new();
     let path = world.file("f", "old");
-    let place = Place::of(&path).unwrap();
-    let there = std::os::fd::AsFd::as_fd(&place.directory);
+    let location = Location::of(&path).unwrap();
+    let there = std::os::fd::AsFd::as_fd(&location.directory);
     let mut temporary = Temporary::write(there, b"new", Some(0o640)).unwrap();
     let alone = [(path, Some(b"old".to_vec()))];
     assert_eq!(world.snapshot(), alone);
@@ -108,8 +108,8 @@ fn a_file_system_that_cannot_rename_carefully_still_replaces_nothing() {
     let world = World::new();
     world.file("a", "a");
     world.file("b", "b");
-    let place = Place::of(&world.os("a")).unwrap();
-    let there = std::os::fd::AsFd::as_fd(&place.directory);
+    let location = Location::of(&world.os("a")).unwrap();
+    let there = std::os::fd::AsFd::as_fd(&location.directory);
     let link = |to: &str| link_to_free(there, OsStr::new("a"), there, OsStr::new(to));
     assert_eq!(link("b"), Err(nix::errno::Errno::EEXIST));
     assert_eq!(link("c"), Ok(()));
@@ -126,7 +126,7 @@ fn a_deep_tree_is_counted_and_removed() {
     let deep = "d/".repeat(900);
     fs::create_dir_all(world.path(&deep)).unwrap();
     fs::write(world.path(&deep).join("f"), "x").unwrap();
-    let change = delete(&world.os("d"), Tree::Whole);
+    let change = delete(&world.os("d"), Tree::Recursive);
     assert_eq!(world.prepare(&change).unwrap().files, 1);
     world.change(change).unwrap();
     assert_eq!(world.snapshot(), []);
@@ -153,7 +153,7 @@ proptest! {
     fn a_request_with_bytes_changed_never_makes_it_panic(at in 0usize..200, to in any::<u8>()) {
         // Below a directory that does not exist, so that nothing is changed wherever the request leads.
         let path = OsString::from("/nonexistent-directory/f");
-        let ask = FileAsk::Prepare(vec![write(&path, "x"), edit(&path, &[("a", "b")]), patch(&path, "@@ -1 +1 @@\n-a\n+b\n")]);
+        let ask = FileOperation::Prepare(vec![write(&path, "x"), edit(&path, &[("a", "b")]), patch(&path, "@@ -1 +1 @@\n-a\n+b\n")]);
         let mut frame = wire::encode(&FileRequest { deadline_ms: 1, ask }).unwrap();
         let length = frame.len();
         frame[4 + at % (length - 4)] = to;

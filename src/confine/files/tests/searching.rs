@@ -30,8 +30,8 @@ fn top(world: &World) -> OsString {
 /// Milliseconds: longer than anything here takes.
 const TIME: u64 = 3_600_000;
 
-fn search_within(world: &World, ask: Search, deadline_ms: u64) -> Result<(Vec<Match>, Done), Why> {
-    world.send(FileAsk::Search(ask), deadline_ms);
+fn search_within(world: &World, request: Search, deadline_ms: u64) -> Result<(Vec<Match>, Done), Why> {
+    world.send(FileOperation::Search(request), deadline_ms);
     let mut found = Vec::new();
     loop {
         match world.reply() {
@@ -46,8 +46,8 @@ fn search_within(world: &World, ask: Search, deadline_ms: u64) -> Result<(Vec<Ma
     }
 }
 
-fn search(world: &World, ask: Search) -> (Vec<Match>, Done) {
-    search_within(world, ask, TIME).unwrap()
+fn search(world: &World, request: Search) -> (Vec<Match>, Done) {
+    search_within(world, request, TIME).unwrap()
 }
 
 fn lines(found: &[Match]) -> Vec<(u64, &[u8])> {
@@ -71,7 +71,7 @@ fn lines_that_match_are_found_in_every_file() {
     );
     assert_eq!(
         (done.total, done.files, done.unreadable, done.end),
-        (2, 2, 0, End::Whole)
+        (2, 2, 0, End::Complete)
     );
 }
 

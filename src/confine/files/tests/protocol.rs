@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::super::FileServer;
-use super::super::conversation::Conversation;
+use super::super::exchange::Exchange;
 use super::super::protocol::{Done, End, Entry, Kind, List};
 use super::*;
 use crate::confine::ConfineError;
@@ -14,7 +14,7 @@ use crate::confine::ConfineError;
 fn request() -> FileRequest {
     FileRequest {
         deadline_ms: 100,
-        ask: FileAsk::List(List {
+        operation: FileOperation::List(List {
             path: "/w".into(),
             depth: 1,
             select: super::super::protocol::Select {
@@ -31,7 +31,7 @@ fn request() -> FileRequest {
 fn asked(server: impl FnOnce(UnixStream) + Send + 'static, patience: Duration) -> Result<FileReply, ConfineError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let thread = std::thread::spawn(move || server(theirs));
-    let said = Conversation::new(&request(), std::time::Instant::now().checked_add(patience))
+    let said = Exchange::new(&request(), std::time::Instant::now().checked_add(patience))
         .unwrap()
         .advance(&ours, None, &mut |_| Ok(()))
         .map(Option::unwrap);
@@ -180,7 +180,7 @@ fn lists_that_are_longer_than_anybody_sends_are_no_message() {
         total: 0,
         files: 0,
         unreadable: 0,
-        end: End::Whole,
+        end: End::Complete,
     };
     assert!(body(wire::encode(&FileReply::Done(done)).unwrap()).is_ok());
 }

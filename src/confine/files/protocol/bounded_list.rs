@@ -11,12 +11,12 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    from.deserialize_seq(Few::<T, MOST>(PhantomData))
+    from.deserialize_seq(BoundedList::<T, MOST>(PhantomData))
 }
 
-struct Few<T, const MOST: usize>(PhantomData<T>);
+struct BoundedList<T, const MOST: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Few<T, MOST> {
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for BoundedList<T, MOST> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,13 +24,13 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Few<T, MOST> 
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-        let mut few = Vec::new();
+        let mut list_so_far = Vec::new();
         while let Some(one) = list.next_element()? {
-            if few.len() == MOST {
+            if list_so_far.len() == MOST {
                 return Err(A::Error::invalid_length(MOST + 1, &self));
             }
-            few.push(one);
+            list_so_far.push(one);
         }
-        Ok(few)
+        Ok(list_so_far)
     }
 }

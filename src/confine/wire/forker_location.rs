@@ -6,7 +6,7 @@ use crate::backend::namespaces::NetworkNamespace;
 
 /// Where a forker runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
+pub enum ForkerLocation {
     /// Beside the supervisor.
     Host,
     /// In namespaces that the supervisor makes at once, with this network. Mounts are made before anything runs there, so the
@@ -16,7 +16,7 @@ pub enum Place {
     Bwrap,
 }
 
-impl Place {
+impl ForkerLocation {
     /// Whether mounts stand between the forker and the host.
     pub const fn is_behind_mounts(self) -> bool {
         match self {

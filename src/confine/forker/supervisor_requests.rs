@@ -15,8 +15,8 @@ use crate::confine::wire::{receive, send};
 impl Forker<'_> {
     /// Has the supervisor record protected names.
     pub(crate) fn record(&self) -> Result<(), StartFailure> {
-        self.tell(SupervisorRequest::Snapshot);
-        match self.answer() {
+        self.send_request(SupervisorRequest::Snapshot);
+        match self.receive_reply() {
             SupervisorReply::Recorded => Ok(()),
             SupervisorReply::Settled(..) => Err(StartFailure::new(Step::Protect, Errno::EPROTO, "")),
             SupervisorReply::Failed(why) => Err(StartFailure::new(Step::Protect, Errno::EIO, why)),
@@ -27,9 +27,9 @@ impl Forker<'_> {
     pub(crate) fn settle(&self, watch: Watch) -> PutBack {
         match watch {
             Watch::Nothing => return PutBack::default(),
-            Watch::ProtectedNames => self.tell(SupervisorRequest::Settle),
+            Watch::ProtectedNames => self.send_request(SupervisorRequest::Settle),
         }
-        match self.answer() {
+        match self.receive_reply() {
             SupervisorReply::Settled(put_back) => put_back,
             SupervisorReply::Recorded => PutBack::failed("the supervisor answered out of turn".to_owned()),
             SupervisorReply::Failed(why) => PutBack::failed(why),
@@ -63,18 +63,18 @@ impl Forker<'_> {
     /// Has the supervisor sample it no more.
     pub(crate) fn unwatch(&self, call: u64, sampling: Sampling) {
         match sampling {
-            Sampling::On => self.tell(SupervisorRequest::Unwatch { call }),
+            Sampling::On => self.send_request(SupervisorRequest::Unwatch { call }),
             Sampling::Off => {}
         }
     }
 
-    fn tell(&self, request: SupervisorRequest) {
+    fn send_request(&self, request: SupervisorRequest) {
         if send(&self.link, &request, &[]).is_err() {
             self.end();
         }
     }
 
-    fn answer(&self) -> SupervisorReply {
+    fn receive_reply(&self) -> SupervisorReply {
         match receive::<SupervisorReply>(&self.link) {
             Ok(Some((reply, _))) => reply,
             Ok(None) | Err(_) => self.end(),

@@ -21,45 +21,45 @@ const SHOWN: usize = 200;
 
 /// The process that has the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asker {
+pub struct ClientProcess {
     /// Its number, outside of the sandbox.
     pub pid: u32,
     /// Its words, or its name; escaped.
-    pub words: String,
+    pub command_line: String,
 }
 
-impl fmt::Display for Asker {
+impl fmt::Display for ClientProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (process {})", self.words, self.pid)
+        write!(f, "{} (process {})", self.command_line, self.pid)
     }
 }
 
 /// The process below `supervisor` that has the socket with this address in a network namespace of its own; `None` where it is
 /// gone, or cannot be found out.
-pub fn asker(supervisor: u32, client: SocketAddr) -> Option<Asker> {
+pub fn client_process(supervisor: u32, client: SocketAddr) -> Option<ClientProcess> {
     let host = read_link("/proc/self/ns/net").ok()?;
     let tree = descendants(supervisor);
-    let inside = |pid: &&u32| read_link(of(**pid, "ns/net")).is_ok_and(|namespace| namespace != host);
+    let inside = |pid: &&u32| read_link(proc_path(**pid, "ns/net")).is_ok_and(|namespace| namespace != host);
     let table = if client.is_ipv4() { "net/tcp" } else { "net/tcp6" };
     let first = tree.iter().find(inside)?;
-    let inode = inode(&read(of(*first, table)).ok()?, client)?;
+    let inode = inode(&read(proc_path(*first, table)).ok()?, client)?;
     let socket = PathBuf::from(format!("socket:[{inode}]"));
-    let has_it = |pid: &&u32| {
-        let Ok(descriptors) = read_dir(of(**pid, "fd")) else {
+    let has_socket = |pid: &&u32| {
+        let Ok(descriptors) = read_dir(proc_path(**pid, "fd")) else {
             return false;
         };
         let mut few = descriptors.take(MOST_DESCRIPTORS).flatten();
         few.any(|entry| read_link(entry.path()).is_ok_and(|target| target == socket))
     };
     // The innermost one that has it: a shell passes its sockets on, and its child uses them.
-    let pid = *tree.iter().rev().find(has_it)?;
-    Some(Asker {
+    let pid = *tree.iter().rev().find(has_socket)?;
+    Some(ClientProcess {
         pid,
-        words: words(pid)?,
+        command_line: command_line(pid)?,
     })
 }
 
-fn of(pid: u32, what: &str) -> PathBuf {
+fn proc_path(pid: u32, what: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{what}"))
 }
 
@@ -89,7 +89,7 @@ fn descendants(root: u32) -> Vec<u32> {
 
 /// The parent of a process, from the fourth word of its `stat`; its name may hold blanks and brackets.
 fn parent(pid: u32) -> Option<u32> {
-    let stat = read(of(pid, "stat")).ok()?;
+    let stat = read(proc_path(pid, "stat")).ok()?;
     let behind_name = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(stat.get(behind_name + 1..)?).ok()?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -97,37 +97,39 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// The inode of the socket with this address, from a table such as `/proc/net/tcp` (see proc(5)).
 fn inode(table: &[u8], address: SocketAddr) -> Option<u64> {
-    let wanted = in_hexadecimal(address);
+    let expected = table_address(address);
     let text = str::from_utf8(table).ok()?;
     text.lines().skip(1).find_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        (words.nth(1)? == wanted).then(|| words.nth(7)?.parse().ok()).flatten()
+        let mut command_line = line.split_ascii_whitespace();
+        (command_line.nth(1)? == expected)
+            .then(|| command_line.nth(7)?.parse().ok())
+            .flatten()
     })
 }
 
 /// An address as those tables have it: words of the machine's byte order, then the port.
-fn in_hexadecimal(address: SocketAddr) -> String {
+fn table_address(address: SocketAddr) -> String {
     let octets = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
     };
-    let words = octets.chunks_exact(4).map(|word| {
+    let command_line = octets.chunks_exact(4).map(|word| {
         let word = <[u8; 4]>::try_from(word).map_or(0, u32::from_ne_bytes);
         format!("{word:08X}")
     });
-    format!("{}:{:04X}", words.collect::<String>(), address.port())
+    format!("{}:{:04X}", command_line.collect::<String>(), address.port())
 }
 
 /// What a process was called with; its name where it does not say.
-fn words(pid: u32) -> Option<String> {
-    let line = read(of(pid, "cmdline")).unwrap_or_default();
+fn command_line(pid: u32) -> Option<String> {
+    let line = read(proc_path(pid, "cmdline")).unwrap_or_default();
     let line: Vec<u8> = line
         .split(|byte| *byte == 0)
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(&b' ');
     if line.is_empty() {
-        let name = read(of(pid, "comm")).ok()?;
+        let name = read(proc_path(pid, "comm")).ok()?;
         return Some(escape(name.trim_ascii_end()));
     }
     let shown = line.get(..SHOWN).unwrap_or(&line);
@@ -148,12 +150,12 @@ mod tests {
         assert_eq!(inode(table, at("127.0.0.1:40000")), Some(4711));
         assert_eq!(inode(table, at("127.0.0.1:40001")), None);
         assert_eq!(inode(b"", at("127.0.0.1:40000")), None);
-        assert_eq!(in_hexadecimal(at("[::1]:80")), "00000000000000000000000001000000:0050");
+        assert_eq!(table_address(at("[::1]:80")), "00000000000000000000000001000000:0050");
     }
 
     #[test]
-    fn the_words_of_a_process_are_cut_and_nothing_of_them_moves_a_cursor() {
-        let own = words(std::process::id()).unwrap();
+    fn a_command_line_is_cut_and_escaped() {
+        let own = command_line(std::process::id()).unwrap();
         assert!(!own.is_empty() && own.len() < 4 * SHOWN, "{own}");
         assert!(descendants(1).len() <= MOST_OF_COMMAND);
     }

@@ -21,7 +21,7 @@ const LONGEST: usize = 4096;
 
 /// Where a target leads.
 #[derive(Debug)]
-pub(super) struct Led {
+pub(super) struct Lookup {
     pub(super) path: OsString,
     pub(super) found: Found,
     pub(super) kind: Kind,
@@ -44,19 +44,19 @@ pub(super) enum Kind {
 
 /// Where a target leads; none for what has no path (a pipe, a file that was removed, an empty path), for what the kernel
 /// says of the caller's descriptors, and for what is no directory and named as one: that fails everywhere.
-pub(super) fn led(caller: &Caller<'_>, target: &Target) -> Option<Led> {
-    if let Some(path) = of_itself(caller, target) {
-        return Some(Led {
+pub(super) fn lookup(caller: &Caller<'_>, target: &Target) -> Option<Lookup> {
+    if let Some(path) = own_proc_file(caller, target) {
+        return Some(Lookup {
             path,
             found: Found::There,
             kind: Kind::File,
             object: None,
         });
     }
-    let mut target = written_plainly(caller, target)?;
+    let mut target = without_proc_self(caller, target)?;
     for _ in 0..LINKS {
         if let Ok(object) = target::resolve(caller, &target) {
-            return there(caller, object);
+            return existing(caller, object);
         }
         let Target::Path {
             base,
@@ -67,9 +67,9 @@ pub(super) fn led(caller: &Caller<'_>, target: &Target) -> Option<Led> {
         else {
             return None;
         };
-        let path = match end(caller, *base, path.as_bytes(), *last)? {
-            End::Missing(led) => return Some(led),
-            End::Link(path) => path,
+        let path = match first_missing(caller, *base, path.as_bytes(), *last)? {
+            Unresolved::Missing(lookup) => return Some(lookup),
+            Unresolved::Link(path) => path,
         };
         let (base, last, empty) = (*base, *last, *empty);
         let next = Target::Path {
@@ -78,20 +78,20 @@ pub(super) fn led(caller: &Caller<'_>, target: &Target) -> Option<Led> {
             last,
             empty,
         };
-        target = Cow::Owned(written_plainly(caller, &next)?.into_owned());
+        target = Cow::Owned(without_proc_self(caller, &next)?.into_owned());
     }
     None
 }
 
 /// What a path that leads nowhere comes to, as far as it leads somewhere.
-enum End {
+enum Unresolved {
     /// A name that is not there.
-    Missing(Led),
+    Missing(Lookup),
     /// A link that leads nowhere, followed: the path with what the link says in its place.
     Link(CString),
 }
 
-fn end(caller: &Caller<'_>, base: i32, written: &[u8], last: LastLink) -> Option<End> {
+fn first_missing(caller: &Caller<'_>, base: i32, written: &[u8], last: LastLink) -> Option<Unresolved> {
     let is_blank = |name: &&[u8]| matches!(*name, b"" | b".");
     let names: Vec<&[u8]> = written
         .split(|byte| *byte == b'/')
@@ -104,56 +104,56 @@ fn end(caller: &Caller<'_>, base: i32, written: &[u8], last: LastLink) -> Option
         .is_some_and(|name| is_blank(&name));
     let start: &[u8] = if written.starts_with(b"/") { b"/" } else { b"./" };
     let beginning = |count: usize| Some([start, &names.get(..count)?.join(&b'/')].concat());
-    let leads = |count: usize, last| {
-        let target = below(base, CString::new(beginning(count)?).ok()?, last);
+    let lookup = |count: usize, last| {
+        let target = path_target(base, CString::new(beginning(count)?).ok()?, last);
         target::resolve(caller, &target).ok()
     };
-    let follows = |count: usize| leads(count, LastLink::Follow);
-    let above = names.len().checked_sub(1)?;
-    if is_directory && follows(names.len()).is_some() {
+    let exists = |count: usize| lookup(count, LastLink::Follow);
+    let parents = names.len().checked_sub(1)?;
+    if is_directory && exists(names.len()).is_some() {
         return None;
     }
     // Mostly only the last name leads nowhere. Of a path that leads somewhere each beginning does.
-    let above = match follows(above) {
-        Some(_) => above,
-        None => (1..above)
+    let parents = match exists(parents) {
+        Some(_) => parents,
+        None => (1..parents)
             .collect::<Vec<_>>()
-            .partition_point(|count| follows(*count).is_some()),
+            .partition_point(|count| exists(*count).is_some()),
     };
-    let directory = follows(above)?;
-    let place = there(caller, directory)
-        .filter(|place| place.kind == Kind::Directory)?
+    let directory = exists(parents)?;
+    let permission = existing(caller, directory)
+        .filter(|permission| permission.kind == Kind::Directory)?
         .path;
-    let (name, rest) = names.get(above..)?.split_first()?;
+    let (name, rest) = names.get(parents..)?.split_first()?;
     let slash: &[u8] = if is_directory { b"/" } else { b"" };
     let is_followed = !rest.is_empty() || is_directory || last == LastLink::Follow;
-    if let Some(link) = is_followed.then(|| leads(above + 1, LastLink::Keep)).flatten() {
-        let said = readlinkat(&link, "").ok()?;
-        let said = said.as_bytes();
+    if let Some(link) = is_followed.then(|| lookup(parents + 1, LastLink::Keep)).flatten() {
+        let text = readlinkat(&link, "").ok()?;
+        let text = text.as_bytes();
         // What `/proc` says of a descriptor is no path where that has none.
-        let is_path = said.starts_with(b"/") && !said.ends_with(b" (deleted)");
-        if Path::new(&place).starts_with("/proc") && !is_path {
+        let is_path = text.starts_with(b"/") && !text.ends_with(b" (deleted)");
+        if Path::new(&permission).starts_with("/proc") && !is_path {
             return None;
         }
-        let from = if said.starts_with(b"/") {
+        let from = if text.starts_with(b"/") {
             Vec::new()
         } else {
-            [&beginning(above)?, b"/".as_slice()].concat()
+            [&beginning(parents)?, b"/".as_slice()].concat()
         };
         let rest = rest.iter().flat_map(|name| [b"/", *name]).collect::<Vec<_>>().concat();
-        let path = [&from, said, &rest, slash].concat();
-        return (path.len() < LONGEST).then_some(End::Link(CString::new(path).ok()?));
+        let path = [&from, text, &rest, slash].concat();
+        return (path.len() < LONGEST).then_some(Unresolved::Link(CString::new(path).ok()?));
     }
     let (found, path) = match rest {
-        [] => (Found::Absent, Path::new(&place).join(OsStr::from_bytes(name))),
+        [] => (Found::Absent, Path::new(&permission).join(OsStr::from_bytes(name))),
         _ => (
             Found::Nothing,
-            plain(Path::new(&place), &[&[*name], rest].concat().join(&b'/')),
+            without_dots(Path::new(&permission), &[&[*name], rest].concat().join(&b'/')),
         ),
     };
     let mut path = path.into_os_string();
     path.push(OsStr::from_bytes(slash));
-    Some(End::Missing(Led {
+    Some(Unresolved::Missing(Lookup {
         path,
         found,
         kind: Kind::Other,
@@ -161,7 +161,7 @@ fn end(caller: &Caller<'_>, base: i32, written: &[u8], last: LastLink) -> Option
     }))
 }
 
-fn there(caller: &Caller<'_>, object: OwnedFd) -> Option<Led> {
+fn existing(caller: &Caller<'_>, object: OwnedFd) -> Option<Lookup> {
     let stat = fstat(&object).ok().filter(|stat| stat.st_nlink > 0)?;
     let path = absolute(caller, &object)?;
     let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
@@ -170,7 +170,7 @@ fn there(caller: &Caller<'_>, object: OwnedFd) -> Option<Led> {
         SFlag::S_IFLNK => Kind::Link,
         _ => Kind::Other,
     };
-    Some(Led {
+    Some(Lookup {
         path: path.into(),
         found: Found::There,
         kind,
@@ -178,7 +178,7 @@ fn there(caller: &Caller<'_>, object: OwnedFd) -> Option<Led> {
     })
 }
 
-fn below(base: i32, path: CString, last: LastLink) -> Target {
+fn path_target(base: i32, path: CString, last: LastLink) -> Target {
     Target::Path {
         base,
         path,
@@ -188,11 +188,11 @@ fn below(base: i32, path: CString, last: LastLink) -> Target {
 }
 
 /// A file in which the kernel says something of the caller itself, as `/proc/self/NAME`; not what leads elsewhere from there.
-fn of_itself(caller: &Caller<'_>, target: &Target) -> Option<OsString> {
+fn own_proc_file(caller: &Caller<'_>, target: &Target) -> Option<OsString> {
     let Target::Path { path, .. } = target else {
         return None;
     };
-    let rest = own(caller, path.as_bytes())?;
+    let rest = below_own_proc(caller, path.as_bytes())?;
     let (name, []) = component(rest)? else { return None };
     let leads_on = [
         b"exe".as_slice(),
@@ -210,7 +210,7 @@ fn of_itself(caller: &Caller<'_>, target: &Target) -> Option<OsString> {
 }
 
 /// What a path says behind `/proc/self` and its like.
-fn own<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<&'p [u8]> {
+fn below_own_proc<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<&'p [u8]> {
     let Some((b"proc", rest)) = component(path).filter(|_| path.starts_with(b"/")) else {
         return None;
     };
@@ -220,7 +220,7 @@ fn own<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<&'p [u8]> {
 }
 
 /// The target without a way through `/proc/self`, which would be the broker's in our own walk; none where it stays there.
-fn written_plainly<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t, Target>> {
+fn without_proc_self<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t, Target>> {
     let same = Some(Cow::Borrowed(target));
     let Target::Path {
         base: _,
@@ -247,7 +247,7 @@ fn written_plainly<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t
         }
         None => {}
     }
-    let Some(rest) = own(caller, path.as_bytes()) else {
+    let Some(rest) = below_own_proc(caller, path.as_bytes()) else {
         return same;
     };
     let (next, rest) = component(rest)?;
@@ -267,16 +267,16 @@ fn written_plainly<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t
 /// The path of an object, unless it is none of ours or what the kernel says of the caller, or of the broker in its place.
 fn absolute(caller: &Caller<'_>, object: &OwnedFd) -> Option<PathBuf> {
     let path = caller.path_of(object).ok().filter(|path| path.is_absolute())?;
-    let process = path.strip_prefix("/proc").ok().and_then(|below| {
-        let first = below.components().next()?;
+    let process = path.strip_prefix("/proc").ok().and_then(|path_target| {
+        let first = path_target.components().next()?;
         number(first.as_os_str().as_bytes())
     });
-    let own = process.is_some_and(|pid| pid == getpid().as_raw() || caller.is_of(pid));
-    (!own).then_some(path)
+    let below_own_proc = process.is_some_and(|pid| pid == getpid().as_raw() || caller.is_of(pid));
+    (!below_own_proc).then_some(path)
 }
 
 /// A path below another, without dots; links are not known here.
-fn plain(start: &Path, written: &[u8]) -> PathBuf {
+fn without_dots(start: &Path, written: &[u8]) -> PathBuf {
     let mut path = start.to_path_buf();
     for component in Path::new(OsStr::from_bytes(written)).components() {
         match component {
@@ -295,8 +295,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_leads_nowhere_is_told_without_dots() {
-        assert_eq!(plain(Path::new("/w"), b"./a/../b"), Path::new("/w/b"));
-        assert_eq!(plain(Path::new("/"), b"/../../x"), Path::new("/x"));
+    fn a_path_that_does_not_exist_has_no_dots() {
+        assert_eq!(without_dots(Path::new("/w"), b"./a/../b"), Path::new("/w/b"));
+        assert_eq!(without_dots(Path::new("/"), b"/../../x"), Path::new("/x"));
     }
 }

@@ -13,7 +13,7 @@ use super::protocol::Why;
 
 /// A directory that is held open, and a name in it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// The directory, as a mere place.
     pub(super) directory: OwnedFd,
     /// The name.
@@ -26,10 +26,10 @@ pub(super) struct Made {
     /// Its path.
     pub(super) path: OsString,
     /// The directory it is in, and its name.
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
-impl Place {
+impl Location {
     /// The place of a path whose directory exists.
     pub(super) fn of(path: &OsStr) -> Answer<Self> {
         let (directory, name) = split(path)?;
@@ -40,7 +40,7 @@ impl Place {
     }
 
     /// The place of a path, with the directories on the way made where they are missing; those are added to `made`.
-    pub(super) fn make_way(path: &OsStr, made: &mut Vec<Made>) -> Answer<Self> {
+    pub(super) fn create_parents(path: &OsStr, made: &mut Vec<Made>) -> Answer<Self> {
         let (mut directory, name) = split(path)?;
         let mut missing = Vec::new();
         let mut at = loop {
@@ -55,8 +55,8 @@ impl Place {
         };
         for missing in missing.into_iter().rev() {
             let name = split(missing)?.1.to_owned();
-            let place = Self { directory: at, name };
-            at = make_directory(missing, place, made).about(path)?;
+            let location = Self { directory: at, name };
+            at = make_directory(missing, location, made).about(path)?;
         }
         Ok(Self {
             directory: at,
@@ -66,17 +66,17 @@ impl Place {
 }
 
 /// Makes a directory and opens it. Another that is made there meanwhile will do: it is opened like any other.
-pub(super) fn make_directory(path: &OsStr, place: Place, made: &mut Vec<Made>) -> nix::Result<OwnedFd> {
+pub(super) fn make_directory(path: &OsStr, location: Location, made: &mut Vec<Made>) -> nix::Result<OwnedFd> {
     let result = mkdirat(
-        &place.directory,
-        place.name.as_os_str(),
+        &location.directory,
+        location.name.as_os_str(),
         Mode::from_bits_truncate(0o777),
     );
-    let opened = open_below(&place.directory, &place.name, OFlag::O_PATH | OFlag::O_DIRECTORY);
+    let opened = open_below(&location.directory, &location.name, OFlag::O_PATH | OFlag::O_DIRECTORY);
     match result {
         Ok(()) => made.push(Made {
             path: path.to_owned(),
-            place,
+            location,
         }),
         Err(Errno::EEXIST) => {}
         Err(errno) => return Err(errno),

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use crate::confine::wire::protocol::{StartFailure, Step};
 
 /// How much of bwrap's complaint is passed on.
-const MOST_COMPLAINT: u64 = 2_000;
+const MAX_LENGTH: u64 = 2_000;
 /// How bwrap's words begin when it cannot make namespaces at all; a place of the plan comes in none of them.
 const NO_NAMESPACES: [&str; 10] = [
     "No permissions to create",
@@ -25,9 +25,9 @@ const NO_NAMESPACES: [&str; 10] = [
 ];
 
 /// What bwrap could not do.
-fn complained_of(said: &str) -> Step {
-    let words = said.strip_prefix("bwrap: ").unwrap_or(said);
-    if NO_NAMESPACES.iter().any(|begin| words.starts_with(begin)) {
+fn failed_step(message: &str) -> Step {
+    let text = message.strip_prefix("bwrap: ").unwrap_or(message);
+    if NO_NAMESPACES.iter().any(|begin| text.starts_with(begin)) {
         Step::Namespaces
     } else {
         Step::Mounts
@@ -35,24 +35,24 @@ fn complained_of(said: &str) -> Step {
 }
 
 /// The system's word for it, where that matters: too little was left of something.
-fn errno_of(said: &str) -> Errno {
+fn errno_of(message: &str) -> Errno {
     let scarce = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
     let names = |errno: &Errno| {
         let text = std::io::Error::from_raw_os_error(*errno as i32).to_string();
         text.split(" (os error")
             .next()
-            .is_some_and(|words| said.ends_with(words))
+            .is_some_and(|text| message.ends_with(text))
     };
     scarce.into_iter().find(names).unwrap_or(Errno::EPERM)
 }
 
 /// What was written to this pipe, if anything; whoever held the other end is dead.
-pub(crate) fn read(complaints: OwnedFd) -> Option<StartFailure> {
-    let mut said = Vec::new();
+pub(crate) fn read(bwrap_stderr: OwnedFd) -> Option<StartFailure> {
+    let mut message = Vec::new();
     // What was read before an error is all there is.
-    let _cut = File::from(complaints).take(MOST_COMPLAINT).read_to_end(&mut said);
-    let said = String::from_utf8_lossy(said.trim_ascii()).into_owned();
-    (!said.is_empty()).then(|| StartFailure::new(complained_of(&said), errno_of(&said), said))
+    let _read = File::from(bwrap_stderr).take(MAX_LENGTH).read_to_end(&mut message);
+    let message = String::from_utf8_lossy(message.trim_ascii()).into_owned();
+    (!message.is_empty()).then(|| StartFailure::new(failed_step(&message), errno_of(&message), message))
 }
 
 #[cfg(test)]
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bwrap_says_of_a_place_says_nothing_of_namespaces() {
-        for said in [
+    fn an_error_about_a_path_is_not_one_about_namespaces() {
+        for message in [
             "bwrap: Can't find source path /w/No permissions to create: No such file or directory",
             "bwrap: Can't mkdir /w/a: Not a directory",
             "bwrap: Can't create file at /w/setting up uid map: Is a directory",
@@ -70,26 +70,26 @@ mod tests {
             "something else",
             "",
         ] {
-            assert_eq!(complained_of(said), Step::Mounts, "{said}");
+            assert_eq!(failed_step(message), Step::Mounts, "{message}");
         }
-        for said in [
+        for message in [
             "bwrap: No permissions to create new namespace, likely because the kernel does not allow it",
             "bwrap: Creating new namespace failed: nesting depth exceeded (ENOSPC)",
             "bwrap: setting up uid map: Permission denied",
             "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted",
         ] {
-            assert_eq!(complained_of(said), Step::Namespaces, "{said}");
+            assert_eq!(failed_step(message), Step::Namespaces, "{message}");
         }
     }
 
     #[test]
-    fn bwrap_s_word_for_scarcity_is_known() {
-        let said = "bwrap: Creating new namespace failed: ";
+    fn errors_of_scarcity_are_recognised() {
+        let message = "bwrap: Creating new namespace failed: ";
         assert_eq!(
-            errno_of(&format!("{said}Resource temporarily unavailable")),
+            errno_of(&format!("{message}Resource temporarily unavailable")),
             Errno::EAGAIN
         );
-        assert_eq!(errno_of(&format!("{said}Cannot allocate memory")), Errno::ENOMEM);
-        assert_eq!(errno_of(&format!("{said}Operation not permitted")), Errno::EPERM);
+        assert_eq!(errno_of(&format!("{message}Cannot allocate memory")), Errno::ENOMEM);
+        assert_eq!(errno_of(&format!("{message}Operation not permitted")), Errno::EPERM);
     }
 }

@@ -6,7 +6,7 @@
 use libc as l;
 
 /// The number of the process or thread that a call names; `None` if it is another call.
-pub(super) fn named(data: &l::seccomp_data) -> Option<i32> {
+pub(super) fn named_pid(data: &l::seccomp_data) -> Option<i32> {
     let index = match i64::from(data.nr) {
         l::SYS_sched_setaffinity
         | l::SYS_sched_setscheduler
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     fn call(nr: i64, args: [u64; 2]) -> Option<i32> {
-        named(&l::seccomp_data {
+        named_pid(&l::seccomp_data {
             nr: i32::try_from(nr).unwrap(),
             arch: 0,
             instruction_pointer: 0,

@@ -11,19 +11,19 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::backend::attributes::AttributePlan;
-use crate::confine::broker::{Attempts, Broker, Noted, Served};
+use crate::confine::broker::{Attempts, Broker, Origin, Served};
 use crate::confine::layers::ruleset;
 use crate::confine::runner::command::Handover;
-use crate::confine::runner::listening::Listening;
+use crate::confine::runner::command_tree::CommandTree;
 use crate::confine::sweep::MOST_REAPED;
 use crate::confine::wire::protocol::{End, LimitKind, RunnerRequest, StartFailure, Step};
 use crate::confine::wire::receive;
 
 /// How long a command that was told to stop may take before it is killed.
-const GRACE: Duration = Duration::from_secs(2);
+const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// A command under way.
-pub(crate) struct Underway<'a> {
+pub(crate) struct RunningCommand<'a> {
     pub(crate) child: Pid,
     /// Where the runner hears of ended children, of limits and of the forker's end.
     pub(crate) signals: &'a SignalFd,
@@ -33,7 +33,7 @@ pub(crate) struct Underway<'a> {
     /// The files onto which renames are carried out, by device and inode.
     pub(crate) copies: Vec<(u64, u64)>,
     pub(crate) attempts: Attempts,
-    pub(crate) listening: Listening,
+    pub(crate) command_tree: CommandTree,
     pub(crate) broker: Option<Broker>,
     /// The command's own files in /proc, held so that they stay what its layer names.
     pub(crate) own_files: Vec<OwnedFd>,
@@ -41,9 +41,9 @@ pub(crate) struct Underway<'a> {
     pub(crate) failure: Option<StartFailure>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) kill_at: Option<Instant>,
-    pub(crate) why: Option<End>,
+    pub(crate) stop_reason: Option<End>,
     /// Whether more children may have ended than were reaped.
-    pub(crate) is_behind: bool,
+    pub(crate) has_unreaped: bool,
 }
 
 /// When a command that begins now runs out of time.
@@ -51,7 +51,7 @@ pub(crate) fn deadline(timeout_ms: Option<u64>) -> Option<Instant> {
     timeout_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)))
 }
 
-impl Underway<'_> {
+impl RunningCommand<'_> {
     /// Watches it to its end.
     pub(crate) fn watch(&mut self) -> Result<End, StartFailure> {
         loop {
@@ -59,7 +59,7 @@ impl Underway<'_> {
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.report.as_fd(), PollFlags::POLLIN),
             ];
-            let handover_at = self.listening.handover().map(|fd| {
+            let handover_at = self.command_tree.handover().map(|fd| {
                 fds.push(PollFd::new(fd, PollFlags::POLLIN));
                 fds.len() - 1
             });
@@ -72,21 +72,21 @@ impl Underway<'_> {
                 Err(errno) => return Err(StartFailure::new(Step::Fork, errno, "waiting for the command")),
             }
             let ready = |at: usize| fds.get(at).and_then(PollFd::any).unwrap_or(true);
-            let (signalled, reported) = (ready(0), ready(1));
-            let (handed, asked) = (handover_at.is_some_and(ready), broker_at.is_some_and(ready));
-            if handed {
+            let (signals_ready, report_ready) = (ready(0), ready(1));
+            let (handover_ready, broker_ready) = (handover_at.is_some_and(ready), broker_at.is_some_and(ready));
+            if handover_ready {
                 self.take_handover()?;
             }
-            if asked && let Some(broker) = &mut self.broker {
+            if broker_ready && let Some(broker) = &mut self.broker {
                 // Until it has become the command it is Stockade's own, and tries what must fail.
-                let attempts = match self.listening.handover() {
-                    Some(_) => Noted::No,
-                    None => Noted::Yes,
+                let attempts = match self.command_tree.handover() {
+                    Some(_) => Origin::No,
+                    None => Origin::Yes,
                 };
                 match broker.serve(&mut self.attempts, attempts) {
-                    Served::Idle | Served::Answered | Served::Departed => {}
+                    Served::Idle | Served::Answered | Served::CallerExited => {}
                     // No process is left that could call; the child's end is on its way.
-                    Served::Over => self.broker = None,
+                    Served::NoCallers => self.broker = None,
                     Served::Broken(errno) => {
                         return Err(StartFailure::new(
                             Step::Broker,
@@ -96,16 +96,18 @@ impl Underway<'_> {
                     }
                 }
             }
-            if reported {
+            if report_ready {
                 match receive::<RunnerRequest>(self.report) {
-                    Ok(Some((RunnerRequest::Bound { timeout_ms }, _))) => self.deadline = deadline(Some(timeout_ms)),
+                    Ok(Some((RunnerRequest::SetTimeout { timeout_ms }, _))) => {
+                        self.deadline = deadline(Some(timeout_ms))
+                    }
                     Ok(Some((RunnerRequest::Stop { signal }, _))) => {
                         self.stop(Signal::try_from(signal).unwrap_or(Signal::SIGKILL));
                     }
                     Ok(None) | Err(_) => return Ok(End::Cancelled),
                 }
             }
-            if (signalled || self.is_behind)
+            if (signals_ready || self.has_unreaped)
                 && let Some(end) = self.take_signals()
             {
                 return Ok(end);
@@ -118,16 +120,23 @@ impl Underway<'_> {
 
     /// Reads what the child says before it becomes the command.
     fn take_handover(&mut self) -> Result<(), StartFailure> {
-        let failed = |why: String| StartFailure::new(Step::Broker, Errno::EIO, why);
-        match self.listening.hear().map_err(|error| failed(error.to_string()))? {
+        let failed = |stop_reason: String| StartFailure::new(Step::Broker, Errno::EIO, stop_reason);
+        match self
+            .command_tree
+            .receive_handover()
+            .map_err(|error| failed(error.to_string()))?
+        {
             Some(Handover::Listener) => {
-                let listener = self.listening.listener().map_err(|error| failed(error.to_string()))?;
+                let listener = self
+                    .command_tree
+                    .listener()
+                    .map_err(|error| failed(error.to_string()))?;
                 let Some(listener) = listener else {
                     return Err(StartFailure::new(Step::Broker, Errno::EBADF, "no listener arrived"));
                 };
                 let broker =
                     Broker::new(listener, self.attributes.clone()).map_err(|error| failed(error.to_string()))?;
-                self.broker = Some(broker.over(self.copies.clone()));
+                self.broker = Some(broker.with_copies(self.copies.clone()));
                 if self.terminal {
                     self.own_files = ruleset::own_process_files(self.child);
                 }
@@ -139,7 +148,7 @@ impl Underway<'_> {
     }
 
     fn take_signals(&mut self) -> Option<End> {
-        self.is_behind = false;
+        self.has_unreaped = false;
         while let Ok(Some(info)) = self.signals.read_signal() {
             match i32::try_from(info.ssi_signo)
                 .ok()
@@ -162,22 +171,22 @@ impl Underway<'_> {
                 Err(_) => return None,
             }
         }
-        self.is_behind = true;
+        self.has_unreaped = true;
         None
     }
 
     /// The end to report for the first process, which has just ended.
     fn ended(&mut self, end: End) -> End {
         // Its last words may still lie in the socket.
-        while let Ok(Some(word)) = self.listening.hear() {
-            match word {
+        while let Ok(Some(message)) = self.command_tree.receive_handover() {
+            match message {
                 Handover::Failed(failure) => self.failure = Some(failure),
                 Handover::Listener => {}
             }
         }
-        match (self.failure.take(), self.why.take()) {
+        match (self.failure.take(), self.stop_reason.take()) {
             (Some(failure), _) => End::NotStarted(failure),
-            (None, Some(why)) => why,
+            (None, Some(stop_reason)) => stop_reason,
             (None, None) => end,
         }
     }
@@ -188,15 +197,15 @@ impl Underway<'_> {
         if self.kill_at.is_some() || signal == Signal::SIGKILL {
             self.kill_at = Some(now);
         } else {
-            self.kill_at = Some(now + GRACE);
+            self.kill_at = Some(now + STOP_GRACE);
             // The command leads a session of its own, and a group of the same number. It may be gone.
             let _signalled = kill(Pid::from_raw(-self.child.as_raw()), signal);
         }
-        self.why = Some(End::Cancelled);
+        self.stop_reason = Some(End::Cancelled);
     }
 
     fn next_timeout(&self) -> PollTimeout {
-        if self.is_behind {
+        if self.has_unreaped {
             return PollTimeout::ZERO;
         }
         match [self.deadline, self.kill_at].into_iter().flatten().min() {

@@ -16,71 +16,75 @@ use tokio::task::JoinHandle;
 use crate::confine::{sweep, sys};
 
 /// How often a supervisor is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often one may be found stopped, and go on all the same.
-const MOST: u32 = 4;
+const MOST_STOPS: u32 = 4;
 /// How long killing what descends from it may take.
-const KILLING: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Somebody who looks at a supervisor now and then, for as long as this is not dropped.
 #[derive(Debug)]
-pub(crate) struct Vigil {
+pub(crate) struct Watchdog {
     task: Option<JoinHandle<()>>,
 }
 
 /// How often a supervisor was found stopped lately.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
-    found: u32,
+pub(crate) struct StopCount {
+    count: u32,
 }
 
 /// What is to be done with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
-    GoOn,
+pub(crate) enum Action {
+    Continue,
     Kill,
 }
 
 /// How one was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stands {
+enum ProcessState {
     Running,
     Stopped,
     /// It has ended, or is nobody's to look at.
-    Gone,
+    Exited,
 }
 
-impl Patience {
+impl StopCount {
     /// It was found stopped.
-    pub(crate) fn is_tried(&mut self) -> Then {
-        self.found += 1;
-        if self.found > MOST { Then::Kill } else { Then::GoOn }
+    pub(crate) fn record_stopped(&mut self) -> Action {
+        self.count += 1;
+        if self.count > MOST_STOPS {
+            Action::Kill
+        } else {
+            Action::Continue
+        }
     }
 
     /// It was found running.
-    fn is_rested(&mut self) {
-        self.found = self.found.saturating_sub(1);
+    fn record_running(&mut self) {
+        self.count = self.count.saturating_sub(1);
     }
 }
 
-impl Vigil {
+impl Watchdog {
     /// Looks at a supervisor that was not reaped yet; needs a runtime. Where descriptors are short, nobody looks.
     pub(crate) fn over(supervisor: Pid) -> Self {
         let task = sys::open_pidfd(supervisor).ok().map(|pidfd| {
             tokio::spawn(async move {
-                let mut patience = Patience::default();
+                let mut stops = StopCount::default();
                 loop {
-                    tokio::time::sleep(LOOK_EVERY).await;
-                    match stands(&pidfd) {
-                        Stands::Gone => return,
-                        Stands::Running => patience.is_rested(),
-                        Stands::Stopped => match patience.is_tried() {
+                    tokio::time::sleep(CHECK_INTERVAL).await;
+                    match process_state(&pidfd) {
+                        ProcessState::Exited => return,
+                        ProcessState::Running => stops.record_running(),
+                        ProcessState::Stopped => match stops.record_stopped() {
                             // It may have ended meanwhile; the next look tells.
-                            Then::GoOn => drop(sys::signal_by(&pidfd, Signal::SIGCONT)),
-                            Then::Kill => {
+                            Action::Continue => drop(sys::signal_by(&pidfd, Signal::SIGCONT)),
+                            Action::Kill => {
                                 let killed = tokio::task::spawn_blocking(move || kill_tree(supervisor, &pidfd));
                                 // What waits for the supervisor hears of its end.
-                                let _done = killed.await;
+                                let _finished = killed.await;
                                 return;
                             }
                         },
@@ -92,7 +96,7 @@ impl Vigil {
     }
 }
 
-impl Drop for Vigil {
+impl Drop for Watchdog {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();
@@ -100,19 +104,19 @@ impl Drop for Vigil {
     }
 }
 
-fn stands(pidfd: &std::os::fd::OwnedFd) -> Stands {
+fn process_state(pidfd: &std::os::fd::OwnedFd) -> ProcessState {
     // The state is only looked at: it is still there for whoever looks next.
     let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     match waitid(Id::PIDFd(pidfd.as_fd()), flags) {
-        Ok(WaitStatus::Stopped(..)) => Stands::Stopped,
-        Ok(_) | Err(Errno::EINTR) => Stands::Running,
-        Err(_) => Stands::Gone,
+        Ok(WaitStatus::Stopped(..)) => ProcessState::Stopped,
+        Ok(_) | Err(Errno::EINTR) => ProcessState::Running,
+        Err(_) => ProcessState::Exited,
     }
 }
 
 /// Kills what descends from a supervisor, then the supervisor.
 fn kill_tree(supervisor: Pid, pidfd: &std::os::fd::OwnedFd) {
-    sweep::kill_below(supervisor, Instant::now() + KILLING);
+    sweep::kill_below(supervisor, Instant::now() + KILL_TIMEOUT);
     // It may have ended meanwhile. What is left, if anything is, dies with whoever was to watch it.
     let _killed = sys::signal_by(pidfd, Signal::SIGKILL);
 }
@@ -122,14 +126,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_is_stopped_now_and_then_is_not_killed_and_one_that_always_is_is() {
-        let mut patience = Patience::default();
+    fn only_a_supervisor_that_is_stopped_again_and_again_is_killed() {
+        let mut stops = StopCount::default();
         for _ in 0..100 {
-            assert_eq!(patience.is_tried(), Then::GoOn);
-            patience.is_rested();
+            assert_eq!(stops.record_stopped(), Action::Continue);
+            stops.record_running();
         }
-        let tried: Vec<Then> = (0..=MOST).map(|_| patience.is_tried()).collect();
-        assert_eq!(tried.last(), Some(&Then::Kill));
-        assert_eq!(tried.iter().filter(|then| **then == Then::Kill).count(), 1);
+        let actions: Vec<Action> = (0..=MOST_STOPS).map(|_| stops.record_stopped()).collect();
+        assert_eq!(actions.last(), Some(&Action::Kill));
+        assert_eq!(actions.iter().filter(|action| **action == Action::Kill).count(), 1);
     }
 }

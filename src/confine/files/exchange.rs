@@ -12,7 +12,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::error::ConfineError;
-use crate::confine::wire::linger::{ANSWER, linger};
+use crate::confine::wire::busy_poll::{REPLY_TIME, busy_poll};
 use crate::confine::wire::{body_length, decode, encode};
 
 /// The most parts of one answer.
@@ -28,22 +28,22 @@ pub type Take<'a> = &'a mut dyn FnMut(FileReply) -> Result<(), ConfineError>;
 
 /// How far a request and its answer have come.
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(super) struct Exchange {
     frame: Vec<u8>,
     sent: usize,
     /// Grows with what arrives, not with what was announced.
-    heard: Vec<u8>,
+    received: Vec<u8>,
     parts: usize,
     end: Option<Instant>,
 }
 
-impl Conversation {
+impl Exchange {
     /// One that ends at `end`, whatever has been said by then.
     pub(super) fn new(request: &FileRequest, end: Option<Instant>) -> Result<Self, ConfineError> {
         Ok(Self {
             frame: encode(request).map_err(ConfineError::Channel)?,
             sent: 0,
-            heard: Vec::new(),
+            received: Vec::new(),
             parts: 0,
             end,
         })
@@ -57,7 +57,7 @@ impl Conversation {
         take: Take<'_>,
     ) -> Result<Option<FileReply>, ConfineError> {
         while let Some(rest) = self.frame.get(self.sent..).filter(|rest| !rest.is_empty()) {
-            if self.is_over(until)? {
+            if self.has_expired(until)? {
                 return Ok(None);
             }
             match send(
@@ -92,14 +92,14 @@ impl Conversation {
                 }
             }
             // However much comes, and however fast: only what is whole by then was in time.
-            if self.is_over(until)? || !self.hear(socket, until)? {
+            if self.has_expired(until)? || !self.receive(socket, until)? {
                 return Ok(None);
             }
         }
     }
 
     /// Whether the moment is over; when the end has come, that is an error.
-    fn is_over(&self, until: Option<Instant>) -> Result<bool, ConfineError> {
+    fn has_expired(&self, until: Option<Instant>) -> Result<bool, ConfineError> {
         let now = Instant::now();
         if self.end.is_some_and(|end| end <= now) {
             return Err(ConfineError::Unresponsive);
@@ -109,33 +109,33 @@ impl Conversation {
 
     /// The next frame, if all of it is here.
     fn frame(&mut self) -> Result<Option<FileReply>, ConfineError> {
-        let Some(prefix) = self.heard.first_chunk::<PREFIX>() else {
+        let Some(prefix) = self.received.first_chunk::<PREFIX>() else {
             return Ok(None);
         };
         let length = body_length(*prefix).map_err(|_| ConfineError::Malformed)?;
-        let whole = PREFIX.saturating_add(length);
-        let Some(body) = self.heard.get(PREFIX..whole) else {
+        let length = PREFIX.saturating_add(length);
+        let Some(body) = self.received.get(PREFIX..length) else {
             return Ok(None);
         };
         let reply = decode(body).map_err(|_| ConfineError::Malformed)?;
-        self.heard.drain(..whole);
+        self.received.drain(..length);
         Ok(Some(reply))
     }
 
     /// Hears more; whether there was any by then.
-    fn hear(&mut self, socket: &UnixStream, until: Option<Instant>) -> Result<bool, ConfineError> {
-        let before = self.heard.len();
+    fn receive(&mut self, socket: &UnixStream, until: Option<Instant>) -> Result<bool, ConfineError> {
+        let before = self.received.len();
         loop {
             // It was said, so it is waited for first: it is seldom there at once, and often a moment later.
-            let spoke = linger(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], ANSWER);
-            if !spoke && !self.wait(socket, PollFlags::POLLIN, until)? {
+            let is_ready = busy_poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], REPLY_TIME);
+            if !is_ready && !self.wait(socket, PollFlags::POLLIN, until)? {
                 return Ok(false);
             }
             let piece = if before == 0 { FIRST } else { PIECE };
-            self.heard.resize(before + piece, 0);
-            let room = self.heard.get_mut(before..).unwrap_or_default();
+            self.received.resize(before + piece, 0);
+            let room = self.received.get_mut(before..).unwrap_or_default();
             let count = recv(socket.as_raw_fd(), room, MsgFlags::MSG_DONTWAIT);
-            self.heard.truncate(before + *count.as_ref().unwrap_or(&0));
+            self.received.truncate(before + *count.as_ref().unwrap_or(&0));
             match count {
                 Ok(0) => return Err(ConfineError::ForkerDied),
                 Ok(_) => return Ok(true),
@@ -148,7 +148,7 @@ impl Conversation {
     /// Waits for the socket until then; whether it is ready. When the end has come, that is an error.
     fn wait(&self, socket: &UnixStream, flags: PollFlags, until: Option<Instant>) -> Result<bool, ConfineError> {
         loop {
-            self.is_over(None)?;
+            self.has_expired(None)?;
             let now = Instant::now();
             let next = match (self.end, until) {
                 (Some(end), Some(until)) => Some(end.min(until)),
@@ -182,13 +182,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::confine::files::protocol::{FileAsk, Hash, Last, Look};
+    use crate::confine::files::protocol::{FileOperation, Hash, Last, Look};
     use crate::confine::wire;
 
     /// Longer than anything here takes.
     const LONG: Duration = Duration::from_hours(1);
 
-    fn conversation(patience: Duration) -> Conversation {
+    fn exchange(timeout: Duration) -> Exchange {
         let look = Look {
             path: "/".into(),
             last: Last::Target,
@@ -196,18 +196,18 @@ mod tests {
         };
         let request = FileRequest {
             deadline_ms: 1,
-            ask: FileAsk::Look(look),
+            operation: FileOperation::Look(look),
         };
-        Conversation::new(&request, Instant::now().checked_add(patience)).unwrap()
+        Exchange::new(&request, Instant::now().checked_add(timeout)).unwrap()
     }
 
     #[test]
-    fn an_answer_that_comes_byte_by_byte_is_not_waited_for_longer_than_another() {
+    fn a_reply_byte_by_byte_times_out_as_any_other() {
         for pause in [Duration::from_millis(20), Duration::from_micros(100), Duration::ZERO] {
             let (ours, drip) = dripping(pause);
-            let mut asked = conversation(Duration::from_millis(200));
+            let mut exchange = exchange(Duration::from_millis(200));
             // There is time for a part of it at most.
-            let error = asked.advance(&ours, None, &mut |_| Ok(())).unwrap_err();
+            let error = exchange.advance(&ours, None, &mut |_| Ok(())).unwrap_err();
             assert!(matches!(error, ConfineError::Unresponsive), "{error}");
             drop(ours);
             drip.join().unwrap();
@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_a_moment_waits_no_longer_for_an_answer_that_comes_byte_by_byte() {
+    fn a_short_wait_ends_in_time_while_bytes_arrive() {
         for pause in [Duration::from_micros(100), Duration::ZERO] {
             let (ours, drip) = dripping(pause);
-            let mut asked = conversation(LONG);
+            let mut exchange = exchange(LONG);
             let until = Instant::now().checked_add(Duration::from_millis(1));
             // There is time for a part of it at most.
-            let later = asked.advance(&ours, until, &mut |_| Ok(())).unwrap();
+            let later = exchange.advance(&ours, until, &mut |_| Ok(())).unwrap();
             assert_eq!(later, None, "{pause:?}");
             drop(ours);
             drip.join().unwrap();
@@ -250,29 +250,29 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_late_is_heard_by_whoever_goes_on() {
+    fn a_late_reply_is_read_when_the_exchange_goes_on() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut asked = conversation(LONG);
+        let mut exchange = exchange(LONG);
         let soon = Instant::now().checked_add(Duration::from_millis(5));
-        assert_eq!(asked.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
+        assert_eq!(exchange.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
         let frame = wire::encode(&FileReply::Applied).unwrap();
         let (first, rest) = frame.split_at(3);
         (&theirs).write_all(first).unwrap();
         let soon = Instant::now().checked_add(Duration::from_millis(5));
-        assert_eq!(asked.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
+        assert_eq!(exchange.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
         (&theirs).write_all(rest).unwrap();
         assert_eq!(
-            asked.advance(&ours, None, &mut |_| Ok(())).unwrap(),
+            exchange.advance(&ours, None, &mut |_| Ok(())).unwrap(),
             Some(FileReply::Applied)
         );
     }
 
     #[test]
-    fn a_request_that_nobody_reads_holds_nobody_up() {
+    fn a_request_that_nobody_reads_does_not_block() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let mut asked = conversation(LONG);
-        asked.frame = vec![0; 16 * 1024 * 1024];
+        let mut exchange = exchange(LONG);
+        exchange.frame = vec![0; 16 * 1024 * 1024];
         let soon = Instant::now().checked_add(Duration::from_millis(5));
-        assert_eq!(asked.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
+        assert_eq!(exchange.advance(&ours, soon, &mut |_| Ok(())).unwrap(), None);
     }
 }

@@ -11,7 +11,7 @@ use super::stdio::{ChildEnds, InputKind, pipe};
 
 /// The descriptors that stay.
 #[derive(Debug)]
-pub struct HeldEnds {
+pub struct PipeEnds {
     /// What is written here, the command reads.
     pub stdin: Pipe,
     /// What the command writes to its standard output.
@@ -37,7 +37,7 @@ impl Pipe {
 }
 
 /// Makes both ends of a command's streams: what the command gets, and what Stockade keeps. Needs a running runtime.
-pub fn hold() -> Result<(ChildEnds, HeldEnds), IoError> {
+pub fn make_pipes() -> Result<(ChildEnds, PipeEnds), IoError> {
     let (stdin, to_stdin) = pipe()?;
     let (from_stdout, stdout) = pipe()?;
     let (from_stderr, stderr) = pipe()?;
@@ -47,7 +47,7 @@ pub fn hold() -> Result<(ChildEnds, HeldEnds), IoError> {
         stderr,
         input: InputKind::Pipe,
     };
-    let ends = HeldEnds {
+    let ends = PipeEnds {
         stdin: Pipe(Channel::new(to_stdin)?),
         stdout: Pipe(Channel::new(from_stdout)?),
         stderr: Pipe(Channel::new(from_stderr)?),

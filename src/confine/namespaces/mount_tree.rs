@@ -23,9 +23,9 @@ const SAFE: MountFlags = MountFlags::NO_SETUID.and(MountFlags::NO_DEVICES);
 /// What is not to be changed either.
 const FROZEN: MountFlags = SAFE.and(MountFlags::READ_ONLY);
 /// What a directory of devices that act has.
-const ACTING: MountFlags = MountFlags::NO_SETUID;
+const DEVICE_DIRECTORY: MountFlags = MountFlags::NO_SETUID;
 /// What a device that acts has: it is written to on a read-only mount as well, and its mode stays.
-const DEVICE: MountFlags = ACTING.and(MountFlags::READ_ONLY);
+const DEVICE: MountFlags = DEVICE_DIRECTORY.and(MountFlags::READ_ONLY);
 /// Links of every /dev, and where they lead.
 const LINKS: [(&str, &str); 6] = [
     ("stdin", "/proc/self/fd/0"),
@@ -38,11 +38,11 @@ const LINKS: [(&str, &str); 6] = [
 /// The number of the device that covers files.
 const MASK_NUMBER: (u64, u64) = (1, 3);
 
-const HERE: OFlag = OFlag::O_PATH.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+const PATH_ONLY: OFlag = OFlag::O_PATH.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 /// The tree so far.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct MountTree {
     /// What both trees hang on until the end.
     base: OwnedFd,
     /// The host's root.
@@ -66,16 +66,16 @@ fn at(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
 
 /// A file system of the sandbox's own that cannot be made for this path. Only the machine decides that: nothing a command
 /// swaps or closes has a say in it, so it counts as namespaces that cannot be made.
-fn fresh(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
+fn at_new(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
     move |errno| StartFailure::new(Step::Namespaces, errno, format!("{what} {}", display(path)))
 }
 
 /// One that failed before any path of the plan.
-fn before(what: &'static str) -> impl Fn(Errno) -> StartFailure {
+fn without_path(what: &'static str) -> impl Fn(Errno) -> StartFailure {
     move |errno| StartFailure::new(Step::Namespaces, errno, what)
 }
 
-impl Tree {
+impl MountTree {
     /// An empty tmpfs in the place of the root, and the host's root below it. This process must be alone in its mount
     /// namespace.
     pub(super) fn begin() -> Result<Self, StartFailure> {
@@ -83,21 +83,21 @@ impl Tree {
         let mask = umask(Mode::empty());
         let none = None::<&Path>;
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount(none, "/", none, private, none).map_err(before("making the mounts private"))?;
-        let base = tmpfs(c"0755", None, SAFE).map_err(before("a tmpfs"))?;
-        let top = openat(nix::fcntl::AT_FDCWD, "/", HERE, Mode::empty()).map_err(before("the root"))?;
-        sys::attach_mount(&base, &top).map_err(before("the base"))?;
+        mount(none, "/", none, private, none).map_err(without_path("making the mounts private"))?;
+        let base = tmpfs(c"0755", None, SAFE).map_err(without_path("a tmpfs"))?;
+        let top = openat(nix::fcntl::AT_FDCWD, "/", PATH_ONLY, Mode::empty()).map_err(without_path("the root"))?;
+        sys::attach_mount(&base, &top).map_err(without_path("the base"))?;
         for name in ["host", "root"] {
-            mkdirat(&base, name, Mode::from_bits_truncate(0o755)).map_err(before("the base"))?;
+            mkdirat(&base, name, Mode::from_bits_truncate(0o755)).map_err(without_path("the base"))?;
         }
-        fchdir(&base).map_err(before("the base"))?;
-        pivot_root(".", "host").map_err(before("leaving the host's root"))?;
-        let below = |name: &str| openat(&base, name, HERE | OFlag::O_DIRECTORY, Mode::empty());
-        let host = below("host").map_err(before("the host's root"))?;
-        let root = tmpfs(c"0755", None, SAFE).map_err(before("a tmpfs"))?;
-        let point = below("root").map_err(before("the new root"))?;
-        sys::attach_mount(&root, point).map_err(before("the new root"))?;
-        let own = [device(&root).map_err(before("the new root"))?].into();
+        fchdir(&base).map_err(without_path("the base"))?;
+        pivot_root(".", "host").map_err(without_path("leaving the host's root"))?;
+        let below = |name: &str| openat(&base, name, PATH_ONLY | OFlag::O_DIRECTORY, Mode::empty());
+        let host = below("host").map_err(without_path("the host's root"))?;
+        let root = tmpfs(c"0755", None, SAFE).map_err(without_path("a tmpfs"))?;
+        let point = below("root").map_err(without_path("the new root"))?;
+        sys::attach_mount(&root, point).map_err(without_path("the new root"))?;
+        let own = [device(&root).map_err(without_path("the new root"))?].into();
         Ok(Self {
             base,
             host,
@@ -110,7 +110,7 @@ impl Tree {
     }
 
     /// Carries out one step.
-    pub(super) fn make(&mut self, step: &MountStep) -> Result<(), StartFailure> {
+    pub(super) fn run_step(&mut self, step: &MountStep) -> Result<(), StartFailure> {
         match step {
             MountStep::Bind {
                 path,
@@ -119,14 +119,14 @@ impl Tree {
                 inode,
                 beneath,
             } => {
-                let source = self.surveyed(path, (*device, *inode), *beneath)?;
+                let source = self.open_verified(path, (*device, *inode), *beneath)?;
                 let flags = match (access, beneath) {
                     (BindAccess::ReadOnly, _) => FROZEN,
                     (BindAccess::Writable, _) => SAFE,
-                    (BindAccess::Device, Beneath::Directory) => ACTING,
+                    (BindAccess::Device, Beneath::Directory) => DEVICE_DIRECTORY,
                     (BindAccess::Device, Beneath::File) => DEVICE,
                 };
-                self.show(&source, path, flags, Depth::Recursive, *beneath)
+                self.mount_copy(&source, path, flags, Depth::Recursive, *beneath)
             }
             MountStep::Copy {
                 path,
@@ -135,20 +135,20 @@ impl Tree {
                 inode,
                 beneath,
             } => {
-                let source = self.surveyed(source, (*device, *inode), *beneath)?;
-                self.show(&source, path, SAFE, Depth::This, *beneath)
+                let source = self.open_verified(source, (*device, *inode), *beneath)?;
+                self.mount_copy(&source, path, SAFE, Depth::This, *beneath)
             }
             MountStep::MaskDirectory { path } => {
                 // Before Linux 6.15 only what is mounted can be copied, so the first is mounted itself.
                 let cover = if let Some(mounted) = &self.cover {
                     sys::copy_mount(mounted, Depth::This).map_err(at(path, "a cover for"))?
                 } else {
-                    let first = tmpfs(c"0000", None, FROZEN).map_err(fresh(path, "a cover for"))?;
-                    let again = first.try_clone();
-                    self.cover = Some(again.map_err(|_short| fresh(path, "a cover for")(Errno::EMFILE))?);
-                    first
+                    let enter = tmpfs(c"0000", None, FROZEN).map_err(at_new(path, "a cover for"))?;
+                    let again = enter.try_clone();
+                    self.cover = Some(again.map_err(|_short| at_new(path, "a cover for")(Errno::EMFILE))?);
+                    enter
                 };
-                self.put(cover, path, Beneath::Directory)
+                self.attach(cover, path, Beneath::Directory)
             }
             MountStep::MaskFile { path } => {
                 let mask = self.source(OsStr::new(MASK))?;
@@ -158,7 +158,7 @@ impl Tree {
                     let what = format!("{MASK} is something else");
                     return Err(StartFailure::new(Step::Mounts, Errno::ENODEV, what));
                 }
-                self.show(&mask, path, FROZEN, Depth::This, Beneath::File)
+                self.mount_copy(&mask, path, FROZEN, Depth::This, Beneath::File)
             }
             MountStep::Symlink { path, target } => {
                 let (parent, name) = self.parent(path)?;
@@ -168,9 +168,9 @@ impl Tree {
             MountStep::Proc { path } => self.proc(path),
             MountStep::Dev { path } => self.dev(path),
             MountStep::Tmp { path, bytes } => {
-                let private = tmpfs(c"1777", Some(*bytes), SAFE).map_err(fresh(path, "a tmpfs at"))?;
-                self.own.insert(device(&private).map_err(fresh(path, "a tmpfs at"))?);
-                self.put(private, path, Beneath::Directory)
+                let private = tmpfs(c"1777", Some(*bytes), SAFE).map_err(at_new(path, "a tmpfs at"))?;
+                self.own.insert(device(&private).map_err(at_new(path, "a tmpfs at"))?);
+                self.attach(private, path, Beneath::Directory)
             }
             MountStep::Freeze { path } => {
                 let mount = self.find(path).map_err(at(path, "freezing"))?;
@@ -184,21 +184,21 @@ impl Tree {
         let Self {
             base, root, mask, proc, ..
         } = self;
-        let proc = proc.ok_or(Errno::ENOENT).map_err(before("the new /proc"))?;
+        let proc = proc.ok_or(Errno::ENOENT).map_err(without_path("the new /proc"))?;
         umask(mask);
-        fchdir(&root).map_err(before("the new root"))?;
+        fchdir(&root).map_err(without_path("the new root"))?;
         // The old root comes to lie on the new one, which nothing can reach any more once it is detached.
-        pivot_root(".", ".").map_err(before("entering the new root"))?;
-        fchdir(&base).map_err(before("the old root"))?;
-        umount2(".", MntFlags::MNT_DETACH).map_err(before("letting go of the host's root"))?;
-        chdir("/").map_err(before("the new root"))?;
+        pivot_root(".", ".").map_err(without_path("entering the new root"))?;
+        fchdir(&base).map_err(without_path("the old root"))?;
+        umount2(".", MntFlags::MNT_DETACH).map_err(without_path("letting go of the host's root"))?;
+        chdir("/").map_err(without_path("the new root"))?;
         Ok(proc)
     }
 
     fn proc(&mut self, path: &OsStr) -> Result<(), StartFailure> {
         let flags = SAFE.and(MountFlags::NO_EXECUTE);
-        let proc = sys::new_mount(c"proc", &[], flags).map_err(fresh(path, "a /proc at"))?;
-        self.put(proc, path, Beneath::Directory)?;
+        let proc = sys::new_mount(c"proc", &[], flags).map_err(at_new(path, "a /proc at"))?;
+        self.attach(proc, path, Beneath::Directory)?;
         let mounted = self.find(path).map_err(at(path, "finding"))?;
         self.proc = Some(sys::copy_mount(mounted, Depth::This).map_err(at(path, "copying"))?);
         Ok(())
@@ -206,15 +206,15 @@ impl Tree {
 
     fn dev(&mut self, path: &OsStr) -> Result<(), StartFailure> {
         let failed = || at(path, "a /dev at");
-        let dev = tmpfs(c"0755", None, SAFE).map_err(fresh(path, "a /dev at"))?;
-        self.own.insert(device(&dev).map_err(fresh(path, "a /dev at"))?);
-        let point = self.point(path, Beneath::Directory)?;
+        let dev = tmpfs(c"0755", None, SAFE).map_err(at_new(path, "a /dev at"))?;
+        self.own.insert(device(&dev).map_err(at_new(path, "a /dev at"))?);
+        let point = self.mount_point(path, Beneath::Directory)?;
         sys::attach_mount(&dev, point).map_err(failed())?;
         for shown in DEVICES {
             let source = self.source(OsStr::new(shown))?;
             let name = Path::new(shown).file_name().unwrap_or_default();
             let there = Path::new(path).join(name);
-            self.show(&source, there.as_os_str(), DEVICE, Depth::This, Beneath::File)?;
+            self.mount_copy(&source, there.as_os_str(), DEVICE, Depth::This, Beneath::File)?;
         }
         for (name, target) in LINKS {
             symlinkat(target, &dev, name).map_err(failed())?;
@@ -224,18 +224,18 @@ impl Tree {
         }
         let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
         let flags = MountFlags::NO_SETUID.and(MountFlags::NO_EXECUTE);
-        let terminals = sys::new_mount(c"devpts", &options, flags).map_err(fresh(path, "terminals in"))?;
-        let point = openat(&dev, "pts", HERE, Mode::empty()).map_err(failed())?;
+        let terminals = sys::new_mount(c"devpts", &options, flags).map_err(at_new(path, "terminals in"))?;
+        let point = openat(&dev, "pts", PATH_ONLY, Mode::empty()).map_err(failed())?;
         sys::attach_mount(terminals, point).map_err(at(path, "terminals in"))
     }
 
     /// The host's file at a path, no part of which may be a link.
     fn source(&self, path: &OsStr) -> Result<OwnedFd, StartFailure> {
-        look(&self.host, relative(path)).map_err(at(path, "opening"))
+        open_beneath(&self.host, relative(path)).map_err(at(path, "opening"))
     }
 
     /// The same, if it is what was surveyed.
-    fn surveyed(&self, path: &OsStr, identity: (u64, u64), beneath: Beneath) -> Result<OwnedFd, StartFailure> {
+    fn open_verified(&self, path: &OsStr, identity: (u64, u64), beneath: Beneath) -> Result<OwnedFd, StartFailure> {
         let source = self.source(path)?;
         let stat = fstat(&source).map_err(at(path, "looking at"))?;
         let is_directory = kind(stat.st_mode) == SFlag::S_IFDIR;
@@ -248,11 +248,11 @@ impl Tree {
 
     /// What the new tree has at a path.
     fn find(&self, path: &OsStr) -> nix::Result<OwnedFd> {
-        look(&self.root, relative(path))
+        open_beneath(&self.root, relative(path))
     }
 
     /// Mounts a copy of something with these flags.
-    fn show(
+    fn mount_copy(
         &mut self,
         source: &OwnedFd,
         path: &OsStr,
@@ -262,12 +262,12 @@ impl Tree {
     ) -> Result<(), StartFailure> {
         let copy = sys::copy_mount(source, depth).map_err(at(path, "copying the mounts of"))?;
         sys::restrict_mount(&copy, flags, depth).map_err(at(path, "restricting"))?;
-        self.put(copy, path, beneath)
+        self.attach(copy, path, beneath)
     }
 
     /// Attaches a mount.
-    fn put(&mut self, mount: OwnedFd, path: &OsStr, beneath: Beneath) -> Result<(), StartFailure> {
-        let point = self.point(path, beneath)?;
+    fn attach(&mut self, mount: OwnedFd, path: &OsStr, beneath: Beneath) -> Result<(), StartFailure> {
+        let point = self.mount_point(path, beneath)?;
         sys::attach_mount(&mount, point).map_err(at(path, "mounting at"))?;
         if relative(path) == Path::new(".") {
             // From here on paths begin on top of it.
@@ -277,7 +277,7 @@ impl Tree {
     }
 
     /// Where something is to be mounted; made where it is not there.
-    fn point(&self, path: &OsStr, beneath: Beneath) -> Result<OwnedFd, StartFailure> {
+    fn mount_point(&self, path: &OsStr, beneath: Beneath) -> Result<OwnedFd, StartFailure> {
         match self.find(path) {
             Ok(point) => return Ok(point),
             Err(Errno::ENOENT) => {}
@@ -294,38 +294,38 @@ impl Tree {
                 openat(&parent, name.as_os_str(), flags, Mode::from_bits_truncate(0o444)).map_err(failed())?;
             }
         }
-        look(&parent, Path::new(&name)).map_err(failed())
+        open_beneath(&parent, Path::new(&name)).map_err(failed())
     }
 
     /// The directory that a path lies in, made where it is not there, and the last name of the path. Something is made
     /// there next, so it must be on a tmpfs of the plan.
     fn parent(&self, path: &OsStr) -> Result<(OwnedFd, OsString), StartFailure> {
         let failed = || at(path, "making the way to");
-        let whole = relative(path);
-        let (Some(above), Some(name)) = (whole.parent(), whole.file_name()) else {
+        let path = relative(path);
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(failed()(Errno::EINVAL));
         };
-        let mut directory = look(&self.root, Path::new(".")).map_err(failed())?;
+        let mut directory = open_beneath(&self.root, Path::new(".")).map_err(failed())?;
         for part in above.components() {
             let Component::Normal(part) = part else {
                 return Err(failed()(Errno::EINVAL));
             };
-            directory = match look(&directory, Path::new(part)) {
+            directory = match open_beneath(&directory, Path::new(part)) {
                 Ok(next) => next,
                 Err(Errno::ENOENT) => {
-                    self.is_own(&directory).map_err(failed())?;
+                    self.check_own(&directory).map_err(failed())?;
                     mkdirat(&directory, part, Mode::from_bits_truncate(0o755)).map_err(failed())?;
-                    look(&directory, Path::new(part)).map_err(failed())?
+                    open_beneath(&directory, Path::new(part)).map_err(failed())?
                 }
                 Err(errno) => return Err(failed()(errno)),
             };
         }
-        self.is_own(&directory).map_err(failed())?;
+        self.check_own(&directory).map_err(failed())?;
         Ok((directory, name.to_owned()))
     }
 
     /// Refuses a directory of the host's.
-    fn is_own(&self, directory: &OwnedFd) -> nix::Result<()> {
+    fn check_own(&self, directory: &OwnedFd) -> nix::Result<()> {
         if self.own.contains(&device(directory)?) {
             Ok(())
         } else {
@@ -336,17 +336,19 @@ impl Tree {
 
 /// An absolute path as it is written below a root.
 fn relative(path: &OsStr) -> &Path {
-    let whole = Path::new(path);
-    match whole.strip_prefix("/") {
+    let path = Path::new(path);
+    match path.strip_prefix("/") {
         Ok(below) if !below.as_os_str().is_empty() => below,
         Ok(_) | Err(_) => Path::new("."),
     }
 }
 
 /// Opens what lies at a path below a directory, and nothing that a link leads to.
-fn look(from: &OwnedFd, path: &Path) -> nix::Result<OwnedFd> {
+fn open_beneath(from: &OwnedFd, path: &Path) -> nix::Result<OwnedFd> {
     let links = ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-    let how = OpenHow::new().flags(HERE).resolve(links | ResolveFlag::RESOLVE_BENEATH);
+    let how = OpenHow::new()
+        .flags(PATH_ONLY)
+        .resolve(links | ResolveFlag::RESOLVE_BENEATH);
     openat2(from, path, how)
 }
 
@@ -354,8 +356,8 @@ fn kind(mode: libc::mode_t) -> SFlag {
     SFlag::from_bits_truncate(mode) & SFlag::S_IFMT
 }
 
-fn device(place: &OwnedFd) -> nix::Result<u64> {
-    Ok(fstat(place)?.st_dev)
+fn device(fd: &OwnedFd) -> nix::Result<u64> {
+    Ok(fstat(fd)?.st_dev)
 }
 
 /// A tmpfs whose root has this mode, and which holds so many bytes.

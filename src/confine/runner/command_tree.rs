@@ -18,11 +18,11 @@ use crate::confine::sweep::Reaped;
 use crate::confine::wire::receive;
 
 /// How long a runner looks for what is left of a tree.
-const SWEEP: Duration = Duration::from_secs(2);
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a runner is alone with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Around {
+pub(crate) enum KillScope {
     /// The command's tree: a scope keeps its signals there.
     Scope,
     /// The forker and others of its commands, in a PID namespace; the kernel knows no scopes.
@@ -31,7 +31,7 @@ pub(crate) enum Around {
     Nothing,
 }
 
-impl Around {
+impl KillScope {
     /// What is around the runner of a command with this plan.
     pub(crate) fn of(compiled: Option<&Compiled>) -> Self {
         match compiled {
@@ -46,29 +46,29 @@ impl Around {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Killed {
     /// It is dead and reaped.
-    All,
+    Complete,
     /// Some of it lives, or may.
-    NotYet,
+    Incomplete,
 }
 
 /// A tree, and all that holds its listener open in the runner. Dropping it ends the tree first: fields are dropped
 /// after [`Drop::drop`] has returned.
 #[derive(Debug)]
-pub(crate) struct Listening {
-    around: Around,
+pub(crate) struct CommandTree {
+    kill_scope: KillScope,
     /// Where the child speaks from until it becomes the command. A listener can lie in it unread.
     handover: Option<OwnedFd>,
     /// What arrived. The broker has a copy, so that it can end earlier or never begin.
-    arrived: Vec<OwnedFd>,
+    listeners: Vec<OwnedFd>,
 }
 
-impl Listening {
+impl CommandTree {
     /// The tree of a child that was just forked, and speaks from `handover`.
-    pub(crate) const fn new(around: Around, handover: OwnedFd) -> Self {
+    pub(crate) const fn new(kill_scope: KillScope, handover: OwnedFd) -> Self {
         Self {
-            around,
+            kill_scope,
             handover: Some(handover),
-            arrived: Vec::new(),
+            listeners: Vec::new(),
         }
     }
 
@@ -78,41 +78,41 @@ impl Listening {
     }
 
     /// What the child says next; blocks until it does. `None` when it has become the command, or is dead.
-    pub(crate) fn hear(&mut self) -> io::Result<Option<Handover>> {
+    pub(crate) fn receive_handover(&mut self) -> io::Result<Option<Handover>> {
         let Some(handover) = &self.handover else {
             return Ok(None);
         };
-        let Some((word, descriptors)) = receive::<Handover>(handover)? else {
+        let Some((message, descriptors)) = receive::<Handover>(handover)? else {
             self.handover = None;
             return Ok(None);
         };
-        self.arrived.extend(descriptors);
-        Ok(Some(word))
+        self.listeners.extend(descriptors);
+        Ok(Some(message))
     }
 
     /// A copy of the listener, for the broker; `None` where none arrived.
     pub(crate) fn listener(&self) -> io::Result<Option<OwnedFd>> {
-        self.arrived.first().map(OwnedFd::try_clone).transpose()
+        self.listeners.first().map(OwnedFd::try_clone).transpose()
     }
 
     /// Ends what is left of the tree and reaps it. Without a scope it takes looking for each process, which a swarm can
     /// outrun, and which /proc must be readable for.
     pub(crate) fn kill_tree(&self) -> Killed {
-        match self.around {
+        match self.kill_scope {
             // Not in its scope yet, if it failed before.
-            Around::Scope if signals_are_scoped(getppid()) => sweep::kill_scoped(),
-            Around::Scope | Around::Nothing => sweep::kill_descendants(),
-            Around::Namespace => {
-                if !sweep::kill_descendants_until(Instant::now() + SWEEP) {
-                    return Killed::NotYet;
+            KillScope::Scope if signals_are_scoped(getppid()) => sweep::kill_scoped(),
+            KillScope::Scope | KillScope::Nothing => sweep::kill_descendants(),
+            KillScope::Namespace => {
+                if !sweep::kill_descendants_until(Instant::now() + SWEEP_TIMEOUT) {
+                    return Killed::Incomplete;
                 }
             }
         }
-        Killed::All
+        Killed::Complete
     }
 }
 
-impl Drop for Listening {
+impl Drop for CommandTree {
     fn drop(&mut self) {
         while sweep::reap() != Reaped::NoneLeft {
             self.kill_tree();

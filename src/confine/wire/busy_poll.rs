@@ -13,22 +13,22 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// How long the answer to a small request is looked for.
-pub(crate) const ANSWER: Duration = Duration::from_micros(50);
+pub(crate) const REPLY_TIME: Duration = Duration::from_micros(50);
 /// How long the next request is looked for: as long as a caller and who passes its calls on take to wake up, too.
-pub(crate) const REQUEST: Duration = Duration::from_micros(300);
+pub(crate) const REQUEST_TIME: Duration = Duration::from_micros(300);
 
 /// Looks until one of these has something to tell, or the moment is over; never sleeps. Whether one has, which they
 /// say themselves: some, like a table of mounts, tell it once.
 ///
 /// With one processor the other end could not speak meanwhile, so this returns at once.
-pub(crate) fn linger(fds: &mut [PollFd<'_>], moment: Duration) -> bool {
-    if !has_company() {
+pub(crate) fn busy_poll(fds: &mut [PollFd<'_>], time: Duration) -> bool {
+    if !is_multiprocessor() {
         return false;
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match poll(fds, PollTimeout::ZERO) {
-            Ok(0) if begun.elapsed() < moment => yield_now(),
+            Ok(0) if started.elapsed() < time => yield_now(),
             // Whoever waits next finds out about an error.
             Ok(0) | Err(_) => return false,
             Ok(_) => return true,
@@ -37,14 +37,14 @@ pub(crate) fn linger(fds: &mut [PollFd<'_>], moment: Duration) -> bool {
 }
 
 /// The same for whoever waits for one to speak.
-pub(crate) fn linger_for(fd: BorrowedFd<'_>, moment: Duration) {
-    let _spoke = linger(&mut [PollFd::new(fd, PollFlags::POLLIN)], moment);
+pub(crate) fn busy_poll_fd(fd: BorrowedFd<'_>, time: Duration) {
+    let _is_ready = busy_poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], time);
 }
 
 /// Whether there is another processor.
-fn has_company() -> bool {
-    static COMPANY: OnceLock<bool> = OnceLock::new();
-    *COMPANY.get_or_init(|| available_parallelism().is_ok_and(|all| all.get() > 1))
+fn is_multiprocessor() -> bool {
+    static MULTIPROCESSOR: OnceLock<bool> = OnceLock::new();
+    *MULTIPROCESSOR.get_or_init(|| available_parallelism().is_ok_and(|all| all.get() > 1))
 }
 
 #[cfg(test)]
@@ -59,32 +59,32 @@ mod tests {
     const LONG: Duration = Duration::from_hours(1);
 
     #[test]
-    fn a_word_that_is_there_ends_it() {
+    fn a_byte_that_is_there_ends_it() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(b"x").unwrap();
-        linger_for(ours.as_fd(), LONG);
+        busy_poll_fd(ours.as_fd(), LONG);
     }
 
     #[test]
-    fn a_word_that_comes_ends_it() {
+    fn a_byte_that_arrives_ends_it() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(move || theirs.write_all(b"x").unwrap());
-            linger_for(ours.as_fd(), LONG);
+            busy_poll_fd(ours.as_fd(), LONG);
         });
     }
 
     #[test]
-    fn an_end_that_comes_ends_it() {
+    fn end_of_file_ends_it() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
-        linger_for(ours.as_fd(), LONG);
+        busy_poll_fd(ours.as_fd(), LONG);
     }
 
     #[test]
-    fn silence_is_not_listened_to_for_longer_than_a_moment() {
+    fn without_an_event_it_ends_in_time() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let mut fds = [PollFd::new(ours.as_fd(), PollFlags::POLLIN)];
-        assert!(!linger(&mut fds, ANSWER));
+        assert!(!busy_poll(&mut fds, REPLY_TIME));
     }
 }

@@ -42,21 +42,21 @@ pub(crate) fn appeared(appeared: protect::Appeared) -> Appeared {
 pub(crate) fn bounded(mut put_back: PutBack) -> PutBack {
     let size = |violation: &Violation| {
         let why = violation.failed.as_ref().map_or(0, String::len);
-        let kept = violation.quarantined.as_ref().map_or(0, |place| place.len());
+        let kept = violation.quarantined.as_ref().map_or(0, |path| path.len());
         let settings: usize = violation.settings.iter().map(Vec::len).sum();
         violation.path.len() + violation.what.len() + kept + settings + why
     };
     let all = put_back.violations.len();
-    let mut room = ROOM;
+    let mut left_bytes = MAX_BYTES;
     let fits = put_back.violations.iter().take_while(|violation| {
-        let left = room.checked_sub(size(violation));
-        room = left.unwrap_or_default();
+        let left = left_bytes.checked_sub(size(violation));
+        left_bytes = left.unwrap_or_default();
         left.is_some()
     });
-    let told = fits.count();
-    put_back.violations.truncate(told);
-    let beyond = (told < all).then(|| {
-        format!("{told} of {all} changes are told, for more cannot be: all were undone, and what was taken away is in quarantine")
+    let count = fits.count();
+    put_back.violations.truncate(count);
+    let beyond = (count < all).then(|| {
+        format!("{count} of {all} changes are told, for more cannot be: all were undone, and what was taken away is in quarantine")
     });
     put_back.unsettled = [put_back.unsettled, beyond]
         .into_iter()
@@ -66,7 +66,7 @@ pub(crate) fn bounded(mut put_back: PutBack) -> PutBack {
 }
 
 /// Bytes of paths that a message may carry, of the 16 MiB that it may have.
-const ROOM: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// What a person may still want of it.
 pub(crate) fn offered(diff: protect::Diff) -> Offer {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_a_message_has_room_for_is_told_of_and_never_lost() {
+    fn changes_beyond_the_size_of_a_message_are_counted() {
         let violation = |length: usize| Violation {
             path: "x".repeat(length).into(),
             what: "created".to_owned(),
@@ -103,10 +103,10 @@ mod tests {
         };
         assert_eq!(bounded(put_back(few.clone(), None)), put_back(few, None));
         let many = put_back(vec![violation(32 << 10); 600], Some("a step failed".to_owned()));
-        let told = bounded(many);
-        let bytes: usize = told.violations.iter().map(|violation| violation.path.len()).sum();
-        assert!(!told.violations.is_empty() && told.violations.len() < 600 && bytes <= ROOM);
-        let why = told.unsettled.unwrap();
+        let count = bounded(many);
+        let bytes: usize = count.violations.iter().map(|violation| violation.path.len()).sum();
+        assert!(!count.violations.is_empty() && count.violations.len() < 600 && bytes <= MAX_BYTES);
+        let why = count.unsettled.unwrap();
         assert!(
             why.starts_with("a step failed; ") && why.contains("of 600 changes are told"),
             "{why}"

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::backend::namespaces::MOST_PROTECTED;
 use crate::confine::protect::{Covers, Guard, ProtectError, Watch, shut};
-use crate::confine::wire::protocol::{Covered, Covering, ProtectSetup};
+use crate::confine::wire::protocol::{CoverScope, Covered, ProtectSetup};
 
 /// What mounts show in the place of protected names.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct MountedCovers {
     copies: Option<Covers>,
     /// Whether commands run behind mounts.
     is_mounted: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Shown {
     failed: Option<String>,
 }
 
-impl Shown {
+impl MountedCovers {
     /// What mounts are to cover; copies of it are made where commands may change it.
     pub(crate) fn cover(&mut self, setup: Option<&ProtectSetup>, guard: Option<&Guard>) -> Vec<Covered> {
         let (Some(setup), Some(guard)) = (setup, guard) else {
@@ -29,11 +29,11 @@ impl Shown {
             copy,
         };
         let all: Vec<Covered> = match setup.cover {
-            Covering::Everything => {
+            CoverScope::Everything => {
                 let present = guard.present(MOST_PROTECTED).into_iter();
                 present.map(|path| covered(path, None)).collect()
             }
-            Covering::RunAtOnce => {
+            CoverScope::RunAtOnce => {
                 match Covers::make(guard.record(), guard.to_cover(MOST_PROTECTED), setup.store.as_ref()) {
                     Ok(copies) => {
                         let pairs = copies.pairs(guard.roots());

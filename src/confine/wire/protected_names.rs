@@ -16,7 +16,7 @@ pub struct ProtectSetup {
     /// What the config makes of the list of names.
     pub names: Names,
     /// What mounts are to cover.
-    pub cover: Covering,
+    pub cover: CoverScope,
     /// The directory, outside every root, that holds journal, quarantine and copies.
     pub store: OsString,
     /// The program of this session, which may lie in a root.
@@ -27,7 +27,7 @@ pub struct ProtectSetup {
 
 /// Which protected names mounts cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Covering {
+pub enum CoverScope {
     /// Those that programs of the host run or obey while a command is running, by copies.
     RunAtOnce,
     /// All, by making them read-only.

@@ -17,7 +17,7 @@ fn any_change(world: &World) -> impl Strategy<Value = Change> + use<> {
         name().prop_map(|path| edit(&path, &[("old", "new")])),
         (name(), name()).prop_map(|(from, to)| rename(&from, &to)),
         name().prop_map(|path| delete(&path, Tree::Empty)),
-        name().prop_map(|path| delete(&path, Tree::Whole)),
+        name().prop_map(|path| delete(&path, Tree::Recursive)),
         name().prop_map(|path| Change::MakeDirectory { path }),
     ]
 }

@@ -48,24 +48,24 @@ pub(super) fn choose(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> boo
             Err(error) => refused.push(format!("{}: {error}", display(&parent))),
         }
     }
-    Err(ConfineError::NoPlace(refused.join("; ")))
+    Err(ConfineError::NoPrivateDirectory(refused.join("; ")))
 }
 
 /// Whether there can be one; nothing is made.
 pub(super) fn find(parents: Vec<PathBuf>, acceptable: impl Fn(&AbsPath) -> bool) -> Result<(), ConfineError> {
     let mut refused = Vec::new();
     for parent in parents {
-        match fs::canonicalize(&parent).and_then(|parent| usual_in(&parent, &acceptable)) {
+        match fs::canonicalize(&parent).and_then(|parent| default_base_in(&parent, &acceptable)) {
             Ok(_) => return Ok(()),
             Err(error) => refused.push(format!("{}: {error}", display(&parent))),
         }
     }
-    Err(ConfineError::NoPlace(refused.join("; ")))
+    Err(ConfineError::NoPrivateDirectory(refused.join("; ")))
 }
 
 /// The name that a base has first in a directory, where one may lie.
-fn usual_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
-    is_kept(parent)?;
+fn default_base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
+    check_not_replaceable(parent)?;
     let usual = parent.join(format!("stockade-{}", geteuid()));
     if AbsPath::new(&usual).is_ok_and(|path| acceptable(&path)) {
         return Ok(usual);
@@ -77,7 +77,7 @@ fn usual_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result
 
 /// Refuses a directory that another user could put something else in the place of: a session is removed by its path, and what stood
 /// there by then would be removed.
-fn is_kept(parent: &Path) -> io::Result<()> {
+fn check_not_replaceable(parent: &Path) -> io::Result<()> {
     for directory in parent.ancestors() {
         let meta = fs::symlink_metadata(directory)?;
         let refused = |why: &str| Err(io::Error::other(format!("{}: {why}", display(directory))));
@@ -103,7 +103,7 @@ fn may_be_root(owner: u32) -> io::Result<bool> {
 }
 
 fn base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io::Result<PathBuf> {
-    let usual = usual_in(parent, acceptable)?;
+    let usual = default_base_in(parent, acceptable)?;
     let admitted = |base: &PathBuf| AbsPath::new(base).is_ok_and(|path| acceptable(&path));
     match make(&usual) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -258,8 +258,8 @@ mod tests {
             return;
         }
         std::os::unix::fs::chown(&theirs, Some(1001), Some(1001)).unwrap();
-        for place in [&theirs, &below] {
-            let refused = choose(vec![place.clone()], |_| true).unwrap_err().to_string();
+        for base in [&theirs, &below] {
+            let refused = choose(vec![base.clone()], |_| true).unwrap_err().to_string();
             assert!(refused.contains("theirs: it is another user's"), "{refused}");
         }
     }
@@ -272,7 +272,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !ended.load(std::sync::atomic::Ordering::Relaxed) {
-                    let _gone = fs::remove_dir(&base);
+                    let _removed = fs::remove_dir(&base);
                 }
             });
             let made: Vec<_> = (0..2000).map(|_| make(&base)).collect();

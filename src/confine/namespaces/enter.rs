@@ -14,7 +14,7 @@ use nix::unistd::{Pid, getppid, pipe2};
 
 use super::super::sys;
 use super::ids::Ids;
-use super::tree::Tree;
+use super::mount_tree::MountTree;
 use crate::backend::namespaces::{MountPlan, NetworkNamespace};
 use crate::confine::layers::privilege;
 use crate::confine::wire::protocol::{StartFailure, Step};
@@ -24,9 +24,9 @@ const KILLED: i32 = 1;
 
 /// New namespaces, for the first process in there, and a root on which nothing of the host is shown yet.
 #[derive(Debug)]
-pub(crate) struct Bare {
+pub(crate) struct NewNamespaces {
     ids: Ids,
-    tree: Tree,
+    tree: MountTree,
 }
 
 /// Enters namespaces and comes back as the first process in there. The process that called ends with it and never comes back.
@@ -35,7 +35,11 @@ pub(crate) struct Bare {
 ///
 /// # Errors
 /// What failed, in the process in which it did: it must say so and end, and everything ends with it.
-pub(crate) fn enter(network: NetworkNamespace, parent: Pid, kept: &[BorrowedFd<'_>]) -> Result<Bare, StartFailure> {
+pub(crate) fn enter(
+    network: NetworkNamespace,
+    parent: Pid,
+    kept: &[BorrowedFd<'_>],
+) -> Result<NewNamespaces, StartFailure> {
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
     if getppid() != parent {
@@ -46,43 +50,43 @@ pub(crate) fn enter(network: NetworkNamespace, parent: Pid, kept: &[BorrowedFd<'
         ));
     }
     sys::close_all_but(kept).map_err(failed("descriptors"))?;
-    let ids = Ids::mine();
+    let ids = Ids::current();
     ids.enter_as_root()?;
-    let (gone, alive) = pipe2(OFlag::O_CLOEXEC).map_err(failed("a pipe"))?;
-    if let Some(first) = sys::fork().map_err(failed("the first process"))? {
-        drop(gone);
+    let (parent_pipe, alive) = pipe2(OFlag::O_CLOEXEC).map_err(failed("a pipe"))?;
+    if let Some(enter) = sys::fork().map_err(failed("the first process"))? {
+        drop(parent_pipe);
         // With its end of the pipe the first process would notice, but it is killed at once anyhow.
         let done = privilege::drop_in_namespaces()
             .and_then(|()| sys::close_all_but(&[alive.as_fd()]).map_err(failed("descriptors")));
         match done {
-            Ok(()) => sys::exit_now(wait_for(first)),
+            Ok(()) => sys::exit_now(wait_for(enter)),
             Err(failure) => {
                 // What is to be said is said by one alone, and nobody else goes on.
-                let _killed = kill(first, Signal::SIGKILL);
-                let _ended = waitpid(first, None);
+                let _killed = kill(enter, Signal::SIGKILL);
+                let _ended = waitpid(enter, None);
                 return Err(failure);
             }
         }
     }
     drop(alive);
-    begin(network, &gone)?;
-    drop(gone);
-    let tree = Tree::begin()?;
-    Ok(Bare { ids, tree })
+    enter_others(network, &parent_pipe)?;
+    drop(parent_pipe);
+    let tree = MountTree::begin()?;
+    Ok(NewNamespaces { ids, tree })
 }
 
-impl Bare {
+impl NewNamespaces {
     /// Mounts as the plan says. Of the descriptors only `kept` are left, and the standard streams.
     ///
     /// # Errors
     /// What failed; the same is to be done about it as where [`enter`] fails.
-    pub(crate) fn furnish(self, plan: &MountPlan, kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
+    pub(crate) fn apply(self, plan: &MountPlan, kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
         let Self { ids, mut tree } = self;
         for step in &plan.steps {
-            tree.make(step)?;
+            tree.run_step(step)?;
         }
         let proc = tree.enter()?;
-        ids.enter_as_oneself(&proc)?;
+        ids.enter_as_user(&proc)?;
         drop(proc);
         privilege::drop_in_namespaces()?;
         sys::close_all_but(kept).map_err(StartFailure::at(Step::Descriptors))
@@ -90,11 +94,11 @@ impl Bare {
 }
 
 /// Makes the other namespaces.
-fn begin(network: NetworkNamespace, gone: &OwnedFd) -> Result<(), StartFailure> {
+fn enter_others(network: NetworkNamespace, parent_pipe: &OwnedFd) -> Result<(), StartFailure> {
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
     // Its parent has no number in here; but while that lives, nothing hangs up.
-    let mut fds = [PollFd::new(gone.as_fd(), PollFlags::empty())];
+    let mut fds = [PollFd::new(parent_pipe.as_fd(), PollFlags::empty())];
     if poll(&mut fds, PollTimeout::ZERO).map_err(StartFailure::at(Step::ParentDeath))? != 0 {
         return Err(StartFailure::new(
             Step::ParentDeath,
