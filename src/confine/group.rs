@@ -1,8 +1,8 @@
 //! A control group for one command: in it the kernel bounds the processes and the memory of the whole tree.
 //!
-//! Where one can be made, [`Delegated`] says. The runner moves into it before it makes its command, and nothing that runs in
-//! it gets out again: it can write to no control group. A group that was left by a parent that was killed is removed
-//! by the next one; the lock on its directory says whether anybody still has it. Source: the kernel's cgroup v2 guide.
+//! [`Delegated`] finds where one can be made. The runner enters it before it forks its command, and nothing in it can leave: no
+//! command can write to a control group. The group of a killed parent is removed by the next one; an unlocked directory shows that
+//! its owner is dead. Source: the kernel's cgroup v2 guide.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,13 +18,13 @@ use super::sys;
 use crate::backend::host::{Delegated, GROUP_PREFIX, Seat, own_group_name};
 use crate::confine::wire::protocol::{CommandLimits, End, LimitKind};
 
-/// The runner is in the group as well.
+/// The runner, which is in the group as well.
 const RUNNER_PROCESSES: u64 = 1;
 /// More processes than the kernel can have at once; it takes no larger number.
 const MOST_PROCESSES: u64 = 4 * 1024 * 1024;
-/// How long bounds that somebody took away can go unseen.
+/// How often it is checked that its bounds still exist.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// How often, and how long in between, an ended group is tried to be removed: what is killed takes a moment to be gone.
+/// How often, and at what interval, removing an ended group is tried: killed processes take a moment to exit.
 const REMOVE_ATTEMPTS: usize = 40;
 const REMOVE_PAUSE: Duration = Duration::from_millis(5);
 
@@ -32,7 +32,7 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Group {
     directory: PathBuf,
-    /// The files that say what its bounds are: gone, once whoever manages it takes its bounds away.
+    /// The files of its bounds, unreadable once its manager takes the bounds away.
     bounds: Vec<File>,
     is_memory_bounded: bool,
     _lock: Flock<File>,
@@ -42,7 +42,7 @@ impl Group {
     /// A group with these bounds.
     ///
     /// # Errors
-    /// It cannot be made here any more, or not be bounded. What was to run in it must not run then.
+    /// It cannot be made or bounded. The command must not run then.
     pub fn make(limits: CommandLimits) -> Result<Self, ConfineError> {
         let parent = match Delegated::find() {
             Ok(Delegated {
@@ -97,16 +97,16 @@ impl Group {
         Ok(())
     }
 
-    /// What the runner moves itself into it by: [`enter`].
+    /// Its `cgroup.procs`, for [`enter`].
     ///
     /// # Errors
-    /// The group is gone.
+    /// The group was removed.
     pub fn procs_file(&self) -> Result<OwnedFd, ConfineError> {
         let procs_file = File::options().write(true).open(self.directory.join("cgroup.procs"));
         procs_file.map(OwnedFd::from).map_err(ConfineError::Group)
     }
 
-    /// Waits until what is in it must be ended: it went over its memory, or its bounds are gone.
+    /// Waits until its processes must be killed: they exceeded its memory, or its bounds were removed.
     pub async fn must_end(&self) {
         tokio::select! {
             () = self.is_out_of_memory() => {}
@@ -114,7 +114,7 @@ impl Group {
         }
     }
 
-    /// For ever, where that cannot be watched: the kernel has killed then all the same.
+    /// Never completes where that cannot be watched: the kernel kills all the same.
     async fn is_out_of_memory(&self) {
         let Ok(events) = File::open(self.events()) else {
             return std::future::pending().await;
@@ -125,7 +125,7 @@ impl Group {
         while !self.was_out_of_memory() {
             match watched.ready(tokio::io::Interest::PRIORITY).await {
                 Ok(mut changed) => {
-                    // Only reading what was opened takes the news of it away.
+                    // Only reading the open file clears the event.
                     let mut read = [0; 512];
                     if nix::sys::uio::pread(watched.get_ref().as_fd(), &mut read, 0).is_err() {
                         return std::future::pending().await;
@@ -143,24 +143,23 @@ impl Group {
         }
     }
 
-    /// Whether all its bounds are still there.
     fn is_bounded(&self) -> bool {
         let is_present = |bound: &File| nix::sys::uio::pread(bound, &mut [0; 32], 0).is_ok();
         self.bounds.iter().all(is_present)
     }
 
-    /// Whether the kernel has killed something in it for going over its memory, and not over somebody else's bound.
+    /// Whether the kernel has killed a process in it for this group's memory limit, not for an outer one.
     fn was_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.events()).unwrap_or_default();
         let has = |event: &str| {
             let count = events.lines().find_map(|line| line.strip_prefix(event));
             count.is_some_and(|count| count.trim() != "0")
         };
-        // A bound that was met is counted where it is, a process that was killed where it was.
+        // `oom` counts where the limit is, `oom_kill` where the process was.
         self.is_memory_bounded && has("oom ") && has("oom_kill ")
     }
 
-    /// How what was in it ended, where the group has a say in that.
+    /// The end of the command, where the group caused it.
     pub fn end(&self) -> Option<End> {
         if self.was_out_of_memory() {
             Some(End::OverLimit(LimitKind::Memory))
@@ -178,7 +177,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It is empty, unless somebody killed who ends commands. What cannot be removed the next one removes.
+        // It is empty, unless the runner was killed. What cannot be removed now the next parent removes.
         for _ in 0..REMOVE_ATTEMPTS {
             match fs::remove_dir(&self.directory) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -191,16 +190,14 @@ impl Drop for Group {
     }
 }
 
-/// Moves this process into the group whose door this is.
+/// Moves this process into the group of this `cgroup.procs`.
 pub(super) fn enter(procs_file: &OwnedFd) -> nix::Result<()> {
-    // Zero is whoever writes it, by whatever number others know it.
+    // Zero is the writing process, in any PID namespace.
     nix::unistd::write(procs_file, b"0").map(drop)
 }
 
-/// Moves this process out of a group that it was handed and is alone in, into one inside it: groups with bounds can be
-/// made beside that. Where it cannot, everything stays as it was.
-///
-/// For a process that has started no other yet.
+/// Moves this process out of a delegated group in which it is alone, into a child group, so that bounded groups can be made beside
+/// it. If that fails nothing changes. For a process that has no child yet.
 pub(super) fn leave_delegated() {
     let Ok(Delegated {
         directory,
@@ -213,7 +210,7 @@ pub(super) fn leave_delegated() {
     let Ok(_lock) = create_locked(&own) else { return };
     let moved = fs::write(own.join("cgroup.procs"), "0");
     if moved.is_err() || fs::write(directory.join("cgroup.subtree_control"), "+pids +memory").is_err() {
-        // Nobody has been moved, or comes back; an empty one is removed by the next start.
+        // Back to where it was; what stays is removed by the next start.
         let _back = fs::write(directory.join("cgroup.procs"), "0");
         let _removed = fs::remove_dir(&own);
     }
@@ -229,7 +226,7 @@ fn has_swap() -> io::Result<bool> {
     }
 }
 
-/// A directory that is held by this process.
+/// Makes a directory and locks it.
 fn create_locked(directory: &Path) -> io::Result<Flock<File>> {
     fs::create_dir(directory)?;
     lock(directory)
@@ -240,7 +237,7 @@ fn lock(directory: &Path) -> io::Result<Flock<File>> {
     Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
 }
 
-/// Removes what nobody holds and nothing runs in.
+/// Removes groups that are unlocked and empty.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let is_ours = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(GROUP_PREFIX.as_bytes());

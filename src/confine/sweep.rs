@@ -1,7 +1,7 @@
 //! The process table, read from /proc: who descends from whom, and what they use.
 //!
-//! Used where the Landlock signal scope cannot do it: by the supervisor, which stands outside every
-//! layer, and by a runner that no scope keeps to its tree. Where one does, [`kill_scoped`] needs no table.
+//! Used where no Landlock scope limits signals to a tree: by the supervisor, which is in no layer, and by a runner without a scope.
+//! With a scope [`kill_scoped`] needs no table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,13 +19,12 @@ use super::sys;
 pub(crate) struct Table {
     parents: BTreeMap<i32, i32>,
     used: BTreeMap<i32, Usage>,
-    /// Those that have ended and wait to be reaped.
+    /// Zombies.
     ended: BTreeSet<i32>,
-    /// Those that somebody has stopped.
     stopped: BTreeSet<i32>,
 }
 
-/// How often parents are looked for that were not there when the table was read.
+/// How often missing parents are looked for.
 const MAX_PARENT_ROUNDS: usize = 4;
 
 /// What a tree uses.
@@ -44,8 +43,7 @@ impl Table {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return table;
         };
-        // The numbers first: to look at each on the way would be too slow for a tree that grows, which takes higher ones
-        // all the time.
+        // All pids first: reading each process in between would be too slow for a growing tree, which gets higher pids.
         let pids: Vec<i32> = entries
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -61,7 +59,7 @@ impl Table {
         table
     }
 
-    /// Takes a process in as it is now; whether it is there.
+    /// Reads a process into the table; whether it exists.
     fn read_process(&mut self, pid: i32) -> bool {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
         self.ended.remove(&pid);
@@ -71,7 +69,7 @@ impl Table {
             self.used.remove(&pid);
             return false;
         };
-        // Of one whose first thread alone has ended, others run on.
+        // A zombie with other threads is alive.
         if state == b'Z' && threads <= 1 {
             self.ended.insert(pid);
         }
@@ -94,8 +92,8 @@ impl Table {
 
     /// Looks for parents that are not in the table; whether there were any.
     ///
-    /// In a tree that grows and dies fast, most parents end before the table is read to its end. What they leave
-    /// behind belongs to the tree all the same: whoever takes it in is looked for.
+    /// In a tree that forks fast, most parents end while the table is read. Their children have another parent then, and still belong
+    /// to the tree.
     fn find_parents(&mut self) -> bool {
         let is_missing = |parent: i32| parent > 0 && !self.parents.contains_key(&parent);
         let orphans = self.parents.iter().filter(|(_, parent)| is_missing(**parent));
@@ -141,7 +139,7 @@ fn page() -> u64 {
     size.and_then(|size| u64::try_from(size).ok()).unwrap_or(4096)
 }
 
-/// The process behind a pidfd, as this process would name it; `None` when it is gone or not seen from here.
+/// The pid of a pidfd in this namespace; `None` when the process has ended or is not visible.
 pub(crate) fn pid_of(pidfd: &OwnedFd) -> Option<Pid> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     let pid: i32 = info
@@ -166,7 +164,6 @@ fn parse_stat(stat: &[u8]) -> Option<(u8, i32, u64, u64)> {
     Some((state, parent, threads, resident))
 }
 
-/// Who its parent is now.
 fn parent(pid: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&stat).map(|(_, parent, ..)| parent)
@@ -177,7 +174,7 @@ pub(crate) fn kill_descendants() {
     sweep(None);
 }
 
-/// The same, until a moment; whether nothing is left.
+/// The same, until the deadline; whether nothing is left.
 pub(crate) fn kill_descendants_until(deadline: Instant) -> bool {
     sweep(Some(deadline))
 }
@@ -203,8 +200,8 @@ fn sweep(deadline: Option<Instant>) -> bool {
     }
 }
 
-/// Kills everything that descends from another process, until nothing of it is alive or that moment has come. Whoever is to
-/// reap it need not.
+/// Kills everything that descends from another process, until nothing of it is alive or the deadline has passed. Zombies count as
+/// dead.
 pub(crate) fn kill_below(root: Pid, deadline: Instant) {
     let mut pause = Duration::from_micros(200);
     loop {
@@ -217,7 +214,7 @@ pub(crate) fn kill_below(root: Pid, deadline: Instant) {
             let Ok(pidfd) = sys::open_pidfd(Pid::from_raw(pid)) else {
                 continue;
             };
-            // Its number may be a stranger's since the table was read. One with another parent now is found again.
+            // The pid may be reused since the table was read. A process with another parent is found in the next round.
             if parent(pid) == table.parents.get(&pid).copied() {
                 // It may have ended since.
                 let _killed = sys::signal_by(&pidfd, Signal::SIGKILL);
@@ -250,8 +247,7 @@ pub(crate) fn kill_scoped() {
     }
 }
 
-/// How many are reaped in one go. Some trees make children that end faster than they can be reaped: whoever reaps has other things
-/// to do, and one of them is to end that.
+/// How many are reaped in one go. Children may end faster than they can be reaped, and the caller must still get to killing them.
 pub(crate) const MOST_REAPED: usize = 256;
 
 /// What is left after reaping.
@@ -265,7 +261,7 @@ pub(crate) enum Reaped {
     More,
 }
 
-/// Reaps children that have ended, whatever they were to send their parent: one that sends nothing is a child as well.
+/// Reaps ended children, those without an exit signal included.
 pub(crate) fn reap() -> Reaped {
     for _ in 0..MOST_REAPED {
         match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG | WaitPidFlag::__WALL)) {

@@ -1,7 +1,7 @@
-//! A notified call → what it attempts: which file or address, and what is wanted of it.
+//! A notified call → what it attempts: which file or address, and for what.
 //!
-//! What is read here decides nothing: the call goes on whatever it says, and its memory may say something else by then.
-//! What the kernel fails before it asks anybody (a name that is there already, a directory opened for writing) is no attempt.
+//! What is read here decides nothing: the call continues in any case, and its memory may have changed by then. What the kernel fails
+//! before any permission check (an existing name, a directory opened for writing) is no attempt.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -24,11 +24,11 @@ const ADDRESS: u64 = 128;
 /// How many interpreters of interpreters the kernel follows.
 const INTERPRETERS: usize = 5;
 
-/// What a call that the table refuses is.
+/// The attempt of a call that the table refuses.
 pub(super) fn refused(data: &libc::seccomp_data) -> Attempt {
     let number = u32::try_from(data.nr).unwrap_or(u32::MAX);
     let [first, second, third, fourth, ..] = data.args;
-    // What no answer hangs on may differ each time, and is nothing else for that.
+    // Arguments that no answer depends on may differ each time, and must not count as another attempt.
     let where_tested = |index: u8, value: u64| if tests(number, index) { value } else { 0 };
     Attempt::Call {
         number,
@@ -46,18 +46,17 @@ pub(super) fn attributes(proc: &Proc, object: &OwnedFd) -> Option<Attempt> {
     })
 }
 
-/// A change of attributes of what is not there, or is hidden.
+/// A change of attributes of a file that is missing or hidden.
 pub(super) fn of_missing(caller: &Caller<'_>, target: &Target) -> Option<Attempt> {
     let missing = lookup(caller, target).filter(|lookup| lookup.found != Found::There);
     missing.map(|lookup| attempt(FileAccess::Attributes, lookup))
 }
 
-/// Whether the call makes another program of its caller.
 pub(super) fn is_exec(data: &libc::seccomp_data) -> bool {
     [libc::SYS_execve, libc::SYS_execveat].contains(&i64::from(data.nr))
 }
 
-/// What an attempt wants; more than one thing where it names two paths, or reads and writes.
+/// The attempts of a call; more than one where it names two paths, or reads and writes.
 ///
 /// # Errors
 /// The caller is gone, or its memory cannot be read.
@@ -72,7 +71,7 @@ pub(super) fn read(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Vec
         libc::SYS_openat => Ok(open(caller, &at(0, 1, last(args.int(2)))?, args.int(2))),
         libc::SYS_execve => Ok(execute(caller, args.path(None, 0, LastLink::Follow)?)),
         libc::SYS_execveat => {
-            // What is wrong with other flags the kernel says.
+            // The kernel checks other flags.
             let empty = if args.int(4) & libc::AT_EMPTY_PATH == 0 {
                 EmptyPath::Nothing
             } else {
@@ -157,7 +156,7 @@ fn attempt(access: FileAccess, lookup: Lookup) -> Attempt {
     }
 }
 
-/// One thing that is wanted of where a target leads, unless the kernel gives or fails it whoever asks.
+/// One access to a target, unless its result does not depend on permissions.
 fn access_of(caller: &Caller<'_>, access: FileAccess, target: &Target) -> Vec<Attempt> {
     let is_settled =
         |lookup: &Lookup| lookup.found == Found::There && matches!(access, FileAccess::Look | FileAccess::Make);
@@ -165,7 +164,7 @@ fn access_of(caller: &Caller<'_>, access: FileAccess, target: &Target) -> Vec<At
     lookup.map(|lookup| attempt(access, lookup)).into_iter().collect()
 }
 
-/// What the mode and the number of a new node make of it.
+/// The creation of a node, by its mode and device number.
 fn make(caller: &Caller<'_>, target: &Target, mode: u32, device: u32) -> Vec<Attempt> {
     let node = match SFlag::from_bits_truncate(mode) & SFlag::S_IFMT {
         SFlag::S_IFCHR if device == 0 => Some(Node::Whiteout),
@@ -257,7 +256,7 @@ fn rename(caller: &Caller<'_>, from: &Target, to: &Target, flags: u32) -> Vec<At
         return Vec::new();
     };
     if flags & libc::RENAME_EXCHANGE != 0 {
-        // Whether both are there is not known in here, where one may be hidden.
+        // One of them may be hidden here, so it is not known whether both exist.
         let pair = |to: Lookup| Attempt::Exchange([from, to].map(|lookup| (lookup.path, lookup.found)));
         return lookup(caller, to).map(pair).into_iter().collect();
     }
@@ -290,12 +289,9 @@ fn link(caller: &Caller<'_>, old: &Target, new: &Target) -> Vec<Attempt> {
     old.into_iter().chain([attempt(FileAccess::Make, new)]).collect()
 }
 
-/// What an address is given for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// To reach it.
     Connect,
-    /// To be reached at it.
     Bind,
 }
 
@@ -338,7 +334,7 @@ const fn last(flags: i32) -> LastLink {
     if kept { LastLink::Keep } else { LastLink::Follow }
 }
 
-/// What the flags of a look mean for a link at the end.
+/// What the flags of `stat` calls mean for a link at the end.
 const fn last_at(flags: i32) -> LastLink {
     if flags & libc::AT_SYMLINK_NOFOLLOW == 0 {
         LastLink::Follow

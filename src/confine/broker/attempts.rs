@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::backend::seccomp::{Call, Filters, Role, Sort, Whatever};
 use crate::confine::wire::attempted::{Attempt, Attempted, FileAccess};
 
-/// The most different attempts that are kept.
+/// The most different attempts that are recorded.
 const MOST: usize = 20_000;
 /// The most bytes of their paths. With that a report stays well within one message.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
@@ -19,23 +19,23 @@ pub enum Origin {
     No,
 }
 
-/// What was attempted so far, and how calls are told apart.
+/// The attempts so far, and how calls are classified.
 #[derive(Debug, Default)]
 pub struct Attempts {
-    /// What a command's filters say where nobody looks; `None` where that is so.
+    /// The filters of a command without recording; `None` where nothing is recorded.
     filters: Option<Filters>,
-    /// The sorts of calls that hang on nothing but their number.
+    /// The sorts of calls that depend on nothing but their number.
     sorts: HashMap<u32, Option<Sort>>,
     known: HashMap<Attempt, usize>,
     order: Vec<(Attempt, u64)>,
     bytes: usize,
     unexamined: u64,
-    /// By thread: its last calls asked for a socket as the C library does, twice, before it looks up a name. They count unless
-    /// the thread opens a database of names next.
+    /// By thread: its last calls made a socket, as the C library does, twice, to look up a name. They count unless the thread opens
+    /// a database of names next.
     in_passing: HashMap<u32, Vec<Attempt>>,
 }
 
-/// What the C library opens when its cache of names does not answer.
+/// What the C library opens when nscd does not answer.
 const DATABASES: [&str; 9] = [
     "/etc/nsswitch.conf",
     "/etc/passwd",
@@ -51,7 +51,7 @@ const DATABASES: [&str; 9] = [
 const MOST_IN_PASSING: (usize, usize) = (2, 1024);
 
 impl Attempts {
-    /// Nothing yet; `filters` are those of a command that nobody looks at, where somebody looks.
+    /// None yet; `filters` are those of a command without recording, if attempts are recorded.
     pub fn of(filters: Option<Filters>) -> Self {
         Self {
             filters,
@@ -59,7 +59,6 @@ impl Attempts {
         }
     }
 
-    /// What a notified call is.
     pub(super) fn sort(&mut self, data: &libc::seccomp_data) -> Option<Sort> {
         let Some(filters) = &self.filters else {
             return Some(if super::rename::is_rename(data) {
@@ -83,12 +82,10 @@ impl Attempts {
         sort
     }
 
-    /// Whether a note would be taken.
     pub(super) fn records(&self, origin: Origin) -> bool {
         self.filters.is_some() && origin == Origin::Yes
     }
 
-    /// Takes note, where somebody looks.
     pub(super) fn record(&mut self, origin: Origin, attempts: impl IntoIterator<Item = Attempt>) {
         if !self.records(origin) {
             return;
@@ -109,7 +106,7 @@ impl Attempts {
         }
     }
 
-    /// Takes note of a call that the filters refuse, once it is known not to be one that programs make in passing.
+    /// Records a call that the filters refuse, once it is known not to be a mere name lookup.
     pub(super) fn record_refused(&mut self, origin: Origin, thread: u32, attempt: Attempt) {
         if !self.records(origin) {
             return;
@@ -124,7 +121,7 @@ impl Attempts {
         self.record(origin, [attempt]);
     }
 
-    /// Decides about a call that was kept back, by what its thread opens or does next; a look says nothing.
+    /// Decides about calls that were kept back, by what their thread does next; a `stat` decides nothing.
     pub(super) fn settle_unless_look(&mut self, thread: u32, next: &[Attempt]) {
         let is_look = |attempt: &Attempt| {
             matches!(
@@ -154,7 +151,7 @@ impl Attempts {
         }
     }
 
-    /// Takes note that something could not be read.
+    /// Records that a call could not be read.
     pub(super) fn record_unread(&mut self, origin: Origin) {
         match origin {
             Origin::Yes => self.unexamined = self.unexamined.saturating_add(1),
@@ -162,7 +159,6 @@ impl Attempts {
         }
     }
 
-    /// All of it.
     pub fn report(&mut self) -> Attempted {
         let kept: Vec<_> = self.in_passing.drain().flat_map(|(_, attempts)| attempts).collect();
         self.record(Origin::Yes, kept);
@@ -173,7 +169,7 @@ impl Attempts {
     }
 }
 
-/// Whether the call may be the C library's question to a cache of names (nscd). libuv and Go make their sockets so, too.
+/// Whether the call may be the C library's request to nscd. libuv and Go make their sockets in the same way.
 fn may_be_in_passing(attempt: &Attempt) -> bool {
     let nscd_kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     let is = |value: u64, expected: i32| u64::try_from(expected) == Ok(value);

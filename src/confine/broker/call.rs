@@ -1,4 +1,4 @@
-//! A notification → what it asks for, in the order in which the kernel reads its arguments.
+//! A notification → the change that it requests, reading arguments in the kernel's order.
 
 use nix::errno::Errno;
 
@@ -20,21 +20,18 @@ const SYS_REMOVEXATTRAT: i64 = 466;
 const XATTR_ARGS_SIZE: usize = 16;
 const PAGE_SIZE: u64 = 4096;
 
-/// What a call asks for.
+/// What a call requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Call {
-    /// Nothing: it succeeds without a look at its target.
+    /// Nothing: it succeeds without a check of its target.
     Nothing,
-    /// A change.
     Change {
-        /// Of what.
         target: Target,
-        /// Which.
         change: Change,
     },
 }
 
-/// Reads what the notified call asks for. The error is the caller's answer.
+/// Reads what the notified call requests. The error is the caller's answer.
 pub(super) fn decode(caller: &Caller<'_>, data: &libc::seccomp_data) -> Result<Call, Errno> {
     if data.arch != ARCHITECTURE {
         return Err(Errno::EPERM);
@@ -177,7 +174,7 @@ impl Arguments<'_> {
         let size = usize::try_from(size).map_err(|_| Errno::E2BIG)?;
         let bytes = self.caller.bytes(address, size)?;
         let (known, newer) = bytes.split_first_chunk::<XATTR_ARGS_SIZE>().ok_or(Errno::EINVAL)?;
-        // Fields this code does not know ask for something it cannot judge.
+        // Unknown fields cannot be judged.
         if newer.iter().any(|byte| *byte != 0) {
             return Err(Errno::E2BIG);
         }

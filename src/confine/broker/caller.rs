@@ -51,17 +51,17 @@ fn own_link(object: &OwnedFd) -> String {
     format!("self/fd/{}", object.as_raw_fd())
 }
 
-/// How a caller holds a descriptor.
+/// How a descriptor was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DescriptorKind {
-    /// Opened: the descriptor calls act on it.
+    /// For reading or writing: descriptor calls act on it.
     Open,
-    /// Opened with `O_PATH`: it only names a place.
+    /// With `O_PATH`: it only names a file.
     PathOnly,
 }
 
-/// The thread that waits. Every look at it is followed by a check that it still waits: only then was
-/// it that thread, and not a later one with its number, that was looked at.
+/// The thread that waits. After each read it is checked that it still waits: only then was it that thread that was read, and not a
+/// later one with the same id.
 #[derive(Debug)]
 pub(super) struct Caller<'b> {
     listener: &'b Listener,
@@ -228,7 +228,7 @@ impl<'b> Caller<'b> {
     }
 }
 
-/// A place in the caller's memory; what wraps around is no place.
+/// An address in the caller's memory; one that wraps around is none.
 fn offset(address: u64, offset: usize) -> Result<usize, Errno> {
     usize::try_from(address)
         .ok()

@@ -1,4 +1,4 @@
-//! What a call wants changed, whether it may be, and the change itself.
+//! A requested change of attributes: judged and made.
 //!
 //! What is refused with `EPERM` beyond the plan: everything that is not a file, directory, symlink,
 //! FIFO or socket with a path (device nodes, pipes, anonymous inodes); everything on proc; setuid on

@@ -1,4 +1,4 @@
-//! Where a path that a command attempts leads, seen from inside.
+//! Where a path of an attempt leads, as seen inside the sandbox.
 
 use std::borrow::Cow;
 use std::ffi::{CString, OsStr, OsString};
@@ -42,8 +42,8 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Where a target leads; none for what has no path (a pipe, a file that was removed, an empty path), for what the kernel
-/// says of the caller's descriptors, and for what is no directory and named as one: that fails everywhere.
+/// Looks up a target; none for what has no path (a pipe, a removed file, an empty path), for links in /proc to the caller's
+/// descriptors, and for a file named as a directory, which fails everywhere.
 pub(super) fn lookup(caller: &Caller<'_>, target: &Target) -> Option<Lookup> {
     if let Some(path) = own_proc_file(caller, target) {
         return Some(Lookup {
@@ -83,11 +83,11 @@ pub(super) fn lookup(caller: &Caller<'_>, target: &Target) -> Option<Lookup> {
     None
 }
 
-/// What a path that leads nowhere comes to, as far as it leads somewhere.
+/// The first component of a path that does not exist.
 enum Unresolved {
     /// A name that is not there.
     Missing(Lookup),
-    /// A link that leads nowhere, followed: the path with what the link says in its place.
+    /// A dangling link: the path with the link replaced by its text.
     Link(CString),
 }
 
@@ -97,7 +97,7 @@ fn first_missing(caller: &Caller<'_>, base: i32, written: &[u8], last: LastLink)
         .split(|byte| *byte == b'/')
         .filter(|name| !is_blank(name))
         .collect();
-    // With a slash or a dot at its end the path is a directory's, and a link there is followed whatever the call says.
+    // A path that ends in a slash or a dot is a directory's, and a link there is always followed.
     let is_directory = written
         .rsplit(|byte| *byte == b'/')
         .next()
@@ -113,7 +113,7 @@ fn first_missing(caller: &Caller<'_>, base: i32, written: &[u8], last: LastLink)
     if is_directory && exists(names.len()).is_some() {
         return None;
     }
-    // Mostly only the last name leads nowhere. Of a path that leads somewhere each beginning does.
+    // Mostly only the last name is missing. Of an existing path each beginning exists.
     let parents = match exists(parents) {
         Some(_) => parents,
         None => (1..parents)
@@ -187,7 +187,7 @@ fn path_target(base: i32, path: CString, last: LastLink) -> Target {
     }
 }
 
-/// A file in which the kernel says something of the caller itself, as `/proc/self/NAME`; not what leads elsewhere from there.
+/// A file of the caller's own in /proc, as `/proc/self/NAME`; no links or directories.
 fn own_proc_file(caller: &Caller<'_>, target: &Target) -> Option<OsString> {
     let Target::Path { path, .. } = target else {
         return None;
@@ -209,7 +209,7 @@ fn own_proc_file(caller: &Caller<'_>, target: &Target) -> Option<OsString> {
     is_name.then(|| OsString::from_vec([b"/proc/self/", name].concat()))
 }
 
-/// What a path says behind `/proc/self` and its like.
+/// The rest of a path after `/proc/self` or the like.
 fn below_own_proc<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<&'p [u8]> {
     let Some((b"proc", rest)) = component(path).filter(|_| path.starts_with(b"/")) else {
         return None;
@@ -219,7 +219,7 @@ fn below_own_proc<'p>(caller: &Caller<'_>, path: &'p [u8]) -> Option<&'p [u8]> {
     is_own.then_some(rest)
 }
 
-/// The target without a way through `/proc/self`, which would be the broker's in our own walk; none where it stays there.
+/// The target without `/proc/self`, which would be the broker's in our own walk; none where it cannot be replaced.
 fn without_proc_self<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<'t, Target>> {
     let same = Some(Cow::Borrowed(target));
     let Target::Path {
@@ -264,7 +264,7 @@ fn without_proc_self<'t>(caller: &Caller<'_>, target: &'t Target) -> Option<Cow<
     }))
 }
 
-/// The path of an object, unless it is none of ours or what the kernel says of the caller, or of the broker in its place.
+/// The absolute path of an object; none for the caller's or the broker's own files in /proc.
 fn absolute(caller: &Caller<'_>, object: &OwnedFd) -> Option<PathBuf> {
     let path = caller.path_of(object).ok().filter(|path| path.is_absolute())?;
     let process = path.strip_prefix("/proc").ok().and_then(|path_target| {
@@ -275,7 +275,7 @@ fn absolute(caller: &Caller<'_>, object: &OwnedFd) -> Option<PathBuf> {
     (!below_own_proc).then_some(path)
 }
 
-/// A path below another, without dots; links are not known here.
+/// A path below another, without `.` and `..`; links are not resolved.
 fn without_dots(start: &Path, written: &[u8]) -> PathBuf {
     let mut path = start.to_path_buf();
     for component in Path::new(OsStr::from_bytes(written)).components() {

@@ -1,8 +1,8 @@
 //! Attribute calls of a command → judged, performed and answered on its behalf.
 //!
 //! chmod, chown, utime and the xattr calls go past Landlock, so a command's filter hands them to its
-//! runner, which serves them here. [`call`] reads from the caller what it asks for, [`target`] resolves
-//! the object meant to a descriptor, [`permission`] holds that against the plan, [`change`] acts on it.
+//! runner, which serves them here. [`call`] reads the arguments from the caller, [`target`] resolves the object to a descriptor,
+//! [`permission`] checks it against the plan, [`change`] makes the change.
 //!
 //! The call itself never runs: what the caller's memory or the tree says after the broker looked at it
 //! changes nothing. The object that was judged is the object that is changed, because both go through
@@ -11,14 +11,12 @@
 //! judged by the name it was reached through, as Landlock judges its content; a command cannot make a
 //! link from outside into its roots.
 //!
-//! Where somebody wants to know why a command was denied something, its filter also hands over what it
-//! attempts: [`attempt`] reads that, [`lookup`] follows its paths, [`attempts`] keeps it. Such a call goes on
-//! to the kernel, whatever was read of it, and what the table refuses is refused.
+//! Where denials are to be explained, the filter also hands over other calls: [`attempt`] reads them, [`lookup`] resolves their
+//! paths, [`attempts`] records them. Such a call continues in the kernel, whatever was read, and what the table refuses is refused.
 //!
-//! Calls that change a process by its number go on where the number is the caller's own: [`own_pid`].
+//! Calls that change a process by its pid continue where the pid is the caller's own: [`own_pid`].
 //!
-//! Where private copies stand for protected files, renames are handed over as well: [`rename`] carries out those onto a
-//! copy.
+//! Where private copies cover protected files, renames are handed over as well: [`rename`] emulates those onto a copy.
 //!
 //! When the listener closes, every later call fails with `ENOSYS`, and the kernel would permit another listener. So the
 //! runner closes its own last of all, and a command's filters refuse it any.
@@ -61,11 +59,11 @@ pub struct Broker {
     listener: Listener,
     proc: Proc,
     plan: AttributePlan,
-    /// The files onto which renames are carried out, by device and inode.
+    /// Private copies onto which renames are emulated, by device and inode.
     copies: Vec<(u64, u64)>,
 }
 
-/// What came of one round.
+/// The result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
     /// No call waits.
@@ -93,7 +91,7 @@ impl Broker {
         })
     }
 
-    /// The same, carrying out renames onto these private copies, known by device and inode.
+    /// The same, emulating renames onto these private copies, given by device and inode.
     #[must_use]
     pub fn with_copies(self, copies: Vec<(u64, u64)>) -> Self {
         Self { copies, ..self }
@@ -130,7 +128,7 @@ impl Broker {
 
     fn judge(&self, notification: &libc::seccomp_notif, attempts: &mut Attempts, origin: Origin) -> Response {
         let caller = Caller::new(&self.listener, &self.proc, notification);
-        // The program that Stockade's own process becomes is the command's.
+        // Stockade's own process executes the command: the attempt is the command's.
         let origin = if attempt::is_exec(&notification.data) {
             Origin::Yes
         } else {
@@ -168,7 +166,7 @@ impl Broker {
                     }
                     // It cannot be seen, or is gone.
                     Err(Errno::EPERM) => attempts.record_unread(origin),
-                    // What it points to is nothing: it fails whoever asks.
+                    // A bad pointer: the call fails everywhere.
                     Err(_) => {}
                 }
                 Response::Continue
@@ -220,15 +218,13 @@ impl Broker {
     }
 }
 
-/// What becomes of a call that waits.
 enum Response {
-    /// It ends with this, and never runs.
+    /// It returns this, and never runs.
     Return(Result<(), Errno>),
-    /// It goes on to the kernel.
+    /// It runs in the kernel.
     Continue,
 }
 
-/// What the listener has for us.
 enum Ready {
     Call,
     Nothing,

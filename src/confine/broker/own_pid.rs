@@ -1,11 +1,11 @@
-//! Calls that change how a process runs, and name it by its number: whose number that is.
+//! Calls that change how a process runs: which pid they name.
 //!
-//! Schedulers, thread pools and runtimes name themselves (`sched_setscheduler(gettid(), …)`); 0 would have said the same, and
-//! passes the filter. Such a call goes on to the kernel: the number is in a register, which cannot change while the call waits.
+//! Schedulers, thread pools and runtimes name themselves (`sched_setscheduler(gettid(), …)`); 0 means the same and passes the filter.
+//! Such a call continues in the kernel: the pid is in a register, which cannot change while the call waits.
 
 use libc as l;
 
-/// The number of the process or thread that a call names; `None` if it is another call.
+/// The pid or thread id that a call names; `None` if it is another call.
 pub(super) fn named_pid(data: &l::seccomp_data) -> Option<i32> {
     let index = match i64::from(data.nr) {
         l::SYS_sched_setaffinity

@@ -1,8 +1,8 @@
-//! Renames onto a private copy, carried out.
+//! Renames onto a private copy, emulated.
 //!
-//! Git writes a config beside the old one and renames it over that. A copy of a protected file is a mount, and the kernel
-//! renames nothing onto a mount. So what the file beside it holds is written into the copy, and that file is removed. The
-//! command could do both by itself. Every other rename goes on to the kernel, whatever was read of it.
+//! Git writes a new config beside the old one and renames it over that. A copy of a protected file is a mount, and the kernel renames
+//! nothing onto a mount. So the content of the new file is written into the copy, and the new file is removed, both of which the
+//! command could do itself. Every other rename continues in the kernel, whatever was read of it.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -17,7 +17,7 @@ use super::arguments::Arguments;
 use super::caller::Caller;
 use super::target::{EmptyPath, LastLink, Target, resolve};
 
-/// The longest file that is carried over, in bytes.
+/// The longest file that is copied, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// Whether a call renames.
@@ -25,7 +25,7 @@ pub(super) fn is_rename(data: &libc::seccomp_data) -> bool {
     crate::backend::seccomp::is_rename(i64::from(data.nr))
 }
 
-/// Carries out a rename onto one of the `copies`, which are known by device and inode; `None` where it is another.
+/// Emulates a rename onto one of the `copies`, given by device and inode; `None` for another rename.
 pub(super) fn rename_onto_copy(
     caller: &Caller<'_>,
     data: &libc::seccomp_data,
@@ -37,7 +37,7 @@ pub(super) fn rename_onto_copy(
     if !copies.contains(&(copy_stat.st_dev, copy_stat.st_ino)) {
         return None;
     }
-    // From elsewhere it would be another matter who may read it.
+    // Only within one directory: elsewhere other users may be able to read the file.
     let (source_directory, target_directory) = (call.from.directory(), call.to.directory());
     let (source_directory, target_directory) = (
         resolve(caller, &source_directory).ok()?,

@@ -106,7 +106,7 @@ fn open_base(caller: &Caller<'_>, base: i32) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// A descriptor that is named by a path is absent like a path is, and may be a mere place.
+/// A descriptor that is named by a path. One that is not open is `ENOENT`, and `O_PATH` is permitted.
 fn descriptor_by_path(caller: &Caller<'_>, number: i32) -> Result<OwnedFd, Errno> {
     match caller.descriptor(number) {
         Ok((object, _)) => Ok(object),

@@ -24,11 +24,11 @@ pub(crate) struct Compiled {
     pub(crate) layer: RulesetCreated,
     /// The plan of both.
     pub(crate) plan: Plan,
-    /// `/dev/null` as it is in here, where mounts keep attributes: the host's could be given another mode.
+    /// `/dev/null` of the namespace, where mounts enforce attributes: a command could change the mode of the host's.
     pub(crate) null: Option<OwnedFd>,
 }
 
-/// Enters the layer and the filters of the forker; what commands get of them.
+/// Confines the forker; returns what its commands need.
 pub(crate) fn confine(
     parent: ForkerParent,
     setup: SetupMessage,
@@ -67,7 +67,7 @@ pub(crate) fn confine(
     };
     let layer = ruleset::compile(&plan)?;
     let layer = match forker_for {
-        // What the forker may not reach, a command in it may not either: its layer only keeps it apart.
+        // The forker's layer restricts its commands too; theirs only adds scopes.
         ForkerFor::Others if ruleset::has_scopes(&plan.landlock) => {
             ruleset::apply(layer, Some(&plan.landlock))?;
             ruleset::scope_only()?
@@ -76,7 +76,7 @@ pub(crate) fn confine(
             ruleset::apply(ruleset::duplicate(&layer)?, Some(&plan.landlock))?;
             layer
         }
-        // Compiled anew: a rule added to the shared ruleset would hold for every command.
+        // Compiled again: a rule added to the shared ruleset would apply to every command.
         ForkerFor::Terminal => {
             ruleset::apply(ruleset::with_processes(ruleset::compile(&plan)?)?, Some(&plan.landlock))?;
             layer

@@ -1,8 +1,7 @@
 //! The number of processes of a command's tree, counted by the kernel.
 //!
-//! `RLIMIT_NPROC` counts per user namespace. In the one that was made for a forker nothing runs but the forker, its
-//! runners, and what they run: so what is left for a command is known to
-//! the task. It is tried before it is relied on, because the kernel counts nothing that the host's root runs.
+//! `RLIMIT_NPROC` counts per user namespace. In a forker's own namespace only the forker, its runners and their commands run, so
+//! the limit for a command is exact. It is tried before it is relied on, because the kernel does not count for the host's root.
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -15,15 +14,15 @@ use crate::confine::wire::protocol::{CommandLimits, Counting, StartFailure, Step
 /// The forker.
 const FORKER_TASKS: u64 = 1;
 
-/// What a forker knows of the counting.
+/// Whether the counting was tried.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     is_proven: bool,
 }
 
 impl Counter {
-    /// How many tasks the user namespace may hold with one more command in it, where the kernel is to count them.
-    /// Commands that run at the same time count together, which makes no limit wider.
+    /// The limit of tasks in the user namespace with one more command, where the kernel counts them. Commands that run at the same
+    /// time count together, which makes no limit wider.
     pub(crate) fn most_tasks(
         &mut self,
         limits: CommandLimits,
@@ -48,8 +47,8 @@ impl Counter {
     }
 }
 
-/// Tries that the kernel counts the tasks of this user namespace and no others: `there` now, one more for the try.
-/// It must refuse the next one exactly when that would be one too many.
+/// Tries that the kernel counts the tasks of this user namespace and no others: `there` now, and one more for the test. It must
+/// refuse exactly the first task above the limit.
 fn tasks_are_counted(there: u64) -> Result<(), String> {
     let failed = |errno: Errno| format!("whether processes are counted cannot be tried: {}", errno.desc());
     match sys::fork().map_err(failed)? {

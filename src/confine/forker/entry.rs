@@ -1,9 +1,8 @@
-//! The way into namespaces. Stockade makes them itself, hears in there what to mount, and goes on as the forker, as
-//! [`crate::confine::namespaces`] tells; or bwrap makes them and the mounts, and starts this program again inside.
+//! The way into namespaces. Either Stockade makes them, receives the plan inside, mounts, and becomes the forker (see
+//! [`crate::confine::namespaces`]); or bwrap makes namespaces and mounts, and starts this program again inside.
 //!
-//! What goes along with bwrap is a handful of descriptors, named in the arguments: the control socket, the link to the supervisor,
-//! and the setup in sealed memory. The program itself is a descriptor too, so it need not be visible
-//! inside. Either way the forker is the first process in there.
+//! bwrap passes on descriptors, whose numbers are arguments: the control socket, the link to the supervisor, and the setup in
+//! sealed memory. The program is a descriptor too, so it need not be visible inside. Either way the forker is process 1.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -48,13 +47,13 @@ struct ForkerSetup {
 /// returns.
 pub(crate) fn make(control: &OwnedFd, link: OwnedFd, supervisor: Pid, session: &Path, network: NetworkNamespace) -> ! {
     let entered = namespaces::enter(network, supervisor, &[control.as_fd(), link.as_fd()]);
-    // Who is alone speaks at once.
+    // Without a supervisor nobody else reports.
     if let Err(failure) = &entered
         && failure.step == Step::ParentDeath
     {
         refuse(control, failure.clone())
     }
-    // Any other failure waits for the setup as well: until the parent has sent that, the supervisor is who speaks.
+    // Other failures are reported after the setup has come: until then only the supervisor sends.
     let setup = serve::receive_setup(control);
     let done = entered.and_then(|namespaces| {
         let world = planned_world(&setup)?;
@@ -94,7 +93,7 @@ pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, bwrap_stderr: &OwnedFd, su
     refuse(control, failure)
 }
 
-/// What a setup says of namespaces.
+/// The namespaces of a plan.
 fn planned_world(setup: &SetupMessage) -> Result<&World, StartFailure> {
     let world = setup.plan.as_ref().and_then(|plan| plan.world.as_ref());
     world.ok_or_else(|| StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces"))
@@ -108,7 +107,7 @@ fn plan_mismatch() -> StartFailure {
     )
 }
 
-/// The descriptors that bwrap is given.
+/// Descriptors that bwrap inherits.
 struct InheritedFds<'a> {
     control: &'a OwnedFd,
     link: &'a OwnedFd,
@@ -171,7 +170,7 @@ fn exec_bwrap(
         .map_err(|errno| StartFailure::new(Step::Namespaces, errno, crate::policy::path::display(program)))
 }
 
-/// Memory with these bytes that nobody can change any more, read from its beginning.
+/// Sealed memory with these bytes, at offset 0.
 fn sealed(bytes: &[u8]) -> Result<OwnedFd, StartFailure> {
     let at = StartFailure::at(Step::Namespaces);
     let failed = |error: std::io::Error| {
@@ -186,7 +185,7 @@ fn sealed(bytes: &[u8]) -> Result<OwnedFd, StartFailure> {
     Ok(memory.into())
 }
 
-/// Becomes the forker inside namespaces; never returns. The arguments name the descriptors that came along.
+/// Becomes the forker inside namespaces; never returns. The arguments are numbers of inherited descriptors.
 pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
     let ids: Vec<RawFd> = arguments.filter_map(|word| word.to_str()?.parse().ok()).collect();
     let Ok(ids) = <[RawFd; 3]>::try_from(ids) else {
@@ -207,13 +206,13 @@ pub(crate) fn inside(arguments: impl Iterator<Item = OsString>) -> ! {
     }
 }
 
-/// What the supervisor did for itself is done again: the program was started anew since.
+/// Repeats what the supervisor did for itself, which the new program has lost.
 fn reset_process() -> Result<(), StartFailure> {
     let at = StartFailure::at(Step::Session);
     prctl::set_dumpable(false).map_err(&at)?;
     sys::reset_signals().map_err(&at)?;
     sys::ignore_termination().map_err(&at)?;
-    // Standard output leads to /dev/null since the supervisor began; what bwrap complained to stays with bwrap.
+    // Standard output is /dev/null; the pipe for errors of bwrap must not stay open here.
     dup2_stderr(std::io::stdout()).map_err(&at)?;
     privilege::drop_all()?;
     prctl::set_no_new_privs().map_err(StartFailure::at(Step::NoNewPrivileges))

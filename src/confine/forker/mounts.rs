@@ -1,12 +1,12 @@
-//! The mounts that hold a profile, looked at from inside: that each is what was planned, and that it stays.
+//! The mounts of a profile, verified from inside: each is what was planned, and stays.
 //!
-//! bwrap resolves each path once more when it mounts, so what came of it, whoever mounted, is compared with what was surveyed. And
-//! whoever replaces or removes a file on the host takes every mount on it away, in all namespaces (editors save
-//! that way), which the kernel tells of. Whoever renames it, or a directory on the way to it, takes the mounts along,
-//! which nobody is told of: so each is looked at again and again. Nothing inside can change a mount.
+//! bwrap resolves each path again when it mounts, so the result is compared with the survey, whoever mounted. A process on the
+//! host that replaces or removes a file (as editors do) removes every mount on it in all namespaces, and the kernel notifies
+//! about that. One that renames the file, or a directory above it, moves the mounts without a notice, so they are checked
+//! regularly. Nothing inside can change a mount.
 //!
-//! A kernel that gives a mount a number for good (Linux 6.8) is asked where those are that matter. Whatever it answers but
-//! that all are in their places, and where it has no such numbers, the whole table says what is gone.
+//! Since Linux 6.8 mounts have unique ids, and the kernel tells where each is. Where it has none, or one is elsewhere, the whole
+//! table of mounts is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -36,27 +36,27 @@ const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 #[derive(Debug)]
 pub(crate) struct Mounts {
     table: File,
-    /// Without these the profile does not hold.
+    /// Mount points without which the profile is not enforced.
     points: BTreeSet<OsString>,
-    /// These keep protected names from changing, or cover names of a pattern. Where one is gone, the next command gets others.
+    /// Mount points that only cover protected names, or names of a pattern. Where one is missing, the next session gets others.
     protected: BTreeSet<OsString>,
-    /// All of both by number, where the kernel has numbers.
+    /// All of them by unique mount id, where the kernel has those.
     ids: Option<Vec<(u64, OsString)>>,
 }
 
-/// What is gone.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// Nothing that matters.
+    /// All mounts are in place.
     Nothing,
-    /// Only the cover of a protected name, or of one that a pattern matches.
+    /// Only a cover of a protected name is missing.
     Protected,
     /// This mount point.
     Missing(OsString),
 }
 
 impl Mounts {
-    /// Compares what is mounted with what was planned, and watches it from here on.
+    /// Compares the mounts with the plan, for later checks.
     pub(crate) fn verify(world: &World) -> Result<Self, StartFailure> {
         let failed = |errno| StartFailure::new(Step::Mounts, errno, "the table of mounts");
         let table = File::open("/proc/self/mountinfo").map_err(|error| failed(errno_of(&error)))?;
@@ -93,7 +93,7 @@ impl Mounts {
                 | MountStep::Tmp { .. } => {}
             }
         }
-        // What is not mounted at all cannot be reached, so it needs no cover.
+        // A path that is not mounted cannot be reached and needs no cover.
         let covered = world
             .protected
             .iter()
@@ -117,7 +117,7 @@ impl Mounts {
         }
     }
 
-    /// What is gone of what must be there.
+    /// Checks that all mounts are in place.
     pub(crate) fn changed(&mut self) -> Result<Changed, Errno> {
         if self.all_are_present() {
             return Ok(Changed::Nothing);
@@ -125,14 +125,14 @@ impl Mounts {
         self.read()
     }
 
-    /// Whether it is certain that nothing is gone.
+    /// Whether the ids prove that all are in place.
     fn all_are_present(&self) -> bool {
         let is_present =
             |(id, path): &(u64, OsString)| sys::mount_point(*id).is_ok_and(|point| point == path.as_bytes());
         self.ids.as_ref().is_some_and(|all| all.iter().all(is_present))
     }
 
-    /// What is gone according to the table.
+    /// Checks the table of mounts.
     fn read(&mut self) -> Result<Changed, Errno> {
         let mut text = Vec::new();
         self.table
@@ -180,7 +180,7 @@ fn mount_point(line: &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(bytes))
 }
 
-/// The number that the kernel gives to no other mount; `None` before Linux 6.8.
+/// The unique id of a mount; `None` before Linux 6.8.
 fn mount_id(mount: &OwnedFd) -> Option<u64> {
     let source = statx(mount, c"", AtFlags::EMPTY_PATH, MNT_ID_UNIQUE).ok()?;
     StatxFlags::from_bits_retain(source.stx_mask)
@@ -188,7 +188,7 @@ fn mount_id(mount: &OwnedFd) -> Option<u64> {
         .then_some(source.stx_mnt_id)
 }
 
-/// What is mounted there, if that is what was planned.
+/// Opens the mount at a path, if it is as planned.
 fn compare(path: &OsStr, step: &MountStep, made_by: &MadeBy) -> Result<OwnedFd, StartFailure> {
     let at = |errno| StartFailure::new(Step::Mounts, errno, display(path));
     let fd = open(
@@ -229,7 +229,7 @@ fn compare(path: &OsStr, step: &MountStep, made_by: &MadeBy) -> Result<OwnedFd, 
     Err(StartFailure::new(Step::Mounts, Errno::ESTALE, what))
 }
 
-/// What must not be possible on the mount of a step.
+/// The flags that the mount of a step must have.
 fn flags(step: &MountStep, made_by: &MadeBy) -> FsFlags {
     let safe = FsFlags::ST_NOSUID | FsFlags::ST_NODEV;
     match step {
@@ -265,7 +265,6 @@ mod tests {
         assert_eq!(mount_point(b"36 35"), None);
     }
 
-    /// Mounts that should be at these points.
     fn fd(points: &[&str], ids: Option<Vec<(u64, OsString)>>) -> Mounts {
         Mounts {
             table: File::open("/proc/self/mountinfo").unwrap(),
@@ -275,7 +274,7 @@ mod tests {
         }
     }
 
-    /// `None` where nobody says what a number stands for: before Linux 6.8, and behind filters that do not let it be said.
+    /// `None` before Linux 6.8, and where a filter refuses the call.
     fn id(path: &str) -> Option<u64> {
         let mount = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).unwrap();
         let id = mount_id(&mount);

@@ -1,4 +1,4 @@
-//! The forker: confined once, then serving commands until its parent is gone, or until the one that it was started for has ended.
+//! The forker's loop: it confines itself once, and serves commands until the parent closes the socket.
 //!
 //! A forker serves one profile. It compiles the profile's layer once and stands in it itself, so that its commands
 //! do; each of them gets a layer of its own with scopes of its own. Each command gets a runner; the forker asks
@@ -31,18 +31,16 @@ use crate::confine::wire::{receive, send};
 use crate::confine::{sweep, sys};
 use crate::policy::path::display;
 
-/// How often the mounts are looked at while a command runs.
+/// The interval of mount checks while a command runs.
 const MOUNT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// From so many commands on there will be others. Many a session has one.
+/// The number of commands after which a spare runner is prepared. Many sessions have one command.
 pub(crate) const CALLS_BEFORE_SPARE: u8 = 2;
 
 /// Whether the supervisor samples the tree of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sampling {
-    /// It does.
     On,
-    /// Nothing of it is bounded that way.
     Off,
 }
 
@@ -51,7 +49,7 @@ pub(crate) struct Forker<'a> {
     pub(crate) control: &'a OwnedFd,
     pub(crate) link: OwnedFd,
     pub(crate) parent: ForkerParent,
-    /// The mounts that hold the profile, where there are some.
+    /// The mounts of the profile, in namespaces.
     mounts: Option<Mounts>,
     /// `None` where nothing confines commands.
     pub(crate) compiled: Option<Compiled>,
@@ -59,9 +57,8 @@ pub(crate) struct Forker<'a> {
     pub(crate) counter: Counter,
     pub(crate) active: BTreeMap<u64, Active>,
     pub(crate) spare: Option<Spare>,
-    /// How many more commands it takes until others are expected.
+    /// How many more commands come before a spare is prepared.
     pub(crate) calls_before_spare: u8,
-    /// The ports of earlier ways out.
     used: UsedPorts,
 }
 
@@ -79,7 +76,6 @@ pub(crate) fn main(control: &OwnedFd, link: OwnedFd, parent: ForkerParent, sessi
     begin(control, link, parent, setup, session)
 }
 
-/// Waits for the setup.
 pub(crate) fn receive_setup(control: &OwnedFd) -> SetupMessage {
     match receive::<SetupMessage>(control) {
         Ok(Some((setup, _))) => setup,
@@ -155,16 +151,16 @@ impl Forker<'_> {
             }
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
             if spare.is_some_and(|at| ready.get(at).copied().unwrap_or(true)) {
-                // It failed, or somebody killed it. The next command says why, if that fails as well.
+                // It failed or was killed. If that repeats, the next command reports why.
                 self.dismiss_spare();
                 self.calls_before_spare = CALLS_BEFORE_SPARE;
                 if self.active.is_empty() {
-                    // Its command came here if somebody killed the runner.
+                    // The command of a killed runner is the forker's child now.
                     sweep::reap();
                 }
             }
-            // Always, not only when the kernel tells of a change: it does not tell of a mount that moved away with
-            // what it is on. So no end is reported, and nothing started, before a look.
+            // On every round, because the kernel does not notify about mounts that move with their file. No end is reported and
+            // nothing is started before this check.
             self.check_mounts(self.active.is_empty());
             for (call, _) in calls.iter().zip(ready.iter().skip(first)).filter(|(_, ready)| **ready) {
                 self.conclude(*call);
@@ -178,9 +174,8 @@ impl Forker<'_> {
         }
     }
 
-    /// Ends everything when a mount that holds the profile is gone: whoever replaces a file on the host takes the
-    /// mount on it away in here, and what is there then was never judged. That holds for a protected name `before_a_command`:
-    /// what is left uncovered while one runs is undone after it.
+    /// Ends everything when a mount of the profile is missing: what is at that path then was never judged. A missing cover of a
+    /// protected name counts only `before_a_command`: changes while one runs are undone after it.
     fn check_mounts(&mut self, before_a_command: bool) {
         let Some(mounts) = &mut self.mounts else { return };
         let (step, missing) = match mounts.changed() {
@@ -201,11 +196,11 @@ impl Forker<'_> {
                 let (call, watch) = (start.call, start.work.watch());
                 let is_watched = |active: &Active| active.watch == Watch::ProtectedNames;
                 if watch == Watch::ProtectedNames && !self.active.values().any(is_watched) {
-                    // A file server, which only looks, does not keep the session from ending with what it covers.
+                    // A file server that only reads needs no covers, so with it alone they are checked again.
                     self.check_mounts(true);
                 }
                 if let Err(failure) = self.start(start, fds) {
-                    // What was recorded for it must not stand until another comes: a person's changes would be undone with that one.
+                    // Its snapshot must not stay for a later command, after which a person's changes would be undone.
                     let put_back = if self.active.values().any(|active| active.watch == watch) {
                         PutBack::default()
                     } else {
@@ -229,11 +224,11 @@ impl Forker<'_> {
         }
     }
 
-    /// Makes a way out and gives it away; the sockets here are closed with it.
+    /// Makes a way out and sends its sockets to the parent; none stays open here.
     fn make_way_out(&mut self) {
         let world = self.compiled.as_ref().and_then(|compiled| compiled.plan.world.as_ref());
         let made = match world.map(|world| world.exit) {
-            // What is alive could take part in the next command's.
+            // A running command could use the next one's way out.
             Some(Exit::Proxy) if self.active.values().all(|active| active.watch == Watch::Nothing) => {
                 inside::open(&mut self.used)
             }
@@ -250,7 +245,7 @@ impl Forker<'_> {
         }
     }
 
-    /// Takes a runner's report; the command's tree is dead by then, or is killed here.
+    /// Receives a runner's report. The command's tree is dead by then, or is killed here.
     fn conclude(&mut self, call: u64) {
         let Some(active) = self.active.remove(&call) else {
             return;
@@ -290,7 +285,7 @@ impl Forker<'_> {
         }
     }
 
-    /// Kills everything; who waited is dead and reaped as well.
+    /// Kills everything, the spare runner included.
     pub(crate) fn lose_everything(&mut self) {
         self.kill_everything();
         self.spare = None;

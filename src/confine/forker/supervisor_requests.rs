@@ -1,4 +1,4 @@
-//! What a forker asks its supervisor: to record and settle protected names, and to sample what commands use.
+//! The forker's requests to its supervisor: record and settle protected names, sample what commands use.
 
 use std::os::fd::AsRawFd;
 
@@ -23,7 +23,7 @@ impl Forker<'_> {
         }
     }
 
-    /// Has the supervisor put back what is protected; what that was, and why the rest could not be.
+    /// Has the supervisor restore protected names, and returns its report.
     pub(crate) fn settle(&self, watch: Watch) -> PutBack {
         match watch {
             Watch::Nothing => return PutBack::default(),
@@ -36,7 +36,7 @@ impl Forker<'_> {
         }
     }
 
-    /// Has the supervisor sample a runner's tree, if that is bounded; where it cannot, everything is killed.
+    /// Has the supervisor sample a runner's tree, if its limits need that. If this fails, everything is killed.
     pub(crate) fn watch(&mut self, call: u64, runner: Pid, limits: CommandLimits) -> Result<Sampling, StartFailure> {
         match limits.counting {
             Counting::Group => return Ok(Sampling::Off),
@@ -60,7 +60,7 @@ impl Forker<'_> {
         }
     }
 
-    /// Has the supervisor sample it no more.
+    /// Ends the sampling.
     pub(crate) fn unwatch(&self, call: u64, sampling: Sampling) {
         match sampling {
             Sampling::On => self.send_request(SupervisorRequest::Unwatch { call }),

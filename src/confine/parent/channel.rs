@@ -95,7 +95,7 @@ pub(crate) async fn send<T: serde::Serialize>(
         match done {
             Ok(n) => sent += n,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            // Reset: it left with something unread.
+            // Reset: it ended with unread data.
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
                 return Err(ConfineError::ForkerDied);
             }

@@ -13,7 +13,6 @@ use crate::confine::parent::watchdog::{Action, CHECK_INTERVAL, StopCount, Watchd
 use crate::confine::supervisor::start;
 use crate::confine::sys;
 
-/// A supervisor that was started.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
@@ -22,9 +21,9 @@ pub(crate) struct Child {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It may have ended, and its number is still its own.
+    /// It may have ended; its pid is still its own.
     Unreaped,
-    /// Its number may be another's.
+    /// Its pid may be reused.
     Reaped,
 }
 
@@ -39,7 +38,7 @@ impl Child {
             .stdin(control)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Until it has a session of its own: a key at the terminal is meant for the parent, which stops things in order.
+            // Until it has its own session: keys at the terminal must signal the parent only.
             .process_group(0)
             .spawn()?;
         let pid = i32::try_from(child.id()).map_err(std::io::Error::other)?;
@@ -53,18 +52,16 @@ impl Child {
         }
     }
 
-    /// Somebody who looks whether it was stopped; needs a runtime.
     pub(crate) fn watchdog(&self) -> Watchdog {
         Watchdog::over(self.pid)
     }
 
-    /// Its number.
     pub(crate) fn id(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
-    /// Waits for its end. One that cannot be waited for has been reaped by somebody else. One that is stopped is told to go
-    /// on, and killed where that does not help.
+    /// Waits for its end. One that cannot be waited for was reaped elsewhere. One that is stopped is continued, and killed where that
+    /// does not help.
     pub(crate) fn wait(&mut self) {
         let mut stops = StopCount::default();
         while self.state == State::Unreaped {
@@ -76,7 +73,7 @@ impl Child {
                         Action::Kill => Signal::SIGKILL,
                     };
                     std::thread::sleep(CHECK_INTERVAL);
-                    // It is not reaped, so that it is the same.
+                    // Not reaped, so the pid is still its own.
                     let _signalled = kill(self.pid, signal);
                 }
                 Ok(_) | Err(_) => self.state = State::Reaped,
@@ -84,7 +81,7 @@ impl Child {
         }
     }
 
-    /// [`wait`](Self::wait) that lets others go on.
+    /// [`wait`](Self::wait) without blocking the runtime.
     pub(crate) async fn wait_async(&mut self) {
         if self.state == State::Unreaped
             && let Ok(pidfd) = sys::open_pidfd(self.pid)

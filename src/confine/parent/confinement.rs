@@ -29,7 +29,7 @@ use crate::confine::wire::protocol::{
     CommandLimits, Counting, ForkerFor, Offer, OfferReply, OfferRequest, Request, SetupMessage, Start, Work,
 };
 
-/// How long it is waited for that the forker says that it begins.
+/// How long the forker may take to accept a call.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a session is started with.
@@ -65,7 +65,7 @@ pub struct Launch {
 pub struct FailedLaunch {
     /// Why.
     pub error: ConfineError,
-    /// Whole, for another forker; `None` where they are gone.
+    /// For another forker; `None` where they were used.
     pub streams: Option<[OwnedFd; 3]>,
 }
 
@@ -81,7 +81,6 @@ pub struct Confinement {
     readiness: Option<oneshot::Receiver<Result<(), ConfineError>>>,
     pending: Pending,
     supervisor: Child,
-    /// Dropped with the rest, so that the supervisor is looked at to its end.
     _watchdog: Watchdog,
     calls: u64,
     session: Session,
@@ -92,11 +91,10 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Tells the forker its plan. It confines itself while the caller goes on, and starts no command before it has
-    /// passed its self-test.
+    /// Sends the forker its plan. It confines itself meanwhile, and starts no command before its self-test has passed.
     ///
     /// # Errors
-    /// Why the supervisor ended before it heard of the plan, in its own words where it had any; nothing of it is left then.
+    /// The supervisor ended before it had the plan; the error is its own report where it sent one.
     pub async fn start(supervisor: SupervisorHandle, setup: Setup) -> Result<Self, ConfineError> {
         let Setup {
             plan,
@@ -170,7 +168,7 @@ impl Confinement {
             pending.way_out = Some(sender);
         }
         match send(self.writer.as_ref(), &Request::WayOut, &[]).await {
-            // What it said last says more.
+            // The reason that the forker reported is returned below.
             Ok(()) | Err(ConfineError::ForkerDied) => {}
             Err(error) => return Err(error),
         }
@@ -223,7 +221,7 @@ impl Confinement {
         })
     }
 
-    /// Has the forker begin with a call, and hears that it does.
+    /// Sends a call to the forker, and waits until it is accepted.
     async fn begin(&mut self, start: Start, descriptors: &mut Vec<OwnedFd>) -> Result<Running, ConfineError> {
         let group = match start.limits.counting {
             Counting::Group => Some(Arc::new(Group::make(start.limits)?)),
@@ -249,18 +247,18 @@ impl Confinement {
             }
         }
         let sent = send(self.writer.as_ref(), &Request::Start(start), descriptors).await;
-        // Why there is no forker says more than that it cannot be told anything.
+        // The reason why there is no forker comes before a failed send.
         self.ready().await?;
         match sent {
             Ok(()) | Err(ConfineError::ForkerDied) => {}
             Err(error) => return Err(error),
         }
-        // One that is stopped says nothing; whoever waits for the end of the call sees to that.
+        // A stopped forker does not answer; the wait for the end of the call handles that.
         match tokio::time::timeout(ACCEPT_TIMEOUT, accepted).await {
             Ok(Ok(())) | Err(_) => return Ok(Running { call, ended, group }),
             Ok(Err(_)) => {}
         }
-        // It is gone, and with it whoever would have begun. What was put back is told where anything was.
+        // The forker is dead. What was restored is reported, if anything was.
         match ended.await {
             Ok(Ok(outcome)) if outcome.put_back.is_something() => {
                 let (sender, ended) = oneshot::channel();
@@ -272,8 +270,8 @@ impl Confinement {
         }
     }
 
-    /// Tells a command to stop: `signal` now, SIGKILL for its whole tree after the grace period, or at
-    /// once when told a second time. Where nobody is there to be told, its end is known by now, or is that.
+    /// Stops a command: `signal` now, SIGKILL for its whole tree after the grace period, or at once when called again. Without a
+    /// forker the command has ended already.
     pub async fn cancel(&self, running: &Running, signal: Signal) -> Result<(), ConfineError> {
         let request = Request::Cancel {
             call: running.call,
@@ -285,7 +283,7 @@ impl Confinement {
         }
     }
 
-    /// The changes of the last command to protected names, all undone, that a person may still want.
+    /// The restored changes of the last command to protected names that a person may still accept.
     pub async fn offer(&mut self) -> Result<Option<Offer>, ConfineError> {
         match self.request_offer(OfferRequest::Offer).await? {
             OfferReply::Offer(offer) => Ok(offer),
@@ -293,7 +291,7 @@ impl Confinement {
         }
     }
 
-    /// Puts back what was shown of an offer, and nothing else; of each entry, why that could not be.
+    /// Makes the changes of an offer, exactly as shown; returns a result for each entry.
     pub async fn put_back(&mut self, offer: &Offer) -> Result<Vec<Result<(), String>>, ConfineError> {
         let digest = offer.digest;
         match self.request_offer(OfferRequest::PutBack { digest }).await? {
@@ -318,7 +316,7 @@ impl Confinement {
         } = self;
         drop(writer);
         reader.abort();
-        // The reader's half of the socket is closed when its task is gone.
+        // The reader's half of the socket is closed with its task.
         let _aborted = reader.await;
         supervisor.wait_async().await;
         session::remove(session.path());

@@ -1,4 +1,4 @@
-//! What a forker says → whoever waits for it.
+//! Replies of a forker → the calls that wait for them.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -14,21 +14,21 @@ use crate::confine::wire::attempted::Attempted;
 use crate::confine::wire::protocol::{End, Ended, Loopback, ProtectSetup, PutBack, Reply, StartFailure, Watch};
 use crate::policy::path::escape;
 
-/// What is waited for, by whoever waits and whoever hears.
+/// Shared by the waiting calls and the reader.
 pub(crate) type Pending = Arc<Mutex<PendingReplies>>;
 
-/// What of a forker is still to come.
+/// The replies that a forker still owes.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReplies {
     pub(crate) calls: HashMap<u64, Waiter>,
     pub(crate) way_out: Option<oneshot::Sender<Result<Sockets, ConfineError>>>,
     pub(crate) closed: bool,
-    /// Why the forker ended itself, if it said so.
+    /// Why the forker ended itself, if it reported that.
     pub(crate) refusal: Option<StartFailure>,
 }
 
 impl PendingReplies {
-    /// The forker begins with this call; whether it was launched, and not begun with before.
+    /// Notes that the forker begins with this call; `false` where it was not launched, or has begun already.
     fn accept(&mut self, call: u64) -> bool {
         let accepted = self.calls.get_mut(&call).and_then(|waiter| waiter.accepted.take());
         // Whoever launched it may have given up.
@@ -36,15 +36,15 @@ impl PendingReplies {
     }
 }
 
-/// How long the supervisor may take for its last word once the forker has said its own: it compares all that is protected.
+/// How long the supervisor may take for its last reply after the forker's: it compares all that is protected.
 const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Who waits for the end of a call.
+/// A call that waits for its end.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     /// Whether protected names are settled after it.
     pub(crate) watch: Watch,
-    /// Told when the forker begins with it; gone then.
+    /// Notified, once, when the forker begins with it.
     pub(crate) accepted: Option<oneshot::Sender<()>>,
     pub(crate) sender: oneshot::Sender<Result<Ended, ConfineError>>,
 }
@@ -65,26 +65,26 @@ impl Restores {
     }
 }
 
-/// What is said where the supervisor had no last word: it was killed, and nobody else puts anything back.
+/// The report where the supervisor was killed, and nothing was restored.
 const NOT_PUT_BACK: &str = "the process that puts them back was killed; what the command changed among them is as it left it until \
                             Stockade starts here again, which puts it back then";
 
-/// The sockets of a way out, as they came.
+/// The sockets of a way out, not yet verified.
 pub(crate) type Sockets = (Loopback, Vec<OwnedFd>);
 
-/// How long a supervisor that is ended may take to say what it put back: that may be tens of thousands of names.
+/// How long an ending supervisor may take to report what it restored, which may be tens of thousands of names.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a supervisor says before it is gone.
+/// The last reports of a supervisor.
 #[derive(Debug, Default)]
 pub struct FinalReport {
     /// Why it ended itself, if it did.
     pub refusal: Option<StartFailure>,
-    /// What it put back of what an earlier session left.
+    /// What it restored after an earlier session.
     pub recovered: PutBack,
 }
 
-/// Hears the rest of what a supervisor says, until it is gone. No command has run.
+/// Reads the replies of a supervisor to the end. No command has run.
 pub(crate) async fn drain_replies(reader: &OwnedReadHalf) -> FinalReport {
     let mut last = FinalReport::default();
     let drain = async {
@@ -92,7 +92,7 @@ pub(crate) async fn drain_replies(reader: &OwnedReadHalf) -> FinalReport {
             match reply {
                 Reply::Refused(failure) => drop(last.refusal.get_or_insert(failure)),
                 Reply::Recovered(put_back) => last.recovered = put_back,
-                // These say how far it came with what nobody needs any more.
+                // Progress that is not needed any more.
                 Reply::ToCover(_)
                 | Reply::Ready
                 | Reply::SelfTestFailed(_)
@@ -107,7 +107,6 @@ pub(crate) async fn drain_replies(reader: &OwnedReadHalf) -> FinalReport {
     last
 }
 
-/// Whether the forker is ready.
 async fn receive_ready(reader: &OwnedReadHalf) -> Result<(), ConfineError> {
     match next_message(reader.as_ref()).await {
         Ok(Some(Reply::Ready)) => Ok(()),
@@ -121,7 +120,7 @@ async fn receive_ready(reader: &OwnedReadHalf) -> Result<(), ConfineError> {
     }
 }
 
-/// Hears the forker, and hands what it says to whoever waits for it, until it is gone.
+/// Reads the replies of a forker to the end, and passes each to the call that waits for it.
 pub(crate) async fn dispatch(
     reader: OwnedReadHalf,
     ready: oneshot::Sender<Result<(), ConfineError>>,
@@ -150,7 +149,7 @@ pub(crate) async fn dispatch(
                     break ConfineError::Malformed;
                 };
                 let made = made.map(|addresses| (addresses, sockets));
-                // Whoever wanted it gave up: the sockets are closed with the receiver.
+                // If the caller gave up, the sockets are closed with the receiver.
                 let _unread = sender.send(made.map_err(ConfineError::Step));
             }
             // Nothing else has descriptors.
@@ -160,7 +159,7 @@ pub(crate) async fn dispatch(
                 let Some(Waiter { sender, accepted, .. }) = pending_replies.calls.remove(&ended.call) else {
                     break ConfineError::Malformed;
                 };
-                // It could not begin, and no other is to try.
+                // It could not begin, and no other forker is to try.
                 let _unread = accepted.map(|accepted| accepted.send(()));
                 // Nobody waits for it any more: its outcome is dropped with the receiver.
                 let _unread = sender.send(Ok(ended));
@@ -181,7 +180,7 @@ pub(crate) async fn dispatch(
             }
         }
     };
-    // Where nothing was to be put back, nothing is missing without the last word.
+    // Without protected names a missing last reply does not matter.
     let is_watched = pending
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -190,7 +189,7 @@ pub(crate) async fn dispatch(
         .any(|waiter| waiter.watch == Watch::ProtectedNames);
     let not_restored = || is_watched.then(|| PutBack::failed(NOT_PUT_BACK.to_owned()));
     match (&last, &put_back, restores) {
-        // It has ended itself, and said why; the supervisor puts back what there is to be put back.
+        // The forker ended itself and reported why; the supervisor restores and reports next.
         (ConfineError::Step(_), None, Restores::ProtectedNames) => {
             let received = tokio::time::timeout(LAST_REPLY_TIMEOUT, next_message(reader.as_ref())).await;
             put_back = match received {
@@ -213,12 +212,12 @@ pub(crate) async fn dispatch(
     if let ConfineError::Step(failure) = &last {
         pending_replies.refusal = Some(failure.clone());
     }
-    // Whoever waits for it finds the sender gone.
+    // Dropping the sender ends the wait.
     pending_replies.way_out = None;
     let mut last = Some(last);
     for (call, Waiter { watch, sender, .. }) in pending_replies.calls.drain() {
         let end = match (watch, &put_back) {
-            // It is an end like another, with what was put back after it, which is told and recorded.
+            // An end like others, with a report of what was restored.
             (Watch::ProtectedNames, Some(put_back)) => Ok(Ended {
                 call,
                 end: why.clone(),

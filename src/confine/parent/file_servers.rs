@@ -11,7 +11,7 @@ use crate::confine::parent::running::Running;
 use crate::confine::wire::protocol::{CommandLimits, Watch, Work};
 
 impl Confinement {
-    /// The server for what only looks; started when it is first asked for, or was lost.
+    /// The server for read-only operations; started at the first use, or when it was lost.
     pub async fn file_server(&mut self) -> Result<FileServer, ConfineError> {
         if let Some((server, running)) = &mut self.files
             && !server.is_over()
@@ -24,7 +24,7 @@ impl Confinement {
         Ok(server)
     }
 
-    /// A server of one's own.
+    /// Starts a server for one caller.
     pub async fn start_file_server(&mut self, watch: Watch) -> Result<(FileServer, Running), ConfineError> {
         let (server, theirs) = FileServer::pair()?;
         let null = || {

@@ -1,4 +1,4 @@
-//! The parent: it starts supervisors, sends them commands, and hears how those end. It opens no path that an agent chose, and may die
+//! The parent: it starts supervisors, sends them commands, and receives how those end. It opens no path that an agent chose, and may die
 //! at any time.
 //!
 //! [`supervisor`] is its handle on a supervisor that has no plan yet, [`confinement`] on one that has; [`dispatch`] tells every

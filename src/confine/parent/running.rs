@@ -41,7 +41,7 @@ impl Running {
         Ok(ended)
     }
 
-    /// When the group that bounds it says that it [must end](Group::must_end).
+    /// Completes when its control group [must end](Group::must_end).
     pub fn must_end(&self) -> impl Future<Output = ()> + use<> {
         let group = self.group.clone();
         async move {

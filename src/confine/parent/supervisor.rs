@@ -17,7 +17,7 @@ use crate::confine::parent::watchdog::Watchdog;
 use crate::confine::session::{self, SessionName};
 use crate::confine::wire::protocol::{Announcement, Covered, ForkerLocation, ProtectSetup, PutBack, Reply};
 
-/// A supervisor that was started and waits for its plan; what must be computed meanwhile costs no time then.
+/// A supervisor that was started and waits for its plan.
 ///
 /// Dropping it ends it, and removes the session directory if that exists and it had not ended before.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct SupervisorHandle {
     pub(crate) child: Child,
     pub(crate) watchdog: Watchdog,
     pub(crate) restores: Restores,
-    /// What it put back of what an earlier session left, once it has said so, until somebody takes it.
+    /// What it restored after an earlier session, once reported, until it is taken.
     recovered: Option<PutBack>,
     /// Where the session is, or will be.
     session: PathBuf,
@@ -43,7 +43,7 @@ impl SupervisorHandle {
     ) -> Result<Self, ConfineError> {
         let spawned = Self::spawn_and_announce(session, protect, location).await;
         if spawned.is_err() {
-            // What it was to lie in is there.
+            // The base of the session was made already.
             session::remove(session.path());
         }
         spawned
@@ -74,7 +74,7 @@ impl SupervisorHandle {
         };
         match supervisor.send_message(&announcement, &[theirs.into()]).await {
             Ok(()) => Ok(supervisor),
-            // It has not heard which names there are to put back.
+            // It does not know any protected names yet.
             Err(error) => Err(supervisor.end().await.refusal.map_or(error, ConfineError::Step)),
         }
     }
@@ -88,9 +88,9 @@ impl SupervisorHandle {
         send(self.writer.as_ref(), message, fds).await
     }
 
-    /// Ends it before it was given a plan, and waits until nothing of it is left.
+    /// Ends it before it has a plan, and waits for that.
     ///
-    /// Where it had ended itself before, it has removed the session, which may be why something else failed.
+    /// If it had ended itself it has removed the session, which may be why something else failed.
     pub async fn end(self) -> FinalReport {
         let Self {
             reader,
@@ -111,7 +111,7 @@ impl SupervisorHandle {
         last
     }
 
-    /// Waits until it has put back what an earlier session left, and takes what that was.
+    /// Waits for the report of what it restored after an earlier session, and takes it.
     pub async fn recovered(&mut self) -> Result<PutBack, ConfineError> {
         self.receive_recovered().await?;
         Ok(self.recovered.replace(PutBack::default()).unwrap_or_default())
@@ -127,7 +127,7 @@ impl SupervisorHandle {
         Ok(())
     }
 
-    /// What it says next, if that is not why it ends.
+    /// The next reply; an error where it ends.
     async fn next_reply(&self) -> Result<Reply, ConfineError> {
         match next_message(self.reader.as_ref()).await? {
             Some(Reply::Refused(failure)) => Err(ConfineError::Step(failure)),
@@ -136,7 +136,7 @@ impl SupervisorHandle {
         }
     }
 
-    /// The protected names that mounts are to cover; a supervisor says it once, and only where it is [behind mounts](ForkerLocation::is_behind_mounts).
+    /// The protected names that mounts are to cover; reported once, and only where the forker is [behind mounts](ForkerLocation::is_behind_mounts).
     pub async fn present(&mut self) -> Result<Vec<Covered>, ConfineError> {
         self.receive_recovered().await?;
         match self.next_reply().await? {
@@ -146,7 +146,7 @@ impl SupervisorHandle {
     }
 }
 
-/// Starts the process, and gives the socket that it listens to.
+/// Starts the process; returns its control socket.
 fn start() -> Result<(StdUnixStream, Child), ConfineError> {
     static MOVED: Once = Once::new();
     let (control, theirs) = StdUnixStream::pair().map_err(ConfineError::Spawn)?;

@@ -20,9 +20,9 @@ use nix::unistd::Pid;
 
 use crate::confine::sys;
 
-/// How often it is looked whether the program has ended while something holds its output open.
+/// How often the end of the program is checked while its output is open.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The same once its output is closed: it is about to end.
+/// The same once its output is closed and it is about to end.
 const END_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A program and what it gets.
@@ -44,7 +44,7 @@ pub struct UnconfinedProgram<'a> {
     pub stop: Option<BorrowedFd<'a>>,
 }
 
-/// How it went.
+/// How the program ended.
 #[derive(Debug)]
 pub enum ProgramEnd {
     /// It ended by itself.
@@ -85,7 +85,7 @@ pub fn run(program: &UnconfinedProgram<'_>) -> io::Result<ProgramEnd> {
     let mut output = Output::new(stdout, program.output)?;
     let mut errors = Output::new(stderr, program.errors)?;
     loop {
-        // Asked before the last bytes are taken: what it wrote before its end is there then.
+        // Checked before reading, so that all it wrote before its end is read.
         let has_ended = group.has_ended()?;
         input.write()?;
         output.read()?;
@@ -145,7 +145,7 @@ fn wait(
 /// The program and everything that stayed in its process group; killed when it is dropped.
 struct Group {
     leader: Pid,
-    /// `None` once it has been reaped: its number may be somebody else's then.
+    /// `None` once it has been reaped and its pid may be reused.
     child: Option<Child>,
 }
 
@@ -165,7 +165,7 @@ impl Group {
         }
     }
 
-    /// Whether the program has ended. It is not reaped, so that its number stays its own.
+    /// Whether the program has ended. It is not reaped, so that its pid stays its own.
     fn has_ended(&self) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(self.leader), flags) {

@@ -1,8 +1,7 @@
-//! A supervisor that somebody outside stops.
+//! A watchdog for supervisors that somebody stops.
 //!
-//! Whoever may signal the parent may signal its supervisor, and a stopped one ends nothing, puts nothing back, and is waited for.
-//! So it is told to go on; one that is stopped again and again is killed, and before it all that descends from it: as
-//! long as it is there, stopped or not, nothing that a command started leaves its tree.
+//! Whoever may signal the parent may stop its supervisor, which then kills and restores nothing. So it is continued. One that is
+//! stopped again and again is killed, after all processes below it: while it exists, stopped or not, nothing leaves its tree.
 
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
@@ -15,14 +14,12 @@ use tokio::task::JoinHandle;
 
 use crate::confine::{sweep, sys};
 
-/// How often a supervisor is looked at.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often one may be found stopped, and go on all the same.
+/// How often one may be found stopped before it is killed.
 const MOST_STOPS: u32 = 4;
-/// How long killing what descends from it may take.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Somebody who looks at a supervisor now and then, for as long as this is not dropped.
+/// A task that checks a supervisor until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     task: Option<JoinHandle<()>>,
@@ -34,24 +31,21 @@ pub(crate) struct StopCount {
     count: u32,
 }
 
-/// What is to be done with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Continue,
     Kill,
 }
 
-/// How one was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProcessState {
     Running,
     Stopped,
-    /// It has ended, or is nobody's to look at.
+    /// It has ended, or cannot be waited for.
     Exited,
 }
 
 impl StopCount {
-    /// It was found stopped.
     pub(crate) fn record_stopped(&mut self) -> Action {
         self.count += 1;
         if self.count > MOST_STOPS {
@@ -61,14 +55,13 @@ impl StopCount {
         }
     }
 
-    /// It was found running.
     fn record_running(&mut self) {
         self.count = self.count.saturating_sub(1);
     }
 }
 
 impl Watchdog {
-    /// Looks at a supervisor that was not reaped yet; needs a runtime. Where descriptors are short, nobody looks.
+    /// Watches a supervisor that was not reaped yet; needs a runtime. Without a free descriptor there is no watch.
     pub(crate) fn over(supervisor: Pid) -> Self {
         let task = sys::open_pidfd(supervisor).ok().map(|pidfd| {
             tokio::spawn(async move {
@@ -79,11 +72,10 @@ impl Watchdog {
                         ProcessState::Exited => return,
                         ProcessState::Running => stops.record_running(),
                         ProcessState::Stopped => match stops.record_stopped() {
-                            // It may have ended meanwhile; the next look tells.
+                            // It may have ended; the next check finds out.
                             Action::Continue => drop(sys::signal_by(&pidfd, Signal::SIGCONT)),
                             Action::Kill => {
                                 let killed = tokio::task::spawn_blocking(move || kill_tree(supervisor, &pidfd));
-                                // What waits for the supervisor hears of its end.
                                 let _finished = killed.await;
                                 return;
                             }
@@ -105,7 +97,7 @@ impl Drop for Watchdog {
 }
 
 fn process_state(pidfd: &std::os::fd::OwnedFd) -> ProcessState {
-    // The state is only looked at: it is still there for whoever looks next.
+    // The state is only read, not consumed.
     let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     match waitid(Id::PIDFd(pidfd.as_fd()), flags) {
         Ok(WaitStatus::Stopped(..)) => ProcessState::Stopped,
@@ -117,7 +109,7 @@ fn process_state(pidfd: &std::os::fd::OwnedFd) -> ProcessState {
 /// Kills what descends from a supervisor, then the supervisor.
 fn kill_tree(supervisor: Pid, pidfd: &std::os::fd::OwnedFd) {
     sweep::kill_below(supervisor, Instant::now() + KILL_TIMEOUT);
-    // It may have ended meanwhile. What is left, if anything is, dies with whoever was to watch it.
+    // It may have ended. What is left below it dies with its runner or forker.
     let _killed = sys::signal_by(pidfd, Signal::SIGKILL);
 }
 

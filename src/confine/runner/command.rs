@@ -1,7 +1,7 @@
 //! The child that becomes the command: its streams, its bounds, its layers, then `execve`.
 //!
-//! It is a fork of the single-threaded runner, so it may allocate. What fails is told to the runner
-//! over the handover socket, which `execve` closes.
+//! It is a fork of the single-threaded runner, so it may allocate. Failures are sent to the runner over the handover socket, which
+//! `execve` closes.
 
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -25,38 +25,36 @@ use crate::confine::wire::protocol::{CommandLimits, Start, StartFailure, Step, W
 use crate::confine::wire::{receive, send};
 use crate::policy::path::display;
 
-/// What the child says before it becomes the command.
+/// A message of the child before `execve`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Handover {
-    /// The descriptor that attribute calls arrive at rides along.
+    /// The listener of attribute calls, which comes with the message.
     Listener,
     /// The command will not be started.
     Failed(StartFailure),
 }
 
-/// What is to be done, with what it is done with.
+/// One command or file server to run, with its descriptors.
 #[derive(Debug)]
 pub(crate) struct Task {
-    /// The command.
     pub(crate) start: Start,
-    /// Its standard streams.
     pub(crate) streams: [OwnedFd; 3],
-    /// The door of its control group, where it has one.
+    /// `cgroup.procs` of its control group, where it has one.
     pub(crate) group: Option<OwnedFd>,
-    /// How many tasks its user namespace may hold, where the kernel counts them.
+    /// The limit of tasks in its user namespace, where the kernel counts them.
     pub(crate) most_tasks: Option<u64>,
 }
 
-/// When a child learns what it is to become.
+/// Where a child gets its task from.
 #[derive(Debug)]
 pub(crate) enum TaskSource {
-    /// It knows.
+    /// It has it.
     Ready(Box<Task>),
-    /// It makes itself ready to become a command, and hears over this socket which.
+    /// It confines itself first, and receives the task over this socket.
     Socket(OwnedFd),
 }
 
-/// Whether this is for one that was confined before it heard of it.
+/// Whether a process that was confined before it had a task can run this.
 pub(crate) fn fits_spare(start: &Start) -> bool {
     matches!(start.work, Work::Command(_)) && matches!(start.input, InputKind::Pipe | InputKind::Null)
 }
@@ -64,13 +62,11 @@ pub(crate) fn fits_spare(start: &Start) -> bool {
 /// Everything the child takes with it.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// What it is to do.
     pub(crate) source: TaskSource,
     /// Its plan; `None` where nothing confines it.
     pub(crate) compiled: Option<Compiled>,
     /// Where failures go.
     pub(crate) handover: OwnedFd,
-    /// The runner.
     pub(crate) runner: Pid,
     /// What the self-test tries.
     pub(crate) canaries: Canaries,
@@ -115,7 +111,7 @@ impl Command {
         };
         match source {
             TaskSource::Ready(task) => {
-                // Its terminal, which filters keep commands from taking, comes before them.
+                // Before the filters, which refuse taking a terminal.
                 task.take(null)?;
                 let arguments = task.arguments()?;
                 confine(Role::of(&task.start))?;
@@ -132,10 +128,9 @@ impl Command {
     }
 }
 
-/// What a child becomes.
+/// What a child becomes, as far as its confinement depends on it.
 #[derive(Debug, Clone, Copy)]
 enum Role {
-    /// A command.
     Command(Attributes),
     /// One that may read its own files in /proc.
     CommandAtTerminal,
@@ -147,7 +142,7 @@ impl Role {
     fn of(start: &Start) -> Self {
         match (&start.work, start.input) {
             (Work::Command(_), InputKind::Pipe | InputKind::Null) => Self::Command(Attributes::Mounted),
-            // It lies on a mount of the host's.
+            // The file is on a mount of the host.
             (Work::Command(_), InputKind::File) => Self::Command(Attributes::Brokered),
             (Work::Command(_), InputKind::Terminal) => Self::CommandAtTerminal,
             (Work::Files(_), _) => Self::Files,
@@ -155,7 +150,7 @@ impl Role {
     }
 }
 
-/// Puts on the layer and the filters, and tries what must fail.
+/// Applies the layer and the filters, and runs the self-test.
 fn confine(
     compiled: Compiled,
     role: Role,
@@ -165,14 +160,14 @@ fn confine(
 ) -> Result<(), StartFailure> {
     let Compiled { layer, plan, .. } = compiled;
     let layer = match role {
-        // Compiled anew: a rule added to the shared ruleset would stay for every later command.
+        // Compiled again: a rule added to the shared ruleset would apply to every later command.
         Role::CommandAtTerminal => ruleset::with_own_process(ruleset::compile(&plan)?)?,
         Role::Command(_) | Role::Files => layer,
     };
     ruleset::apply(layer, Some(&plan.landlock))?;
     let attributes = match role {
         Role::Command(attributes) => Some(attributes),
-        // Its terminal lies on a mount of the host's: with another mode, another user could read what is typed there.
+        // Its terminal is on a mount of the host: with another mode, another user could read what is typed.
         Role::CommandAtTerminal => Some(Attributes::Brokered),
         Role::Files => None,
     };
@@ -192,7 +187,7 @@ fn confine(
     tested.map_err(|hole| StartFailure::new(Step::SelfTest, Errno::EPERM, hole))
 }
 
-/// Waits for what is to be done. It must be a command that this process may become as it is confined.
+/// Waits for the task, which must fit the confinement of this process.
 fn receive_task(socket: &OwnedFd) -> Result<Task, StartFailure> {
     let failed = |stop_reason: String| StartFailure::new(Step::Setup, Errno::EPROTO, stop_reason);
     match receive::<(Start, Option<u64>)>(socket) {
@@ -203,24 +198,23 @@ fn receive_task(socket: &OwnedFd) -> Result<Task, StartFailure> {
             start,
             streams: <[OwnedFd; 3]>::try_from(streams)
                 .map_err(|_| failed("three descriptors are needed".to_owned()))?,
-            // Who waits was made before, and runs in none.
             group: None,
             most_tasks,
         }),
-        // Nobody needs it.
+        // The spare is not needed.
         Ok(None) => sys::exit_now(125),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
-/// The words of a command, and its environment, as `execve` takes them.
+/// Arguments and environment as `execve` takes them.
 struct ExecArguments {
     argv: Option<Vec<CString>>,
     environment: Vec<CString>,
 }
 
 impl Task {
-    /// Takes its streams, its bounds and its directory.
+    /// Sets up streams, limits and working directory.
     fn take(&self, null: Option<OwnedFd>) -> Result<(), StartFailure> {
         self.take_streams(null)?;
         set_limits(self.start.limits, self.most_tasks).map_err(StartFailure::at(Step::Limits))?;
@@ -368,7 +362,6 @@ mod tests {
     use super::*;
     use crate::confine::wire::protocol::Watch;
 
-    /// What a process that waits makes of such a task.
     fn received(work: Work, input: InputKind) -> Result<Task, StartFailure> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
         let start = Start {

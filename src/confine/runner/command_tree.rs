@@ -1,7 +1,7 @@
-//! The listener of a command's attribute calls, which closes when the tree is dead and not before.
+//! A command's process tree with the listener of its attribute calls, which closes only when the tree is dead.
 //!
 //! The kernel permits one listener in a stack of filters, and another once the first is closed. A descendant that is
-//! still alive then could listen in the runner's place and let its own calls pass.
+//! still alive then could install its own and permit its own calls.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,13 +17,13 @@ use crate::confine::sweep;
 use crate::confine::sweep::Reaped;
 use crate::confine::wire::receive;
 
-/// How long a runner looks for what is left of a tree.
+/// How long a runner tries to kill a tree without a scope.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a runner is alone with.
+/// What a runner's `kill(-1)` would reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KillScope {
-    /// The command's tree: a scope keeps its signals there.
+    /// The command's tree: a Landlock scope limits its signals.
     Scope,
     /// The forker and others of its commands, in a PID namespace; the kernel knows no scopes.
     Namespace,
@@ -32,7 +32,6 @@ pub(crate) enum KillScope {
 }
 
 impl KillScope {
-    /// What is around the runner of a command with this plan.
     pub(crate) fn of(compiled: Option<&Compiled>) -> Self {
         match compiled {
             Some(compiled) if ruleset::has_scopes(&compiled.plan.landlock) => Self::Scope,
@@ -42,28 +41,27 @@ impl KillScope {
     }
 }
 
-/// What became of a tree that was to be killed.
+/// The result of killing a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Killed {
     /// It is dead and reaped.
     Complete,
-    /// Some of it lives, or may.
+    /// Some of it may be alive.
     Incomplete,
 }
 
-/// A tree, and all that holds its listener open in the runner. Dropping it ends the tree first: fields are dropped
-/// after [`Drop::drop`] has returned.
+/// A tree, and all descriptors of its listener in the runner. Dropping it kills the tree first: fields are dropped after
+/// [`Drop::drop`] has returned.
 #[derive(Debug)]
 pub(crate) struct CommandTree {
     kill_scope: KillScope,
-    /// Where the child speaks from until it becomes the command. A listener can lie in it unread.
+    /// The handover socket until `execve`. A listener can lie in it unread.
     handover: Option<OwnedFd>,
-    /// What arrived. The broker has a copy, so that it can end earlier or never begin.
+    /// Received listeners. The broker has a copy, so that it can end earlier or never begin.
     listeners: Vec<OwnedFd>,
 }
 
 impl CommandTree {
-    /// The tree of a child that was just forked, and speaks from `handover`.
     pub(crate) const fn new(kill_scope: KillScope, handover: OwnedFd) -> Self {
         Self {
             kill_scope,
@@ -72,12 +70,12 @@ impl CommandTree {
         }
     }
 
-    /// Where the child speaks from, while it does.
+    /// The handover socket, while it is open.
     pub(crate) fn handover(&self) -> Option<BorrowedFd<'_>> {
         self.handover.as_ref().map(AsFd::as_fd)
     }
 
-    /// What the child says next; blocks until it does. `None` when it has become the command, or is dead.
+    /// Receives the next message of the child, and blocks until then. `None` when it has become the command, or is dead.
     pub(crate) fn receive_handover(&mut self) -> io::Result<Option<Handover>> {
         let Some(handover) = &self.handover else {
             return Ok(None);
@@ -95,11 +93,10 @@ impl CommandTree {
         self.listeners.first().map(OwnedFd::try_clone).transpose()
     }
 
-    /// Ends what is left of the tree and reaps it. Without a scope it takes looking for each process, which a swarm can
-    /// outrun, and which /proc must be readable for.
+    /// Kills what is left of the tree and reaps it. Without a scope this needs /proc, and a fork bomb can be faster.
     pub(crate) fn kill_tree(&self) -> Killed {
         match self.kill_scope {
-            // Not in its scope yet, if it failed before.
+            // A runner that failed early has no scope yet.
             KillScope::Scope if signals_are_scoped(getppid()) => sweep::kill_scoped(),
             KillScope::Scope | KillScope::Nothing => sweep::kill_descendants(),
             KillScope::Namespace => {

@@ -1,9 +1,8 @@
 //! The runner: one small process around each command.
 //!
-//! It stands in a Landlock layer of its own, one inside the forker's and one outside the command's.
-//! So its signals reach the command's whole tree and nothing else, and nothing of the tree reaches
-//! it: when the command ends, times out or is stopped, one `kill(-1)` ends every descendant,
-//! whatever session or parent it chose. It judges the attribute calls of the tree meanwhile.
+//! It has a Landlock layer between the forker's and the command's. So its signals reach the command's whole tree and nothing else,
+//! and nothing of the tree can signal it: when the command ends, times out or is stopped, one `kill(-1)` ends every descendant,
+//! whatever session or parent it chose. Meanwhile it judges the attribute calls of the tree.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -26,16 +25,14 @@ use crate::confine::wire::protocol::{End, RunnerReport, StartFailure, Step};
 use crate::confine::wire::send;
 use crate::confine::{group, sys};
 
-/// Everything a runner takes with it.
+/// A runner right after its fork.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    /// What the command is told.
     pub(crate) source: TaskSource,
     /// The plan of the profile; `None` where nothing confines commands.
     pub(crate) compiled: Option<Compiled>,
     /// Where the report goes and stops come from.
     pub(crate) report: OwnedFd,
-    /// The forker.
     pub(crate) forker: Pid,
     /// What the command's self-test tries.
     pub(crate) canaries: Canaries,
@@ -82,7 +79,7 @@ impl Runner {
     }
 }
 
-/// Makes this process a runner; gives back where it hears of its command's end.
+/// Makes this process a runner; returns the signals that report ended children, limits and the forker's end.
 fn prepare(
     told: &mut TaskSource,
     compiled: Option<&Compiled>,
@@ -93,7 +90,7 @@ fn prepare(
     if let TaskSource::Ready(task) = told
         && let Some(door) = task.group.take()
     {
-        // First of all: what is made from here on is in it.
+        // First: everything that is forked later is in the group.
         group::enter(&door).map_err(|errno| StartFailure::new(Step::Limits, errno, "entering its control group"))?;
     }
     // The name only helps a person reading a process list.
@@ -105,7 +102,7 @@ fn prepare(
     mask.thread_block().map_err(at(Step::Fork))?;
     let signals =
         SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(at(Step::Fork))?;
-    // The command must not come before others as its runner does.
+    // The command must not have its runner's priority.
     sys::reset_priority_for_children().map_err(at(Step::Session))?;
     prctl::set_pdeathsig(Signal::SIGTERM).map_err(at(Step::ParentDeath))?;
     if getppid() != forker {
@@ -150,8 +147,7 @@ impl ReadyRunner {
         match running_command.command_tree.kill_tree() {
             Killed::Complete => {}
             Killed::Incomplete => {
-                // The forker takes the command for lost and kills all that is in the namespace, at one blow.
-                // Until then the listener stays open.
+                // The forker treats the command as lost and kills the whole namespace. Until then the listener stays open.
                 let _sent = shutdown(running_command.report.as_raw_fd(), Shutdown::Both);
                 drop(running_command);
                 sys::exit_now(1)

@@ -1,4 +1,4 @@
-//! A command under way, as its runner watches it: until it ends, is stopped, runs out of time or goes over a limit.
+//! A running command, watched until it ends, is stopped, times out or exceeds a limit.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -19,40 +19,36 @@ use crate::confine::sweep::MOST_REAPED;
 use crate::confine::wire::protocol::{End, LimitKind, RunnerRequest, StartFailure, Step};
 use crate::confine::wire::receive;
 
-/// How long a command that was told to stop may take before it is killed.
+/// How long a command may take to stop before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// A command under way.
 pub(crate) struct RunningCommand<'a> {
     pub(crate) child: Pid,
-    /// Where the runner hears of ended children, of limits and of the forker's end.
+    /// Signals that report ended children, exceeded limits and the forker's end.
     pub(crate) signals: &'a SignalFd,
-    /// Where stops come from.
     pub(crate) report: &'a OwnedFd,
     pub(crate) attributes: AttributePlan,
-    /// The files onto which renames are carried out, by device and inode.
+    /// Private copies onto which renames are emulated, by device and inode.
     pub(crate) copies: Vec<(u64, u64)>,
     pub(crate) attempts: Attempts,
     pub(crate) command_tree: CommandTree,
     pub(crate) broker: Option<Broker>,
-    /// The command's own files in /proc, held so that they stay what its layer names.
+    /// The command's own files in /proc, kept open so that the inodes in its layer stay theirs.
     pub(crate) own_files: Vec<OwnedFd>,
     pub(crate) terminal: bool,
     pub(crate) failure: Option<StartFailure>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) kill_at: Option<Instant>,
     pub(crate) stop_reason: Option<End>,
-    /// Whether more children may have ended than were reaped.
+    /// Whether more ended children may wait to be reaped.
     pub(crate) has_unreaped: bool,
 }
 
-/// When a command that begins now runs out of time.
 pub(crate) fn deadline(timeout_ms: Option<u64>) -> Option<Instant> {
     timeout_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)))
 }
 
 impl RunningCommand<'_> {
-    /// Watches it to its end.
     pub(crate) fn watch(&mut self) -> Result<End, StartFailure> {
         loop {
             let mut fds = vec![
@@ -78,14 +74,14 @@ impl RunningCommand<'_> {
                 self.take_handover()?;
             }
             if broker_ready && let Some(broker) = &mut self.broker {
-                // Until it has become the command it is Stockade's own, and tries what must fail.
+                // Before `execve` it is Stockade's own code, which runs the self-test.
                 let attempts = match self.command_tree.handover() {
                     Some(_) => Origin::No,
                     None => Origin::Yes,
                 };
                 match broker.serve(&mut self.attempts, attempts) {
                     Served::Idle | Served::Answered | Served::CallerExited => {}
-                    // No process is left that could call; the child's end is on its way.
+                    // No process is left that could call; the child's end is reported next.
                     Served::NoCallers => self.broker = None,
                     Served::Broken(errno) => {
                         return Err(StartFailure::new(
@@ -118,7 +114,7 @@ impl RunningCommand<'_> {
         }
     }
 
-    /// Reads what the child says before it becomes the command.
+    /// Handles a message of the child.
     fn take_handover(&mut self) -> Result<(), StartFailure> {
         let failed = |stop_reason: String| StartFailure::new(Step::Broker, Errno::EIO, stop_reason);
         match self
@@ -177,7 +173,7 @@ impl RunningCommand<'_> {
 
     /// The end to report for the first process, which has just ended.
     fn ended(&mut self, end: End) -> End {
-        // Its last words may still lie in the socket.
+        // Its last messages may still lie in the socket.
         while let Ok(Some(message)) = self.command_tree.receive_handover() {
             match message {
                 Handover::Failed(failure) => self.failure = Some(failure),
@@ -198,7 +194,7 @@ impl RunningCommand<'_> {
             self.kill_at = Some(now);
         } else {
             self.kill_at = Some(now + STOP_GRACE);
-            // The command leads a session of its own, and a group of the same number. It may be gone.
+            // The command leads its own session and process group. It may have ended.
             let _signalled = kill(Pid::from_raw(-self.child.as_raw()), signal);
         }
         self.stop_reason = Some(End::Cancelled);

@@ -1,4 +1,4 @@
-//! What bwrap says when no forker came to be, and which step that means.
+//! bwrap's error where no forker started, and the step that failed.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,9 +8,9 @@ use nix::errno::Errno;
 
 use crate::confine::wire::protocol::{StartFailure, Step};
 
-/// How much of bwrap's complaint is passed on.
+/// The most bytes of it that are passed on.
 const MAX_LENGTH: u64 = 2_000;
-/// How bwrap's words begin when it cannot make namespaces at all; a place of the plan comes in none of them.
+/// How bwrap's errors begin when it cannot make namespaces at all; none of them has a path of the plan.
 const NO_NAMESPACES: [&str; 10] = [
     "No permissions to create",
     "Creating new namespace failed",
@@ -24,7 +24,6 @@ const NO_NAMESPACES: [&str; 10] = [
     "Unexpected capabilities",
 ];
 
-/// What bwrap could not do.
 fn failed_step(message: &str) -> Step {
     let text = message.strip_prefix("bwrap: ").unwrap_or(message);
     if NO_NAMESPACES.iter().any(|begin| text.starts_with(begin)) {
@@ -34,7 +33,7 @@ fn failed_step(message: &str) -> Step {
     }
 }
 
-/// The system's word for it, where that matters: too little was left of something.
+/// The error number, where a resource was scarce.
 fn errno_of(message: &str) -> Errno {
     let scarce = [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE];
     let names = |errno: &Errno| {
@@ -46,7 +45,7 @@ fn errno_of(message: &str) -> Errno {
     scarce.into_iter().find(names).unwrap_or(Errno::EPERM)
 }
 
-/// What was written to this pipe, if anything; whoever held the other end is dead.
+/// Reads the error from the pipe, if there is one; all writers are dead.
 pub(crate) fn read(bwrap_stderr: OwnedFd) -> Option<StartFailure> {
     let mut message = Vec::new();
     // What was read before an error is all there is.

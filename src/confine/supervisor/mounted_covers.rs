@@ -1,4 +1,4 @@
-//! What mounts are to cover of the protected names that a supervisor has recorded.
+//! The covers of recorded protected names: mounts of private copies, or read-only ones.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use crate::backend::namespaces::MOST_PROTECTED;
 use crate::confine::protect::{Covers, Guard, ProtectError, Watch, shut};
 use crate::confine::wire::protocol::{CoverScope, Covered, ProtectSetup};
 
-/// What mounts show in the place of protected names.
+/// The covers of protected names in this session.
 #[derive(Debug, Default)]
 pub(crate) struct MountedCovers {
     copies: Option<Covers>,
     /// Whether commands run behind mounts.
     is_mounted: bool,
-    /// Why they cover nothing of what they were to cover.
+    /// Why covering failed.
     failed: Option<String>,
 }
 
 impl MountedCovers {
-    /// What mounts are to cover; copies of it are made where commands may change it.
+    /// The names to cover; copies are made of those that commands may change.
     pub(crate) fn cover(&mut self, setup: Option<&ProtectSetup>, guard: Option<&Guard>) -> Vec<Covered> {
         let (Some(setup), Some(guard)) = (setup, guard) else {
             return Vec::new();
@@ -46,20 +46,20 @@ impl MountedCovers {
                 }
             }
         };
-        // A command could open the directory, and write what nothing covers.
+        // A command could make the directory accessible, and write where nothing covers.
         match all.iter().find_map(|covered| shut(Path::new(&covered.path))) {
             Some(error) => self.fail(error.to_string()),
             None => all,
         }
     }
 
-    /// Nothing may run where something was to be covered and is not.
+    /// Records that covering failed, so that no command runs.
     pub(crate) fn fail(&mut self, why: String) -> Vec<Covered> {
         self.failed = Some(why);
         Vec::new()
     }
 
-    /// Why nothing may run, where that is so.
+    /// Why no command may run.
     pub(crate) fn failed(&self) -> Option<String> {
         let why = self.failed.as_ref()?;
         Some(format!(
@@ -67,25 +67,18 @@ impl MountedCovers {
         ))
     }
 
-    /// Has the copies be what was recorded for the next command.
-    ///
-    /// # Errors
-    /// They are not, and the command must not start.
+    /// Resets the copies to what was recorded for the next command, which must not start if this fails.
     pub(crate) fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
         self.copies().map_or(Ok(()), |copies| copies.lay(guard.record()))
     }
 
-    /// Whether the copies are of all that is to be covered now: a command, or a person, may have made more of it since they
-    /// were mounted.
+    /// Whether all that is to be covered now has a copy: more may have been made since the mounts.
     pub(crate) fn covers_all_of(&self, guard: &Guard) -> bool {
         self.copies()
             .is_none_or(|copies| copies.are_all_of(&guard.to_cover(MOST_PROTECTED), MOST_PROTECTED))
     }
 
-    /// Watches what no mount can cover, where mounts cover the rest.
-    ///
-    /// # Errors
-    /// It cannot be watched, and the command must not start.
+    /// Watches what no mount can cover, where mounts cover the rest. If this fails the command must not start.
     pub(crate) fn watch(&self, guard: &Guard) -> Result<Option<Watch>, ProtectError> {
         if self.is_mounted {
             Watch::set(guard, self.copies()).map(Some)
@@ -94,7 +87,6 @@ impl MountedCovers {
         }
     }
 
-    /// The copies.
     pub(crate) fn copies(&self) -> Option<&Covers> {
         self.copies.as_ref()
     }

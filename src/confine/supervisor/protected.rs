@@ -1,4 +1,4 @@
-//! The protected names of a supervisor's session: recorded before a command, put back after it.
+//! The protected names of a session: recorded before a command, restored after it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,11 @@ use crate::confine::supervisor::mounted_covers::MountedCovers;
 use crate::confine::supervisor::restore_report::{appeared, bounded, offered, reported, summary};
 use crate::confine::wire::protocol::{Covered, Offer, ProtectSetup, PutBack, Violation};
 
-/// What came of recording them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// The command may start.
     Ready,
-    /// There is something to cover that the mounts of this session do not; the next session's will.
+    /// The mounts of this session do not cover all of them; those of the next will.
     Stale,
 }
 
@@ -22,25 +21,23 @@ pub(crate) enum Recorded {
 pub(crate) struct ProtectedNames {
     setup: Option<ProtectSetup>,
     guard: Option<protect::Guard>,
-    /// What the last guard undid and a person may still want.
+    /// Restored changes that a person may still accept.
     offer: Option<protect::Offer>,
-    /// What the last guard saw of the tree.
+    /// What is known of the tree from the last guard.
     known: Option<protect::Known>,
-    /// What mounts show in the place of protected names.
     covers: MountedCovers,
-    /// What tells of git being led elsewhere while a command runs, where mounts cover the rest.
+    /// Watches for changes that lead git elsewhere while a command runs, where mounts cover the rest.
     watch: Option<protect::Watch>,
-    /// What tells of a tree that grows too large to be walked, while a command runs.
+    /// Watches for a tree that grows too large to be walked while a command runs.
     growth: Option<protect::Growth>,
-    /// What was taken away while a command ran.
+    /// Violations that were handled while a command ran.
     seized: Vec<Violation>,
-    /// What was put back when the next command had begun already; told with that.
+    /// Violations of the last command that were settled when the next had begun; reported with that.
     late: Vec<Violation>,
     unrecovered: Vec<protect::Unrecovered>,
 }
 
 impl ProtectedNames {
-    /// Those of a session.
     pub(crate) fn of(setup: Option<ProtectSetup>) -> Self {
         Self {
             setup,
@@ -48,18 +45,18 @@ impl ProtectedNames {
         }
     }
 
-    /// What mounts are to cover. Where it cannot be told, nothing may run behind mounts that cover nothing.
+    /// The names that mounts are to cover. If this fails, no command may run.
     pub(crate) fn present(&mut self) -> Vec<Covered> {
         let covered = match self.record().and_then(|()| self.stand_in()) {
             Ok(()) => self.covers.cover(self.setup.as_ref(), self.guard.as_ref()),
             Err(why) => self.covers.fail(why),
         };
-        // Nobody has claimed it, so no start takes it for something to restore. Each command has its own recorded.
+        // It was not claimed, so no later start restores from it. Each command gets its own snapshot.
         let _released = self.release();
         covered
     }
 
-    /// Has the protected names recorded for a command that starts now.
+    /// Records the protected names for a command that starts now.
     pub(crate) fn snapshot(&mut self) -> Result<Recorded, String> {
         if let Some(why) = self.covers.failed() {
             return Err(why);
@@ -81,7 +78,7 @@ impl ProtectedNames {
         let claimed = self.guard.as_mut().map_or(Ok(()), ready);
         self.growth = self.guard.as_ref().map(protect::Growth::of);
         claimed.map(|()| Recorded::Ready).map_err(|error| {
-            // Nobody may settle what no command came for.
+            // No command came for this snapshot, so nothing may be restored from it.
             let released = self.release().err();
             released
                 .into_iter()
@@ -89,23 +86,21 @@ impl ProtectedNames {
         })
     }
 
-    /// What tells that git may be led elsewhere, while a command runs.
     pub(crate) fn watch(&self) -> Option<&protect::Watch> {
         self.watch.as_ref()
     }
 
-    /// Whether a command runs behind it.
     pub(crate) fn is_guarding(&self) -> bool {
         self.growth.is_some()
     }
 
-    /// Whether a command has made more directories than can be walked.
+    /// Whether a command has made too many directories.
     pub(crate) fn is_outgrown(&mut self) -> bool {
         let both = self.growth.as_mut().zip(self.guard.as_ref());
         both.is_some_and(|(growth, guard)| growth.is_too_much(guard))
     }
 
-    /// Takes away what leads git elsewhere, and kills the command first where it is to be killed for that; the first of it then.
+    /// Quarantines what leads git elsewhere. Calls `kill` first where the command must die for that, and returns the first such path.
     pub(crate) fn take_away(&mut self, kill: impl FnOnce()) -> Option<PathBuf> {
         let (watch, guard) = (self.watch.as_mut()?, self.guard.as_mut()?);
         let mut first = None;
@@ -117,24 +112,23 @@ impl ProtectedNames {
         first
     }
 
-    /// Puts back what commands changed, as much of it told as a message has room for.
+    /// Restores what commands changed; the report is cut to fit a message.
     pub(crate) fn put_all_back(&mut self) -> PutBack {
         bounded(self.settle())
     }
 
-    /// What a person may still want of what was undone.
     pub(crate) fn offer(&mut self) -> Option<Offer> {
         self.offer.as_mut()?.show().map(offered)
     }
 
-    /// Makes those changes after all, once; of each, why that could not be. None are left where nothing is on offer any more.
+    /// Makes the offered changes after all, once; returns a result for each, and none where the offer has expired.
     pub(crate) fn put_back(&mut self, digest: &protect::Digest) -> Vec<Result<(), String>> {
         let done = self.offer.take().map(|offer| offer.put_back(digest));
         let done = done.into_iter().flatten();
         done.map(|one| one.map_err(|why| why.to_string())).collect()
     }
 
-    /// Has what git obeys be there for mounts to cover; recorded anew where something was made.
+    /// Creates missing files that git obeys, so that mounts can cover them, and records them.
     fn stand_in(&mut self) -> Result<(), String> {
         match self.guard.as_ref().map(protect::stand_in) {
             None | Some(Ok(false)) => Ok(()),
@@ -146,7 +140,7 @@ impl ProtectedNames {
         }
     }
 
-    /// Records the protected names, for nobody yet.
+    /// Records the protected names, not yet claimed for a command.
     fn record(&mut self) -> Result<(), String> {
         let Some(setup) = self.setup.clone() else {
             return Ok(());
@@ -181,15 +175,14 @@ impl ProtectedNames {
         Ok(())
     }
 
-    /// What was put back, and why the rest could not be.
     fn settle(&mut self) -> PutBack {
-        // Of very many only the first are told: what this command did comes before what the one before it did.
+        // The report may be cut, so violations of this command come before those of the last.
         let mut put_back = PutBack {
             violations: std::mem::take(&mut self.seized),
             ..PutBack::default()
         };
         let mut late = std::mem::take(&mut self.late);
-        // What happens from here on is our own doing.
+        // Changes from here on are Stockade's own.
         self.watch = None;
         self.growth = None;
         if let Some(guard) = self.guard.take() {
@@ -209,7 +202,7 @@ impl ProtectedNames {
         put_back
     }
 
-    /// Forgets what was recorded and no command came for.
+    /// Drops a snapshot that no command came for.
     fn release(&mut self) -> Result<(), String> {
         if let Some(guard) = self.guard.take() {
             self.known = Some(guard.release().map_err(|error| error.to_string())?);
@@ -217,13 +210,13 @@ impl ProtectedNames {
         Ok(())
     }
 
-    /// Restores what a session that was killed with all its processes left.
+    /// Restores from the journals of killed sessions.
     pub(crate) fn recover(&mut self) -> PutBack {
         let Some(setup) = &self.setup else {
             return PutBack::default();
         };
         let recovered = protect::recover(setup.store.as_ref());
-        // Names that cannot be put back now would be taken for the state to keep: no command starts where they are.
+        // Names that cannot be restored now would be recorded as they are: no command starts there.
         self.unrecovered = recovered.failures;
         bounded(PutBack {
             violations: recovered.violations.into_iter().map(reported).collect(),

@@ -1,4 +1,4 @@
-//! What the supervisor undid, in the words of the protocol.
+//! Reports of restored names, as messages of the protocol.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,6 @@ pub(crate) fn summary(errors: &[protect::ProtectError]) -> Option<String> {
     }
 }
 
-/// What was put back, as the parent is told.
 pub(crate) fn reported(violation: protect::Violation) -> Violation {
     Violation {
         path: violation.path.into_os_string(),
@@ -29,7 +28,6 @@ pub(crate) fn reported(violation: protect::Violation) -> Violation {
     }
 }
 
-/// What is new, as the parent is told.
 pub(crate) fn appeared(appeared: protect::Appeared) -> Appeared {
     Appeared {
         paths: appeared.paths.into_iter().map(PathBuf::into_os_string).collect(),
@@ -38,7 +36,7 @@ pub(crate) fn appeared(appeared: protect::Appeared) -> Appeared {
     }
 }
 
-/// As much of what was put back, and of why the rest was not, as a message has room for.
+/// Cuts a report to the size of a message.
 pub(crate) fn bounded(mut put_back: PutBack) -> PutBack {
     let size = |violation: &Violation| {
         let why = violation.failed.as_ref().map_or(0, String::len);
@@ -68,7 +66,6 @@ pub(crate) fn bounded(mut put_back: PutBack) -> PutBack {
 /// Bytes of paths that a message may carry, of the 16 MiB that it may have.
 const MAX_BYTES: usize = 4 << 20;
 
-/// What a person may still want of it.
 pub(crate) fn offered(diff: protect::Diff) -> Offer {
     let entries = diff.entries.into_iter();
     Offer {

@@ -1,4 +1,4 @@
-//! What trees of commands use, looked at now and then.
+//! Sampled limits: memory and processes of command trees.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -8,10 +8,9 @@ use nix::sys::signal::{Signal, kill};
 use crate::confine::sweep;
 use crate::confine::wire::protocol::CommandLimits;
 
-/// How long a runner may take to end a tree that is over a limit. One that grows faster than a busy machine ends it takes a
-/// while.
+/// How long a runner may take to end a tree that is over a limit: a growing one on a busy machine takes a while.
 const RUNNER_GRACE: Duration = Duration::from_secs(15);
-/// How long one that is stopped may: it ends nothing.
+/// The same for a runner that somebody stopped.
 const STOPPED_GRACE: Duration = Duration::from_secs(5);
 
 /// A runner whose tree is sampled.
@@ -20,7 +19,7 @@ struct Watched {
     call: u64,
     runner: OwnedFd,
     limits: CommandLimits,
-    /// When it was told to end its command for going over one of them.
+    /// When it was first signaled that its tree is over a limit.
     signaled: Option<Instant>,
 }
 
@@ -29,7 +28,6 @@ struct Watched {
 pub(crate) struct Samples(Vec<Watched>);
 
 impl Samples {
-    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -44,13 +42,12 @@ impl Samples {
         });
     }
 
-    /// Samples it no more.
     pub(crate) fn end(&mut self, call: u64) {
         self.0.retain(|watched| watched.call != call);
     }
 
-    /// Takes one of each, and tells runners whose tree is over a limit; `false` when one ended nothing: a command may have
-    /// stopped it.
+    /// Samples each tree, and signals runners whose tree is over a limit; `false` when one does not end its tree: a command may
+    /// have stopped it.
     pub(crate) fn take(&mut self) -> bool {
         if self.0.is_empty() {
             return true;

@@ -1,9 +1,8 @@
-//! The supervisor: the supervisor after its fork, unconfined by Landlock but idle, and the root of the tree.
+//! The supervisor after its fork: not confined by Landlock but idle, and the root of the process tree.
 //!
-//! It runs no agent code and takes only the fixed messages of [`SupervisorRequest`]. It is there for what
-//! must outlive the forker: when the parent or the forker is gone it ends every process that
-//! descends from it, restores protected names and removes the session directory. It also
-//! samples the limits that no rlimit holds for a whole tree, because the forker cannot read /proc.
+//! It runs no agent code and takes only the fixed messages of [`SupervisorRequest`]. It outlives the forker: when the parent or the
+//! forker ends, it kills every process below it, restores protected names and removes the session directory. It also samples the
+//! limits that no rlimit enforces for a whole tree, because the forker cannot read /proc.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,23 +34,23 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 const GROWTH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a forker that lost its parent may take to end its commands itself.
 const FORKER_GRACE: Duration = Duration::from_millis(300);
+
 /// The supervisor's state.
 #[derive(Debug)]
 pub(crate) struct Supervisor<'a> {
     control: &'a OwnedFd,
     link: OwnedFd,
-    /// To the parent alone; gone when the parent has closed it.
+    /// To the parent alone, until the parent closes it.
     side_channel: Option<OwnedFd>,
     session: PathBuf,
     names: ProtectedNames,
     lock: Option<Flock<File>>,
     samples: Samples,
-    /// What bwrap says, where it makes the namespaces, until the forker has entered.
+    /// bwrap's standard error, where it makes the namespaces.
     bwrap_stderr: Option<OwnedFd>,
 }
 
 impl<'a> Supervisor<'a> {
-    /// A supervisor for this session.
     pub(crate) fn new(
         control: &'a OwnedFd,
         link: OwnedFd,
@@ -71,16 +70,16 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Restores what others left, and tells the parent of it before it sends a plan.
+    /// Restores what killed sessions left, and reports it before the parent sends a plan.
     pub(crate) fn prepare(&mut self) {
         let recovered = self.names.recover();
-        // A parent that is gone is noticed by whoever reads from it next.
+        // A dead parent is noticed at the next read.
         let _sent = send(self.control, &Reply::Recovered(recovered), &[]);
         self.lock_session();
         session::sweep_stale(&self.session);
     }
 
-    /// Takes hold of the session, which the parent may make later than the supervisor is told of it.
+    /// Locks the session, once the parent has made it.
     fn lock_session(&mut self) {
         if self.lock.is_none() {
             self.lock = session::lock_existing(&self.session);
@@ -90,12 +89,11 @@ impl<'a> Supervisor<'a> {
     /// Tells the parent which protected names mounts are to cover.
     pub(crate) fn report_names_to_cover(&mut self) {
         let covered = self.names.present();
-        // A parent that is gone is noticed by whoever reads from it next.
+        // A dead parent is noticed at the next read.
         let _sent = send(self.control, &Reply::ToCover(covered), &[]);
     }
 
-    /// Serves until parent or forker is gone, cleans up, and ends the process. `bwrap_stderr` is what the forker
-    /// writes errors to as long as it is not this program yet.
+    /// Serves until parent or forker ends, cleans up, and exits. `bwrap_stderr` reads the errors of bwrap.
     pub(crate) fn serve(mut self, forker: Pid, bwrap_stderr: Option<OwnedFd>) -> ! {
         // The name only helps a person reading a process list.
         let _named = prctl::set_name(c"stockade-super");
@@ -105,7 +103,7 @@ impl<'a> Supervisor<'a> {
         self.finish(forker, signals.as_ref())
     }
 
-    /// Serves; gives back where ended children are told of. A forker that has ended is nobody any more.
+    /// Serves; returns the signals of ended children. `forker` is `None` once it was reaped.
     fn serve_until_end(&mut self, forker: &mut Option<Pid>) -> Option<SignalFd> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
@@ -127,7 +125,7 @@ impl<'a> Supervisor<'a> {
                 PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO)
             });
             let mut fds = vec![
-                // No event is asked for: what is reported is the hang-up.
+                // Only a hang-up is reported.
                 PollFd::new(self.control.as_fd(), PollFlags::empty()),
                 PollFd::new(self.link.as_fd(), PollFlags::POLLIN),
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
@@ -175,9 +173,9 @@ impl<'a> Supervisor<'a> {
         Some(signals)
     }
 
-    /// Takes away what leads git elsewhere, and kills the command that led it there, with its session; whether one did.
+    /// Quarantines what leads git elsewhere, and kills the session of the command that did it; whether one did.
     fn seize(&mut self) -> bool {
-        // A command that goes on writing to what is copied away could keep that from coming to an end.
+        // Killed first: a command that keeps writing could delay the copy forever.
         let Some(first) = self.names.take_away(sweep::kill_descendants) else {
             return false;
         };
@@ -189,7 +187,7 @@ impl<'a> Supervisor<'a> {
         true
     }
 
-    /// Kills a command that makes more directories than can be walked, with its session; whether one did.
+    /// Kills the session of a command that makes more directories than can be walked; whether one did.
     fn is_outgrown(&mut self, measured: &mut Instant) -> bool {
         if measured.elapsed() < GROWTH_INTERVAL {
             return false;
@@ -204,7 +202,7 @@ impl<'a> Supervisor<'a> {
         is_outgrown
     }
 
-    /// Kills everything of the session, and says why.
+    /// Kills everything of the session, and reports why.
     fn kill_session(&self, step: Step, errno: Errno, why: &str) {
         sweep::kill_descendants();
         // The parent may be gone.
@@ -242,7 +240,7 @@ impl<'a> Supervisor<'a> {
         send(&self.link, &reply, &[]).is_ok()
     }
 
-    /// Answers the parent; a socket that is closed or broken is not listened to any more.
+    /// Answers the parent; closes a socket that is broken.
     fn answer_offers(&mut self) {
         let Some(side_channel) = &self.side_channel else { return };
         let answer = match receive::<OfferRequest>(side_channel) {
@@ -258,13 +256,12 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Tells the parent what bwrap complained about, if the forker never came to be. Everything that held the
-    /// other end is dead.
+    /// Reports the error of bwrap where the forker never started. All writers are dead.
     fn report_bwrap_error(&mut self) {
         let Some(failure) = self.bwrap_stderr.take().and_then(bwrap_error::read) else {
             return;
         };
-        // A forker that spoke for itself has been heard first; the parent may be gone.
+        // A report of the forker itself came first. The parent may be dead.
         let _sent = send(self.control, &Reply::Refused(failure), &[]);
     }
 
@@ -283,7 +280,7 @@ impl<'a> Supervisor<'a> {
         self.report_bwrap_error();
         // If settling fails the journal stays, and the next start restores from it.
         let put_back = self.names.put_all_back();
-        // The parent may be gone; where it is the forker that went in mid-call, nobody else can say what was put back.
+        // If the forker died in mid-call, nobody else can report this. The parent may be dead.
         let _sent = send(self.control, &Reply::ForkerExited(put_back), &[]);
         session::remove(&self.session);
         sys::exit_now(0)
@@ -303,8 +300,8 @@ fn wait_for_child(signals: Option<&SignalFd>, deadline: Instant) {
     while let Ok(Some(_)) = signals.read_signal() {}
 }
 
-/// Whether the forker has ended, which it has told of then: its number may be another's. As long as it lives, what its tree
-/// leaves behind is its own to reap.
+/// Whether the forker has ended. It is reaped then, and forgotten: its pid may be reused. Only the forker is waited for, because
+/// it reaps what its tree leaves while it lives.
 fn has_ended(forker: &mut Option<Pid>) -> bool {
     let Some(pid) = *forker else { return true };
     match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {

@@ -1,8 +1,8 @@
-//! The supervisor: this binary re-executed, single-threaded, decided before any runtime exists.
+//! The start of the supervisor: this binary re-executed, single-threaded, before any runtime exists.
 //!
 //! Order: own session and nothing but the control socket · capabilities · `no_new_privs` · fork. What
 //! comes after the fork is told in [`crate::confine::supervisor::serve`] and [`crate::confine::forker::serve`]; between fork and forker there may be
-//! the way into namespaces, told in [`crate::confine::forker::entry`].
+//! the way into namespaces, [`crate::confine::forker::entry`].
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -45,10 +45,7 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 /// Becomes the confined child, where this process was started as one; else returns.
 pub fn init() {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| is_internal_subcommand(&first))
-    {
+    if std::env::args_os().nth(1).is_some_and(|first| is_internal_subcommand(&first)) {
         main();
     }
     INITIALIZED.store(true, Ordering::Relaxed);
@@ -84,13 +81,13 @@ fn run_supervisor() -> ! {
         sys::exit_now(NOT_A_SUPERVISOR)
     };
     let session = PathBuf::from(&announcement.session);
-    // The supervisor samples a fork bomb and the runner kills it. Without this they do so later. The right to it is given up next.
+    // So that sampling and killing a fork bomb is not delayed. The capability for it is dropped next.
     let _prioritised = sys::raise_priority();
     let failure = match detached.and_then(|()| privilege::prepare(announcement.location)) {
         Ok(()) => start_processes(&control, side_channel, &session, announcement),
         Err(failure) => failure,
     };
-    // Before the parent can miss the session: it is to know why.
+    // Before the session is removed, so that the parent knows why it is.
     send_refusal(&control, failure);
     session::remove(&session);
     sys::exit_now(1)
@@ -109,7 +106,7 @@ fn detach() -> Result<(), StartFailure> {
     let at = |step| StartFailure::at(step);
     sys::reset_signals().map_err(at(Step::Session))?;
     sys::ignore_termination().map_err(at(Step::Session))?;
-    // Who leads a group begins no session. In the parent's it is for this moment, in which it ignores what the terminal sends.
+    // A group leader cannot begin a session, so it joins the parent's group for a moment, with terminal signals ignored.
     setpgid(Pid::from_raw(0), getpgid(Some(getppid())).map_err(at(Step::Session))?).map_err(at(Step::Session))?;
     setsid().map_err(at(Step::Session))?;
     chdir("/").map_err(at(Step::Session))?;
@@ -157,7 +154,7 @@ fn start_processes(
     );
     let me = getpid();
     match announcement.location {
-        // The forker has nothing to do until the plan is made, which the parent works on elsewhere.
+        // The forker waits for the plan, which the parent makes meanwhile.
         ForkerLocation::Host => match sys::fork() {
             Ok(Some(forker)) => {
                 drop(forker_end);
@@ -173,7 +170,7 @@ fn start_processes(
         ForkerLocation::Namespaces(network) => match sys::fork() {
             Ok(Some(forker)) => {
                 drop(forker_end);
-                // What the other one needs the supervisor does not. It ends with the supervisor if this fails.
+                // Only the child needs these capabilities. It dies with the supervisor if this fails.
                 if let Err(failure) = privilege::drop_all() {
                     return failure;
                 }
@@ -197,15 +194,15 @@ fn start_processes(
             match sys::fork() {
                 Ok(Some(forker)) => {
                     drop((forker_end, bwrap_stderr_end));
-                    // What bwrap needs the supervisor does not. It ends with the supervisor if this fails.
+                    // Only bwrap needs these capabilities. It dies with the supervisor if this fails.
                     match privilege::drop_all() {
                         Ok(()) => supervisor.serve(forker, Some(bwrap_stderr)),
                         Err(failure) => failure,
                     }
                 }
                 Ok(None) => {
-                    // Not dropped: the lock on the session is the supervisor's as well, and would be given back for both.
-                    // Whatever comes next closes all but what it needs.
+                    // Not dropped: that would release the supervisor's lock on the session, which is shared. The next step closes
+                    // all descriptors that it does not need.
                     std::mem::forget((supervisor, bwrap_stderr));
                     entry::wrap(control, &forker_end, &bwrap_stderr_end, me, session)
                 }

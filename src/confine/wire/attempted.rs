@@ -1,4 +1,4 @@
-//! What a command attempted, as its runner tells it. It decides nothing.
+//! What a command attempted, as its runner reports it. It decides nothing.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Attempted {
     /// What, and how often.
     pub all: Vec<(Attempt, u64)>,
-    /// How many attempts were not looked at, because there was no room or the caller was gone.
+    /// How many attempts were not examined, because there was no room or the caller had ended.
     pub unexamined: u64,
 }
 
-/// The first arguments of a call: all that its answer may hang on.
+/// The first arguments of a call: all that its answer may depend on.
 pub type Arguments = [u64; 4];
 
 /// One thing that a command attempted.
@@ -47,11 +47,11 @@ pub enum Attempt {
         /// What there was in there.
         found: Found,
     },
-    /// Two files that were to take each other's place; each has its path and what there was, as for a file.
+    /// Two files that were to be exchanged; path and state of each, as for a file.
     Exchange([(OsString, Found); 2]),
 }
 
-/// What stands for something else than itself.
+/// A kind of device node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Node {
     /// A device, of characters or of blocks.
@@ -60,7 +60,7 @@ pub enum Node {
     Whiteout,
 }
 
-/// What is wanted of a file.
+/// What a call does with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FileAccess {
     /// Its content.
@@ -69,9 +69,9 @@ pub enum FileAccess {
     List,
     /// To change its content.
     Write,
-    /// To have its name come to be.
+    /// To create it.
     Make,
-    /// To have its name go.
+    /// To remove its name.
     Remove,
     /// To give it a name in another directory as well.
     Link,

@@ -1,9 +1,8 @@
-//! Looking again before going to sleep.
+//! Polling for a moment before sleeping.
 //!
-//! Who sleeps until the other end of a socket speaks is woken through the scheduler, and with it often a processor
-//! that sleeps as well: in a virtual machine that takes longer than reading a small file does. So where an answer, or the next of
-//! many requests, is likely to come at once, one looks again and again for a moment, and gives way to whoever wants the
-//! processor. It only saves time: afterwards one waits as one would have.
+//! Waking a process that sleeps, and often an idle processor with it, takes longer in a virtual machine than reading a small file.
+//! So where a reply or the next request probably comes at once, the socket is polled for a moment, and other processes may run in
+//! between. It only saves time: afterwards the caller waits as usual.
 
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
@@ -12,15 +11,13 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// How long the answer to a small request is looked for.
+/// How long the reply to a small request is polled for.
 pub(crate) const REPLY_TIME: Duration = Duration::from_micros(50);
-/// How long the next request is looked for: as long as a caller and who passes its calls on take to wake up, too.
+/// The same for the next request: as long as a caller and its relay take to wake up, too.
 pub(crate) const REQUEST_TIME: Duration = Duration::from_micros(300);
 
-/// Looks until one of these has something to tell, or the moment is over; never sleeps. Whether one has, which they
-/// say themselves: some, like a table of mounts, tell it once.
-///
-/// With one processor the other end could not speak meanwhile, so this returns at once.
+/// Polls until one of these has an event or the time is over; never sleeps. Whether one has an event, which `fds` hold: some, like
+/// a table of mounts, report it once. With one processor the other end could not run meanwhile, so this returns at once.
 pub(crate) fn busy_poll(fds: &mut [PollFd<'_>], time: Duration) -> bool {
     if !is_multiprocessor() {
         return false;
@@ -29,19 +26,18 @@ pub(crate) fn busy_poll(fds: &mut [PollFd<'_>], time: Duration) -> bool {
     loop {
         match poll(fds, PollTimeout::ZERO) {
             Ok(0) if started.elapsed() < time => yield_now(),
-            // Whoever waits next finds out about an error.
+            // The next wait reports an error.
             Ok(0) | Err(_) => return false,
             Ok(_) => return true,
         }
     }
 }
 
-/// The same for whoever waits for one to speak.
+/// The same for input on one descriptor.
 pub(crate) fn busy_poll_fd(fd: BorrowedFd<'_>, time: Duration) {
     let _is_ready = busy_poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], time);
 }
 
-/// Whether there is another processor.
 fn is_multiprocessor() -> bool {
     static MULTIPROCESSOR: OnceLock<bool> = OnceLock::new();
     *MULTIPROCESSOR.get_or_init(|| available_parallelism().is_ok_and(|all| all.get() > 1))

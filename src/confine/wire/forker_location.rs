@@ -1,4 +1,4 @@
-//! Where a forker runs: as it is announced to the supervisor, before there is a plan.
+//! Where a forker runs, as announced to the supervisor before there is a plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,8 @@ use crate::backend::namespaces::NetworkNamespace;
 pub enum ForkerLocation {
     /// Beside the supervisor.
     Host,
-    /// In namespaces that the supervisor makes at once, with this network. Mounts are made before anything runs there, so the
-    /// supervisor first says which protected names there are.
+    /// In namespaces that the supervisor makes at once, with this network. The supervisor first reports the protected names that
+    /// mounts must cover.
     Namespaces(NetworkNamespace),
     /// The same in namespaces that bwrap makes.
     Bwrap,

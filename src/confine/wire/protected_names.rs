@@ -1,4 +1,4 @@
-//! What parent and supervisor tell each other of protected names.
+//! Protected names in the messages between parent and supervisor.
 
 use std::ffi::OsString;
 
@@ -50,7 +50,7 @@ pub struct Violation {
     pub path: OsString,
     /// What the command did to it.
     pub what: String,
-    /// Where the intruder is kept.
+    /// Where what the command left there is kept.
     pub quarantined: Option<OsString>,
     /// The settings of a git config that were undone; what else it sets stays.
     pub settings: Vec<Vec<u8>>,

@@ -12,8 +12,8 @@ pub use crate::confine::wire::forker_for::ForkerFor;
 pub use crate::confine::wire::forker_location::ForkerLocation;
 pub use crate::confine::wire::protected_names::{CoverScope, Covered, ProtectSetup, Violation};
 
-/// What the supervisor is told first, before the directory exists: what it must remove if the parent dies. The supervisor's
-/// end of the socket for [`OfferRequest`] rides along.
+/// The first message to the supervisor, before the session directory exists, which it must remove if the parent dies. The
+/// supervisor's end of the socket for [`OfferRequest`] comes with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Announcement {
     /// The session directory.
@@ -24,7 +24,7 @@ pub struct Announcement {
     pub location: ForkerLocation,
 }
 
-/// What the forker is told first.
+/// The first message to the forker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetupMessage {
     /// How the forker and each command are confined; `None` only where the config permits running unconfined.
@@ -36,7 +36,7 @@ pub struct SetupMessage {
 /// Parent → forker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Request {
-    /// Starts a command; its standard streams ride along, and the door of its control group, where it has one.
+    /// Starts a command; its standard streams come with it, and `cgroup.procs` of its control group, where it has one.
     Start(Start),
     /// Ends a command: first with this signal, then, after the grace period, with SIGKILL.
     Cancel {
@@ -112,11 +112,10 @@ pub struct CommandLimits {
 }
 
 impl CommandLimits {
-    /// Whether the kernel counts the processes around a command. Then nothing can wait for one: it would be counted with others, or
-    /// not with its own.
+    /// Whether the kernel counts the processes of a command. Then it cannot use a spare runner, which would be counted wrongly.
     pub const fn is_counted(self) -> bool {
         match self.counting {
-            // Who waits was made before, and outside it.
+            // A spare was forked outside the group.
             Counting::Group => true,
             Counting::Namespace => self.processes.is_some(),
             Counting::Sampled => false,
@@ -127,19 +126,19 @@ impl CommandLimits {
 /// How the number of processes of a tree is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Counting {
-    /// The supervisor counts now and then.
+    /// The supervisor counts at intervals.
     #[default]
     Sampled,
     /// The kernel counts what runs in the forker's user namespace; the forker tries that first.
     Namespace,
-    /// The kernel counts in a control group, whose door rides along; it bounds memory as well.
+    /// The kernel counts in a control group, which bounds memory as well; its `cgroup.procs` comes with the request.
     Group,
 }
 
 /// Forker → parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Reply {
-    /// What the supervisor put back of what an earlier session left, and why the rest could not be. It says so first of all.
+    /// What the supervisor restored after an earlier session; its first message.
     Recovered(PutBack),
     /// What mounts are to cover, before the plan is made; only [behind mounts](ForkerLocation::is_behind_mounts).
     ToCover(Vec<Covered>),
@@ -149,14 +148,13 @@ pub enum Reply {
     Refused(StartFailure),
     /// A self-test found a hole; the forker has exited.
     SelfTestFailed(String),
-    /// The forker begins with this call. What it was not said of was never started.
+    /// The forker begins with this call. A call without this was never started.
     Accepted(u64),
     /// A command ended, and its whole tree with it.
     Ended(Ended),
-    /// The sockets of a way out ride along, or why there are none.
+    /// The sockets of a way out come with it; or why there are none.
     WayOut(Result<Loopback, StartFailure>),
-    /// The forker is gone, and all it started; from the supervisor, with what it put back of what a command under way changed, and
-    /// why the rest could not be.
+    /// The forker and all it started are dead. From the supervisor, with what it restored after running commands.
     ForkerExited(PutBack),
 }
 
@@ -178,11 +176,11 @@ pub struct Ended {
     pub end: End,
     /// What became of protected names, as the supervisor reports it.
     pub put_back: PutBack,
-    /// What it attempted, where the plan has somebody look.
+    /// What it attempted, where the plan records that.
     pub attempted: Attempted,
 }
 
-/// What the supervisor found when a command was over, and did.
+/// What the supervisor found and restored after a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PutBack {
     /// Protected names that were restored.
@@ -258,8 +256,8 @@ pub enum SupervisorRequest {
     Snapshot,
     /// Compare and restore; no process of the command is left.
     Settle,
-    /// Sample the tree of a runner against these limits until told otherwise. A pidfd of the runner rides along:
-    /// its number may mean another process where the supervisor is.
+    /// Sample the tree of a runner against these limits until [`Self::Unwatch`]. A pidfd of the runner comes with it: its pid may
+    /// mean another process where the supervisor is.
     Watch {
         /// The call it serves.
         call: u64,
@@ -284,7 +282,7 @@ pub enum SupervisorReply {
     Failed(String),
 }
 
-/// Parent → supervisor, over a socket that no forker and no command has: what a person decides nobody else can say.
+/// Parent → supervisor, over a socket that no forker and no command has, so that they cannot forge a person's decision.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub enum OfferRequest {
     /// Which changes of the last command, all undone, may be put back?
@@ -321,7 +319,7 @@ pub struct Offer {
 pub struct RunnerReport {
     /// How.
     pub end: End,
-    /// What was attempted, where somebody looked.
+    /// What was attempted, where that is recorded.
     pub attempted: Attempted,
 }
 
@@ -338,7 +336,7 @@ impl RunnerReport {
 /// Forker → runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunnerRequest {
-    /// The command that a waiting runner was given may take so long.
+    /// Sets the timeout of a command that a spare runner got.
     SetTimeout {
         /// Wall-clock milliseconds from now on.
         timeout_ms: u64,
