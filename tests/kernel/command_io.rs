@@ -454,7 +454,7 @@ mod tests {
     fn a_relay_that_is_held_up_shows_nothing_and_leaves_keys_and_settings_to_whoever_asks() {
         let (person, user) = terminal();
         let (child, parent) = prepare_from(streams(&user, &user, &user), Stdin::Inherit, OutputMode::Stream).unwrap();
-        let hold = parent.hold();
+        let pause = parent.pause();
         let folder = tempfile::tempdir().unwrap();
         let [go, over] = ["go", "over"].map(|name| folder.path().join(name));
         let line = format!(
@@ -476,7 +476,7 @@ mod tests {
             let begun = tokio::task::spawn_blocking(move || shown_until(&mut reader, "begun"));
             begun.await.unwrap();
             assert!(!cooked(&user));
-            let pause = hold.hold().await;
+            let paused = pause.pause().await;
             assert!(cooked(&user), "the terminal is still raw");
             let shown = || {
                 let mut reader = person.try_clone().unwrap();
@@ -494,7 +494,7 @@ mod tests {
             let mut answer = [0; 7];
             File::from(user.try_clone().unwrap()).read_exact(&mut answer).unwrap();
             assert_eq!(&answer, b"answer\n");
-            drop(pause);
+            drop(paused);
             // Once the relay has the terminal again, keys are the command's.
             while cooked(&user) {
                 tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,7 +1,7 @@
 //! Making changes, all or none.
 //!
-//! First every change is held against what it was prepared from, and its new content is written beside the file it is
-//! for. Only when all of that has succeeded is anything given its name.
+//! First every change is compared with what was prepared, and its new content is written to a temporary file. Only then is anything
+//! renamed.
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -18,7 +18,6 @@ use super::state::{digest, is_same};
 use super::temporary::Temporary;
 use super::tree;
 
-/// Makes changes, all or none.
 pub(super) fn apply(changes: &[Bound]) -> Answer<()> {
     effect::check_independent(changes.iter().map(|bound| &bound.change))?;
     let mut made = Vec::new();
@@ -27,7 +26,7 @@ pub(super) fn apply(changes: &[Bound]) -> Answer<()> {
         Ok(()) => sync_directories(made.iter().map(|made| &made.location)),
         Err(_) => {
             for Made { location, .. } in made.iter().rev() {
-                // Somebody else may have put something there by now; then it stays.
+                // It stays where others have put something there.
                 let _removed = unlinkat(&location.directory, location.name.as_os_str(), UnlinkatFlags::RemoveDir);
             }
         }
@@ -45,7 +44,7 @@ fn stage_all(changes: &[Bound], made: &mut Vec<Made>) -> Answer<Vec<Step>> {
 
 fn stage(bound: &Bound, made: &mut Vec<Made>) -> Answer<Option<Step>> {
     let path = path_of(&bound.change);
-    // Files are counted for a person; here nobody asks how many there are.
+    // No time is spent on counting files.
     let effect = effect::of(&bound.change, Clock::start(0)).map_err(|failed| changed(bound, failed))?;
     let is_own = |path: &OsStr| made.iter().any(|made| made.path == path);
     let before = effect.before.iter().zip(&bound.before);
@@ -63,7 +62,7 @@ fn is_directory(state: &State) -> bool {
     matches!(state, State::Directory { .. })
 }
 
-/// What could be prepared and cannot be any more has changed; what the system refuses it says itself.
+/// Reports as changed what could be prepared and cannot be any more; other errors stay.
 fn changed(bound: &Bound, failed: super::protocol::Failure) -> super::protocol::Failure {
     let was_there = bound.before.first().is_some_and(|before| *before != State::Absent);
     match failed.why {

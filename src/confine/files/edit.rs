@@ -36,7 +36,7 @@ fn replace_one(text: &[u8], edit: &Edit, number: usize, ends: LineEnds, limit: u
     };
     let count = match edit.occurrences {
         Occurrences::One => {
-            // Places that overlap are two places.
+            // Overlapping occurrences count as two.
             if text.get(first + 1..).is_some_and(|rest| finder.find(rest).is_some()) {
                 return Err(ambiguous(text, &finder, number, first));
             }

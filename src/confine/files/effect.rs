@@ -1,4 +1,4 @@
-//! What a change amounts to. Nothing is changed here.
+//! The effect of a change, computed without changing anything.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use super::location::Location;
 use super::protocol::{Change, Hash, MAX_LOADED, Prepared, State, Tree, Why};
 use super::{edit, magic, patch, state, tree};
 
-/// What a change finds, and what it leads to.
+/// The state before a change, and the result.
 #[derive(Debug)]
 pub(super) struct Effect<'a> {
     /// What is there now: of a move, at the old path and the new one.
@@ -25,7 +25,6 @@ pub(super) struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    /// As the parent is told.
     pub(super) fn prepared(&self) -> Prepared {
         Prepared {
             before: self.before.clone(),
@@ -45,7 +44,6 @@ impl Effect<'_> {
     }
 }
 
-/// The path that a change is named by.
 pub(super) fn path_of(change: &Change) -> &OsStr {
     match change {
         Change::Write { path, .. }
@@ -57,8 +55,8 @@ pub(super) fn path_of(change: &Change) -> &OsStr {
     }
 }
 
-/// Holds that no two changes work on one path, and none in a directory that one of them takes away: what they would
-/// come to depends on which is made first.
+/// Checks that no two changes have the same path, and none is in a directory that another removes: the result would depend on
+/// their order.
 pub(super) fn check_independent<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Answer<()> {
     let taken: HashSet<&Path> = changes
         .clone()
@@ -85,7 +83,6 @@ pub(super) fn check_independent<'a>(changes: impl Iterator<Item = &'a Change> + 
     Ok(())
 }
 
-/// Computes what a change amounts to.
 pub(super) fn of(change: &Change, clock: Clock) -> Answer<Effect<'_>> {
     match change {
         Change::Write {
@@ -105,12 +102,12 @@ pub(super) fn of(change: &Change, clock: Clock) -> Answer<Effect<'_>> {
     }
 }
 
-/// What it means that there is no file yet.
+/// What a missing file means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Absence {
-    /// There is nothing to work on.
+    /// An error.
     Fails,
-    /// There is no content yet.
+    /// Empty content.
     IsEmpty,
 }
 
@@ -207,7 +204,7 @@ fn no_file(path: &OsStr, state: &State) -> super::protocol::Failure {
         State::Absent => Why::Missing,
         State::Directory { .. } => Why::IsDirectory,
         State::Other(special) => Why::Special(*special),
-        // Where a look led there was none.
+        // A look returns no symlinks.
         State::File(_) | State::Symlink(_) => Why::Changed,
     };
     failure(path, why)

@@ -1,5 +1,4 @@
-//! A request on its way to a file server, and what has come back of its answer. The socket is never waited for longer than
-//! one is told to, however slowly the other end reads or writes.
+//! One request to a file server and its reply, with a deadline that a slow peer cannot extend.
 
 use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
@@ -20,13 +19,13 @@ const MAX_PARTS: usize = 100_000;
 /// How much is read at a time, and at first: most answers are small.
 const PIECE: usize = 64 * 1024;
 const FIRST: usize = 4 * 1024;
-/// What stands before each frame: its length.
+/// The length before each frame.
 const PREFIX: usize = 4;
 
 /// Takes the parts of a stream as they come.
 pub type Take<'a> = &'a mut dyn FnMut(FileReply) -> Result<(), ConfineError>;
 
-/// How far a request and its answer have come.
+/// The progress of a request and its reply.
 #[derive(Debug)]
 pub(super) struct Exchange {
     frame: Vec<u8>,
@@ -38,7 +37,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// One that ends at `end`, whatever has been said by then.
+    /// An exchange that fails at `end`.
     pub(super) fn new(request: &FileRequest, end: Option<Instant>) -> Result<Self, ConfineError> {
         Ok(Self {
             frame: encode(request).map_err(ConfineError::Channel)?,
@@ -49,7 +48,7 @@ impl Exchange {
         })
     }
 
-    /// Goes on until the last word, or `until`; then there is nothing yet.
+    /// Continues until the last reply, or returns `None` at `until`.
     pub(super) fn advance(
         &mut self,
         socket: &UnixStream,
@@ -91,14 +90,14 @@ impl Exchange {
                     | FileReply::Failed(_)) => return Ok(Some(last)),
                 }
             }
-            // However much comes, and however fast: only what is whole by then was in time.
+            // Only frames that are complete by then were in time, however fast bytes arrive.
             if self.has_expired(until)? || !self.receive(socket, until)? {
                 return Ok(None);
             }
         }
     }
 
-    /// Whether the moment is over; when the end has come, that is an error.
+    /// Whether `until` has passed; an error after the deadline.
     fn has_expired(&self, until: Option<Instant>) -> Result<bool, ConfineError> {
         let now = Instant::now();
         if self.end.is_some_and(|end| end <= now) {
@@ -122,11 +121,11 @@ impl Exchange {
         Ok(Some(reply))
     }
 
-    /// Hears more; whether there was any by then.
+    /// Receives more; whether any came in time.
     fn receive(&mut self, socket: &UnixStream, until: Option<Instant>) -> Result<bool, ConfineError> {
         let before = self.received.len();
         loop {
-            // It was said, so it is waited for first: it is seldom there at once, and often a moment later.
+            // The reply often comes a moment after the request.
             let is_ready = busy_poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], REPLY_TIME);
             if !is_ready && !self.wait(socket, PollFlags::POLLIN, until)? {
                 return Ok(false);
@@ -145,7 +144,7 @@ impl Exchange {
         }
     }
 
-    /// Waits for the socket until then; whether it is ready. When the end has come, that is an error.
+    /// Waits for the socket; whether it is ready in time. An error after the deadline.
     fn wait(&self, socket: &UnixStream, flags: PollFlags, until: Option<Instant>) -> Result<bool, ConfineError> {
         loop {
             self.has_expired(None)?;
@@ -206,7 +205,6 @@ mod tests {
         for pause in [Duration::from_millis(20), Duration::from_micros(100), Duration::ZERO] {
             let (ours, drip) = dripping(pause);
             let mut exchange = exchange(Duration::from_millis(200));
-            // There is time for a part of it at most.
             let error = exchange.advance(&ours, None, &mut |_| Ok(())).unwrap_err();
             assert!(matches!(error, ConfineError::Unresponsive), "{error}");
             drop(ours);
@@ -220,7 +218,6 @@ mod tests {
             let (ours, drip) = dripping(pause);
             let mut exchange = exchange(LONG);
             let until = Instant::now().checked_add(Duration::from_millis(1));
-            // There is time for a part of it at most.
             let later = exchange.advance(&ours, until, &mut |_| Ok(())).unwrap();
             assert_eq!(later, None, "{pause:?}");
             drop(ours);

@@ -1,6 +1,6 @@
-//! Changes that are made one after the other, and taken back when a later one fails.
+//! Changes that are made one after the other, and rolled back when a later one fails.
 //!
-//! Until the last has been made nothing is lost: what a file had is kept beside it, what is removed is only put aside.
+//! Until the last is made nothing is lost: old content is kept beside the file, and what is removed is only renamed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,42 +20,35 @@ use super::tree;
 /// A change that is ready to be made.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// The path it is named by.
     pub(super) path: OsString,
-    /// What must be there.
     pub(super) expected: State,
-    /// What is done.
     pub(super) action: Action,
 }
 
-/// What is done.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// New content takes the place of what is there.
+    /// Puts new content in place.
     Put(Location, Temporary),
-    /// It gets another name.
     Move(Location, Location),
-    /// It goes.
     Remove(Location, Tree),
 }
 
-/// A change that was made, and can be taken back.
+/// A change that was made, and can be rolled back.
 #[derive(Debug)]
 enum Done {
     /// The old content is where the temporary is.
     Replaced(Location, Temporary),
     /// Nothing was there.
     Created(Location, Temporary),
-    /// From the first place to the second.
     Moved(Location, Location),
-    /// From the first place to the second, a hidden one beside it.
+    /// Renamed to a hidden name in the same directory.
     PutAside(OsString, Location, Location, State),
 }
 
 /// Makes all changes, or none.
 pub(super) fn commit(steps: Vec<Step>) -> Answer<()> {
     let mut done = Vec::with_capacity(steps.len());
-    // Removals last: until then nothing has to be got back from where it was put aside.
+    // Removals last, so that fewer need to be rolled back.
     let (removals, others): (Vec<Step>, Vec<Step>) = steps
         .into_iter()
         .partition(|step| matches!(step.action, Action::Remove(..)));
@@ -70,7 +63,7 @@ pub(super) fn commit(steps: Vec<Step>) -> Answer<()> {
         }
     }
     let mut done = remove_for_good(done)?;
-    // Before anything is waited for: whoever is killed from here on leaves nothing behind.
+    // Before waiting for the disk: a process that is killed from here on leaves no files behind.
     for one in &mut done {
         if let Done::Replaced(_, old) = one {
             old.discard();
@@ -119,7 +112,7 @@ fn make(step: Step) -> Result<Done, Why> {
     }
 }
 
-/// What is in the way was not there when it was looked at, or what is missing was.
+/// An error that shows a change since the state was read.
 fn changed_meanwhile(errno: Errno) -> Why {
     match errno {
         Errno::EEXIST | Errno::ENOENT => Why::Changed,
@@ -127,7 +120,7 @@ fn changed_meanwhile(errno: Errno) -> Why {
     }
 }
 
-/// Takes back what was done to something else than what was looked at.
+/// Rolls back what was done to another file than expected.
 fn confirm(found: nix::Result<bool>, done: Done) -> Result<Done, Why> {
     let why = match found {
         Ok(true) => return Ok(done),
@@ -138,7 +131,7 @@ fn confirm(found: nix::Result<bool>, done: Done) -> Result<Done, Why> {
     Err(why)
 }
 
-/// Puts new content in the place of a file, which is then where the temporary was.
+/// Exchanges a file with the new content, so that the temporary is the old file.
 fn replace(location: Location, mut temporary: Temporary, expected: &State) -> Result<Done, Why> {
     let directory = location.directory.as_fd();
     temporary.give_name()?;
@@ -180,7 +173,7 @@ pub(super) fn replace_by_link(
     result
 }
 
-/// Renames to where nothing may be.
+/// Renames without replacing anything.
 fn rename_to_free(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>, new: &OsStr) -> nix::Result<()> {
     match renameat2(from, old, to, new, RenameFlags::RENAME_NOREPLACE) {
         Err(Errno::EINVAL) => link_to_free(from, old, to, new),
@@ -188,7 +181,7 @@ fn rename_to_free(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>, new: &O
     }
 }
 
-/// The same where a file system cannot rename so: a second name is never given where one is.
+/// The same with a hard link, for file systems that cannot.
 pub(super) fn link_to_free(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>, new: &OsStr) -> nix::Result<()> {
     let stat = fstatat(from, old, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
@@ -201,7 +194,7 @@ pub(super) fn link_to_free(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>
     })
 }
 
-/// Takes back what was done, the last first. Each may fail because of others who work there; the rest is taken back.
+/// Rolls back, the last first. One may fail because of other processes; the rest is rolled back.
 fn roll_back(done: Vec<Done>) {
     for done in done.into_iter().rev() {
         let _rolled_back = match &done {
@@ -228,7 +221,7 @@ fn roll_back(done: Vec<Done>) {
     }
 }
 
-/// Removes what was put aside, directories first: that alone may fail.
+/// Removes what was put aside; directories first, because only they may fail.
 fn remove_for_good(done: Vec<Done>) -> Answer<Vec<Done>> {
     let is_directory = |done: &Done| matches!(done, Done::PutAside(_, _, _, State::Directory { .. }));
     let (directories, mut rest): (Vec<Done>, Vec<Done>) = done.into_iter().partition(is_directory);
@@ -253,7 +246,6 @@ fn remove_for_good(done: Vec<Done>) -> Answer<Vec<Done>> {
     Ok(rest)
 }
 
-/// Has the directories written to disk.
 fn sync_all(done: &[Done]) {
     let locations = done.iter().flat_map(|done| match done {
         Done::Replaced(location, _) | Done::Created(location, _) => [Some(location), None],
@@ -262,7 +254,7 @@ fn sync_all(done: &[Done]) {
     sync_directories(locations.flatten());
 }
 
-/// Has the directories of these places written to disk. Where that cannot be, the change is made all the same.
+/// Writes the directories of these locations to disk. Failing does not undo the change.
 pub(super) fn sync_directories<'a>(locations: impl Iterator<Item = &'a Location>) {
     let mut synced = Vec::new();
     for location in locations {

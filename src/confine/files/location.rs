@@ -1,4 +1,4 @@
-//! Opening what a look found, and nothing that a symlink leads to.
+//! Opening the paths that a look gave, without following symlinks.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,26 +11,23 @@ use nix::sys::stat::{Mode, mkdirat};
 use super::failure::{About, Answer, failure};
 use super::protocol::Why;
 
-/// A directory that is held open, and a name in it.
+/// An open directory, and a name in it.
 #[derive(Debug)]
 pub(super) struct Location {
-    /// The directory, as a mere place.
+    /// Opened with `O_PATH`.
     pub(super) directory: OwnedFd,
-    /// The name.
     pub(super) name: OsString,
 }
 
-/// A directory that was made on the way to a place.
+/// A parent directory that was created.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// Its path.
     pub(super) path: OsString,
-    /// The directory it is in, and its name.
     pub(super) location: Location,
 }
 
 impl Location {
-    /// The place of a path whose directory exists.
+    /// The location of a path whose directory exists.
     pub(super) fn of(path: &OsStr) -> Answer<Self> {
         let (directory, name) = split(path)?;
         Ok(Self {
@@ -39,7 +36,7 @@ impl Location {
         })
     }
 
-    /// The place of a path, with the directories on the way made where they are missing; those are added to `made`.
+    /// The location of a path. Missing parents are created, and added to `made`.
     pub(super) fn create_parents(path: &OsStr, made: &mut Vec<Made>) -> Answer<Self> {
         let (mut directory, name) = split(path)?;
         let mut missing = Vec::new();
@@ -65,7 +62,7 @@ impl Location {
     }
 }
 
-/// Makes a directory and opens it. Another that is made there meanwhile will do: it is opened like any other.
+/// Makes a directory and opens it. One that is there by now will do.
 pub(super) fn make_directory(path: &OsStr, location: Location, made: &mut Vec<Made>) -> nix::Result<OwnedFd> {
     let result = mkdirat(
         &location.directory,
@@ -96,7 +93,7 @@ pub(super) fn split(path: &OsStr) -> Answer<(&OsStr, &OsStr)> {
                 OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name)),
             ))
         }
-        // The root directory has no place of its own.
+        // The root directory is in no directory.
         Some(_) if bytes == b"/" => Err(failure(path, Why::NotPermitted)),
         Some(_) | None => Err(failure(path, Why::Malformed("not a plain absolute path".to_owned()))),
     }
@@ -130,7 +127,7 @@ pub(super) fn make_file(directory: impl AsFd, name: &OsStr, flags: OFlag, mode: 
 }
 
 fn open_how(from: impl AsFd, path: &OsStr, flags: OFlag, extra: ResolveFlag, mode: Mode) -> nix::Result<OwnedFd> {
-    // A mere place takes no other flags.
+    // `O_PATH` takes no other flags.
     let always = if flags.contains(OFlag::O_PATH) {
         OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW
     } else {

@@ -1,8 +1,7 @@
-//! Where an agent's path leads.
+//! Resolving an agent's path.
 //!
-//! Resolved as the kernel would, component by component, but further: past the point where nothing exists any more, as
-//! long as plain names follow. A change on the disk meanwhile is harmless: whoever uses the answer opens it without
-//! following a symlink.
+//! As the kernel would, component by component, but also past the point where nothing exists, as long as plain names follow. A
+//! change on the disk meanwhile is harmless: the result is opened without following a symlink.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -21,12 +20,12 @@ use super::state::{self, FileKind, PathHandle, kind};
 /// As many symlinks as the kernel follows.
 const MAX_LINKS: u32 = 40;
 
-/// Finds out where a path leads and what is there.
+/// Resolves a path, and reads the state there.
 pub(super) fn look(look: &Look) -> Answer<Found> {
     look_with_handle(look).map(|(found, _)| found)
 }
 
-/// The same, with what was seen, where no symlink was on the way.
+/// The same, with the opened file, where no symlink was on the way.
 pub(super) fn look_with_handle(look: &Look) -> Answer<(Found, Option<PathHandle>)> {
     if let Some(handle) = open_plain(look) {
         let (state, _content) = handle.state(&look.path, look.hash)?;
@@ -42,7 +41,7 @@ pub(super) fn look_with_handle(look: &Look) -> Answer<(Found, Option<PathHandle>
     look_by_component(look).map(|found| (found, None))
 }
 
-/// What is at a path that is its own target: most are, and the kernel says so at once.
+/// Opens a path without symlinks, as most are, in one call.
 fn open_plain(look: &Look) -> Option<PathHandle> {
     let handle = is_plain(&look.path)
         .then(|| PathHandle::at(&look.path).ok())

@@ -1,9 +1,8 @@
 //! File operations in a confined child: the parent never opens a path that an agent chose.
 //!
 //! [`protocol`] has the messages and [`serve()`] answers them. An agent's path is resolved once, by [`look`];
-//! what it leads to is judged by the parent, and from then on every path is opened without following a
-//! symlink ([`location`]), so one that was put there since makes the operation fail instead of leading
-//! elsewhere. [`effect`] computes what a change amounts to and changes nothing; preparing, showing and
+//! the parent judges the result, and from then on every path is opened without following a symlink ([`location`]), so one that was put
+//! there since makes the operation fail. [`effect`] computes what a change amounts to and changes nothing; preparing, showing and
 //! applying all start from it, so that what is applied can be held against what was shown. [`apply`] makes
 //! changes, all or none. The rest reads.
 //!

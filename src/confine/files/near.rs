@@ -1,6 +1,4 @@
-//! Lines that are nearly what was looked for, so that whoever asked can see what differs.
-//!
-//! The work is bounded: in a long file, or for a long text, the nearest lines may not be found.
+//! The lines most similar to a text that was not found. The work is bounded, so the nearest lines may be missed.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;

@@ -35,7 +35,7 @@ pub(super) fn apply(content: &[u8], hunks: &str, limit: u64) -> Result<Vec<u8>, 
             Line::Context(text) | Line::Insert(text) => Some(text),
             Line::Delete(_) => None,
         });
-        // A number of a line that is not there is no place, however large it is.
+        // A line number beyond the end counts as the end.
         let stated = start(hunk).min(lines.len() + 1).saturating_add_signed(shift);
         let at = position(&lines, &old, done, stated).ok_or_else(|| Why::Hunk {
             hunk: index + 1,

@@ -1,8 +1,8 @@
 //! The messages between the parent and the file server.
 //!
-//! Every path in an ask but that of [`Look`] is one that a look gave and the parent judged: absolute, without
-//! symlinks. The server opens it so that a symlink put there since makes it fail. What the server says is parsed as
-//! hostile input: frames are capped by [`wire`](crate::confine::wire), numbers and paths are held by whoever reads them.
+//! Every path of an operation but that of [`Look`] is one that a look gave and the parent judged: absolute, without symlinks. The
+//! server opens it so that a symlink put there since makes it fail. Its replies are parsed as hostile input: frames are capped by
+//! [`wire`](crate::confine::wire), numbers and paths are checked by the reader.
 
 use std::ffi::OsString;
 
@@ -23,17 +23,17 @@ pub const MAX_TEXT: u64 = 4 * 1024 * 1024;
 pub struct FileRequest {
     /// How long listing, searching and counting may go on; what was found by then is the answer.
     pub deadline_ms: u64,
-    /// What is asked.
+    /// What to do.
     pub operation: FileOperation,
 }
 
-/// What may be asked of the file server.
+/// An operation of the file server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileOperation {
     /// Where does a path lead, and what is there? Answered by [`FileReply::Found`].
     Look(Look),
-    /// The same, and lines of what is there if it is a file; [`Read::path`] is not looked at. Answered by
-    /// [`FileReply::Peeked`]. Whoever asks judges where the path leads before anybody is told of the lines.
+    /// The same, and lines of the file there; [`Read::path`] is ignored. Answered by [`FileReply::Peeked`]. The parent judges the
+    /// path before it passes the lines on.
     Peek(Look, Read),
     /// Lines of a file. Answered by [`FileReply::Text`].
     Read(Read),
@@ -232,7 +232,7 @@ pub enum Occurrences {
     Every,
 }
 
-/// A change, and what it was prepared against.
+/// A change, and the state it was prepared for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// The change.

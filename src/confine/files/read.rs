@@ -1,4 +1,4 @@
-//! Lines of a file, in bounded memory: what is not given is only counted.
+//! Lines of a file, in bounded memory: the rest is only counted.
 
 use std::fs::File;
 use std::io::Read as _;

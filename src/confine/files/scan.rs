@@ -9,11 +9,11 @@ use regex::bytes::Regex;
 use super::protocol::Match;
 use super::stream::Stream;
 
-/// The most bytes of a line that are held: a longer one is searched piece by piece.
+/// The most bytes of a line that are buffered: a longer one is searched piece by piece.
 const MAX_BUFFERED: usize = 256 * 1024;
 /// How much of a piece is searched again with the next, so that what lies across is found.
 const OVERLAP: usize = 32 * 1024;
-/// The most bytes of a line that are given.
+/// The most bytes of a line in a reply.
 const MAX_LINE_BYTES: usize = 4 * 1024;
 /// The most lines given on each side of a match.
 pub(super) const MAX_CONTEXT: usize = 50;
@@ -28,18 +28,17 @@ pub(super) struct Scan<'a, 'b> {
     line: u64,
     /// A line whose end has not come yet.
     partial: Vec<u8>,
-    /// What there is of that line before what is held.
+    /// The part of that line that is no longer buffered.
     earlier: Option<Earlier>,
     before: VecDeque<Vec<u8>>,
     /// Matches whose lines after have not all come yet.
     open: VecDeque<(Match, usize)>,
 }
 
-/// The part of a long line that is no longer held.
 struct Earlier {
-    /// Its beginning, as it is given.
+    /// Its beginning, cut.
     head: Vec<u8>,
-    /// The part around a match, as it is given.
+    /// The part around a match, cut.
     hit: Option<Vec<u8>>,
 }
 
@@ -89,7 +88,7 @@ impl<'a, 'b> Scan<'a, 'b> {
         }
     }
 
-    /// Searches what is held of a long line, and lets go of most of it.
+    /// Searches the buffered part of a long line, and drops most of it.
     fn search_buffered(&mut self) {
         let buffered = self.partial.as_slice();
         // A match that ends where this piece ends may only be one because the line seems to end there; a longer one goes on.
@@ -181,8 +180,7 @@ fn send(stream: &mut Stream<'_, Match>, found: Match) -> io::Result<()> {
     stream.push(found, bytes)
 }
 
-/// As much of a line as is given: of a long one the part around what matches, with its two ends if it is long itself. What is
-/// left out is marked.
+/// Cuts a long line to the part around the match, and a long match to its two ends. Omissions are marked.
 fn cut(line: &[u8], start: usize, end: usize) -> Vec<u8> {
     /// How much of a line is given on each side of a match.
     const AROUND: usize = 512;

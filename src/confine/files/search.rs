@@ -41,7 +41,7 @@ pub(super) fn search(request: &Search, clock: Clock, socket: &OwnedFd) -> io::Re
             for found in walk.by_ref() {
                 let is_selected = found.kind == Kind::File && glob.matches(Path::new(&request.path), &found.path);
                 if is_selected && let Err(why) = file_search.file(found.path.as_os_str())? {
-                    // What is gone by now was not there to be searched.
+                    // A file that was removed meanwhile does not count.
                     file_search.unreadable += u64::from(why != Why::Missing);
                 }
             }

@@ -1,4 +1,4 @@
-//! Requests in, replies out, until the other end is closed.
+//! The loop of the file server.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -13,13 +13,13 @@ use crate::confine::wire::busy_poll::{REQUEST_TIME, busy_poll_fd};
 
 /// Answers requests over a socket until its other end is closed.
 ///
-/// What cannot be read as a request is answered too, but ends it: nobody knows where the next would begin.
+/// A malformed request is answered too, and ends it: the start of the next is unknown.
 pub fn serve(socket: &OwnedFd) -> io::Result<()> {
     loop {
         match wire::receive::<FileRequest>(socket) {
             Ok(Some((request, _))) => {
                 answer(socket, request)?;
-                // Most callers ask once more.
+                // Most callers send another request.
                 busy_poll_fd(socket.as_fd(), REQUEST_TIME);
             }
             Ok(None) => return Ok(()),
@@ -49,7 +49,7 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
         FileOperation::Show(changes) => show::show(&changes, clock).map(FileReply::Shown),
         FileOperation::Apply(changes) => apply::apply(&changes).map(|()| FileReply::Applied),
     };
-    // A look may be at what is to be made.
+    // A look, and a change, may name a path that is still to be made.
     let failed = |failure| {
         FileReply::Failed(if is_of_what_exists {
             spelling::suggest(failure)
@@ -60,7 +60,7 @@ fn answer(socket: &OwnedFd, request: FileRequest) -> io::Result<()> {
     wire::send(socket, &reply.unwrap_or_else(failed), &[])
 }
 
-/// Where a path leads, and lines of what is there. Why there are none is found out by whoever asks for them alone.
+/// Resolves a path and reads lines there. Errors of reading are left out; a read request would report them.
 fn peek(request: &Look, lines: &Read, clock: Clock) -> Answer<FileReply> {
     let (found, handle) = look::look_with_handle(request)?;
     let text = match &found.state {

@@ -13,7 +13,7 @@ use super::exchange::{Exchange, Take};
 use super::protocol::{FileReply, FileRequest};
 use crate::confine::error::ConfineError;
 
-/// How long an answer may take beyond the deadline of the request.
+/// How long a reply may take beyond the deadline of the request.
 const REPLY_GRACE: Duration = Duration::from_secs(30);
 
 /// One end of the socket to a file server; one request is answered at a time.
@@ -27,16 +27,16 @@ struct Connection {
     closed: AtomicBool,
 }
 
-/// What came of asking for a moment.
+/// The result of a request with a short wait.
 #[derive(Debug)]
 pub enum Progress {
-    /// The last word.
+    /// The last reply.
     Answered(FileReply),
-    /// It takes longer; whoever can wait goes on.
+    /// It takes longer.
     Pending(Pending),
 }
 
-/// A request that is under way.
+/// A request that waits for its reply.
 #[derive(Debug)]
 pub struct Pending {
     server: FileServer,
@@ -56,16 +56,15 @@ impl FileServer {
         Ok((Self(Arc::new(connection)), theirs.into()))
     }
 
-    /// Asks, hands over the parts of a stream as they come, and returns the last word. Blocks the thread.
+    /// Sends a request, passes on the parts of a stream, and returns the last reply. Blocks the thread.
     ///
-    /// After an error the server is of no use any more: what it would say next may belong to this request.
+    /// After an error the server cannot be used: its next reply may belong to this request.
     pub fn request(&self, request: &FileRequest, take: Take<'_>) -> Result<FileReply, ConfineError> {
         let lock = Arc::clone(&self.0.lock).blocking_lock_owned();
         self.begin(request, lock)?.finish(take)
     }
 
-    /// The same, where the thread is not blocked for longer than `time`: most answers are there by then, and waking
-    /// another thread for them takes longer than they do.
+    /// The same, without blocking for longer than `time`. Most replies come by then, sooner than another thread could wake.
     pub fn request_within(
         &self,
         time: Duration,
@@ -93,7 +92,7 @@ impl FileServer {
         })
     }
 
-    /// Whether nobody can ask any more.
+    /// Whether it was closed.
     pub fn is_over(&self) -> bool {
         self.0.closed.load(Ordering::Acquire)
     }
@@ -101,13 +100,12 @@ impl FileServer {
     /// Hangs up: a request under way fails, and so does every later one.
     pub fn hang_up(&self) {
         self.0.closed.store(true, Ordering::Release);
-        // One that is closed already needs no more.
         let _closed = self.0.socket.shutdown(Shutdown::Both);
     }
 }
 
 impl Pending {
-    /// Waits for the last word. Blocks the thread.
+    /// Waits for the last reply. Blocks the thread.
     pub fn finish(mut self, take: Take<'_>) -> Result<FileReply, ConfineError> {
         self.advance(None, take)?.ok_or(ConfineError::Unresponsive)
     }

@@ -1,4 +1,4 @@
-//! A path that exists where one of another spelling was asked for.
+//! Suggestions for missing paths: one that exists and differs in spelling.
 //!
 //! Names that look the same may be of other characters: a Mac and some programs write `é` as `e` and an accent, screenshots have
 //! a narrow space before `PM`. Case is the other common difference. Only names that may be listed here are found.

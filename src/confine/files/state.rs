@@ -23,7 +23,7 @@ pub(super) struct Loaded {
     pub(super) content: Vec<u8>,
 }
 
-/// Something that is at a path, held as a place: nothing is read or done by that.
+/// What is at a path, opened with `O_PATH`: nothing is read by that.
 #[derive(Debug)]
 pub(super) struct PathHandle {
     fd: OwnedFd,
@@ -31,19 +31,18 @@ pub(super) struct PathHandle {
 }
 
 impl PathHandle {
-    /// What is at a path, itself, where nothing on the way is a symlink.
+    /// Opens a path in which nothing is a symlink, but maybe the end.
     pub(super) fn at(path: &OsStr) -> nix::Result<Self> {
         let fd = open(path, OFlag::O_PATH)?;
         let stat = fstat(&fd)?;
         Ok(Self { fd, stat })
     }
 
-    /// What it is.
     pub(super) fn kind(&self) -> FileKind {
         kind(&self.stat)
     }
 
-    /// The state of what was seen at this path, and its content, if it is a file that is small enough and may be read.
+    /// Its state, and its content, if it is a file that is small enough and may be read.
     pub(super) fn state(&self, path: &OsStr, hash: Hash) -> Answer<(State, Option<Vec<u8>>)> {
         let state = match self.kind() {
             FileKind::File => match hash {
@@ -60,7 +59,7 @@ impl PathHandle {
         Ok((state, None))
     }
 
-    /// Opens it for reading, at the same path. Nothing but a regular file is opened: that alone can block, or do something.
+    /// Opens it for reading, at the same path. Only a regular file: opening others can block, or have effects.
     pub(super) fn open(&self, path: &OsStr) -> Answer<(File, FileStat)> {
         match self.kind() {
             FileKind::File => {}
@@ -136,7 +135,7 @@ fn load_handle(path: &OsStr, handle: &PathHandle) -> Answer<Loaded> {
     if length > limit {
         return Err(failure(path, Why::TooLarge { size: length, limit }));
     }
-    // A file that is being written is seen as it is after: who writes on shows by the time.
+    // The state after reading: a later write changes the time.
     let stat = fstat(&file).about(path)?;
     Ok(Loaded {
         state: file_state(&stat, Some(digest(&content))),
@@ -162,20 +161,15 @@ fn file_state(stat: &FileStat, digest: Option<[u8; 32]>) -> FileState {
     }
 }
 
-/// What a `stat` says is there.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
-    /// A regular file.
     File,
-    /// A directory.
     Directory,
-    /// A symlink.
     Symlink,
-    /// Something else.
     Special(Special),
 }
 
-/// What a `stat` says is there.
 pub(super) fn kind(stat: &FileStat) -> FileKind {
     match stat.st_mode & libc::S_IFMT {
         libc::S_IFREG => FileKind::File,
@@ -187,7 +181,6 @@ pub(super) fn kind(stat: &FileStat) -> FileKind {
     }
 }
 
-/// Bytes.
 pub(super) fn size(stat: &FileStat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
@@ -196,7 +189,7 @@ fn modified(stat: &FileStat) -> i128 {
     i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
 }
 
-/// Whether what is there is what was expected. A hash counts where one is expected; how many names a file has does not.
+/// Whether the state is the expected one. A hash counts where one is expected; the number of links does not.
 pub(super) fn is_same(expected: &State, now: &State) -> bool {
     match (expected, now) {
         (State::File(expected), State::File(now)) => {
@@ -220,7 +213,7 @@ pub(super) fn is_same(expected: &State, now: &State) -> bool {
     }
 }
 
-/// Whether what is at a place is what was expected, as far as that shows without reading it.
+/// Whether an entry is as expected, as far as that shows without reading it.
 pub(super) fn is_still(expected: &State, directory: impl AsFd, name: &OsStr) -> nix::Result<bool> {
     let stat = fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     Ok(match expected {

@@ -1,7 +1,6 @@
-//! A file with the new content, beside the one whose place it takes.
+//! A temporary file beside the one that it replaces.
 //!
-//! Whatever stands at its name when it is dropped is removed: the new content where a change failed, the old one where
-//! it was put in the place of the new.
+//! Dropping it removes what its name stands for: the new content where a change failed, the old content after an exchange.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +17,6 @@ use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use super::location::make_file;
 use super::protocol::Why;
 
-/// How often another name is tried.
 const MAX_ATTEMPTS: u32 = 16;
 
 /// A file that has no name yet, or a hidden one that nobody else uses.
@@ -40,7 +38,7 @@ impl Drop for Temporary {
 /// A hidden name that nobody else uses.
 pub(super) fn hidden_name() -> OsString {
     let mut hasher = RandomState::new().build_hasher();
-    // A process that was forked has the random numbers of the one that it was forked from.
+    // A forked process has its parent's random numbers.
     hasher.write_u32(std::process::id());
     format!(".stockade-{:016x}", hasher.finish()).into()
 }
@@ -50,7 +48,7 @@ impl Temporary {
     pub(super) fn write(directory: BorrowedFd<'_>, content: &[u8], mode: Option<u32>) -> Result<Self, Why> {
         match Self::nameless(directory, content, mode) {
             Ok(temporary) => Ok(temporary),
-            // Not every file system has files without a name. What else is wrong will be wrong again.
+            // Not every file system has `O_TMPFILE`. Any other error repeats.
             Err(_) => Self::named(directory, content, mode),
         }
     }
@@ -66,7 +64,7 @@ impl Temporary {
         })
     }
 
-    /// Gives the file a name. As late as can be: whoever is killed before leaves nothing behind.
+    /// Gives the file a name, as late as possible: a process that is killed before leaves nothing behind.
     pub(super) fn give_name(&mut self) -> Result<(), Why> {
         let Some(mut file) = self.nameless.take() else {
             return Ok(());
@@ -132,7 +130,7 @@ pub(super) fn with_free_name<T>(mut attempt: impl FnMut(&OsStr) -> nix::Result<T
     }
 }
 
-/// The mode a file keeps: what lets it run as its owner does not outlive its content.
+/// The mode that the new content gets: set-uid and set-gid bits end with the old content.
 fn without_setid(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode & 0o1777)
 }

@@ -1,6 +1,4 @@
-//! Directories with everything in them: counted, tried out, removed.
-//!
-//! Never deeper on the stack or in descriptors, however deep the tree is, and never into another mount.
+//! Directory trees: counted, checked, removed, with bounded stack and descriptors, and never into another mount.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
@@ -22,7 +20,6 @@ const LISTING: usize = 64 * 1024;
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DirectoryItem {
-    /// Its name.
     pub(super) name: OsString,
     /// `d_type`; file systems need not say.
     pub(super) kind: u8,
@@ -51,7 +48,6 @@ pub(super) fn each_part(
     }
 }
 
-/// Whether nothing is in a directory.
 pub(super) fn is_empty(location: &Location) -> nix::Result<bool> {
     let directory = open_below(
         &location.directory,
@@ -70,10 +66,10 @@ pub(super) fn is_empty(location: &Location) -> nix::Result<bool> {
     Ok(empty)
 }
 
-/// How many entries that are no directories lie below one, as far as they could be counted.
+/// Counts the entries in a tree that are no directories, as far as possible.
 pub(super) fn count(location: &Location, clock: Clock) -> u64 {
     let mut files = 0u64;
-    // What cannot be looked into is not counted; the removal is tried out before anything is done.
+    // Unreadable directories are not counted; removal is checked before it starts.
     let _counted = walk(location, |_, part| {
         files += part.others.len() as u64;
         Ok(if clock.is_over() {
@@ -85,7 +81,7 @@ pub(super) fn count(location: &Location, clock: Clock) -> u64 {
     files
 }
 
-/// Tries whether a directory could be removed with everything in it; changes nothing.
+/// Checks that a tree could be removed; changes nothing.
 pub(super) fn check_removable(location: &Location) -> nix::Result<()> {
     walk(location, |directory, part| {
         faccessat(
@@ -95,7 +91,7 @@ pub(super) fn check_removable(location: &Location) -> nix::Result<()> {
             nix::fcntl::AtFlags::AT_EACCESS,
         )?;
         for listed in part.directories.iter().chain(&part.others) {
-            // An entry renamed to itself stays as it is, but whoever may not take it away is refused.
+            // Renaming an entry to itself changes nothing, but needs the right to remove it.
             let name = listed.name.as_os_str();
             renameat2(directory, name, directory, name, RenameFlags::empty())?;
             // A mount point cannot be removed.
@@ -106,7 +102,7 @@ pub(super) fn check_removable(location: &Location) -> nix::Result<()> {
     .map(drop)
 }
 
-/// Removes a directory with everything in it.
+/// Removes a tree.
 pub(super) fn remove(location: &Location) -> nix::Result<()> {
     let directories = walk(location, |directory, part| {
         for listed in &part.others {
@@ -141,8 +137,7 @@ struct Part {
     others: Vec<DirectoryItem>,
 }
 
-/// Visits the parts of each directory of a tree, those above first. Gives the directories in that order, relative to
-/// the place's own.
+/// Visits the parts of each directory of a tree, parents first. Returns the directories in that order, relative to the location.
 fn walk(
     location: &Location,
     mut visit: impl FnMut(&OwnedFd, &Part) -> nix::Result<ControlFlow<()>>,

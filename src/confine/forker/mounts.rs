@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(mount_point(b"36 35"), None);
     }
 
-    fn fd(points: &[&str], ids: Option<Vec<(u64, OsString)>>) -> Mounts {
+    fn mounts_at(points: &[&str], ids: Option<Vec<(u64, OsString)>>) -> Mounts {
         Mounts {
             table: File::open("/proc/self/mountinfo").unwrap(),
             points: points.iter().map(OsString::from).collect(),

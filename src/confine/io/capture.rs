@@ -208,7 +208,7 @@ impl Captured {
     }
 }
 
-/// The end of the head: the last UTF-8 lead byte and how many continuation bytes it still wants.
+/// The end of the head: how many continuation bytes its last UTF-8 character still needs.
 #[derive(Debug, Default)]
 struct Edge {
     requests: u8,

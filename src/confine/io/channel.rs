@@ -27,19 +27,17 @@ impl Channel {
         ))
     }
 
-    /// The descriptor.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.0.get_ref().as_fd()
     }
 
-    /// How many bytes are there to be read.
     pub(super) fn unread(&self) -> u64 {
         sys::unread(self.fd()).unwrap_or(0)
     }
 
     /// The next bytes; 0 at the end. Takes nothing when dropped before it is done.
     pub(super) async fn read(&self, piece: &mut [u8]) -> io::Result<usize> {
-        // Who writes as fast as this reads must not keep everybody else from their turn.
+        // A fast writer must not starve other tasks.
         tokio::task::yield_now().await;
         loop {
             let mut ready = self.0.readable().await?;

@@ -1,4 +1,4 @@
-//! How much of a command's output its reader has not taken, for the case that the reader is given up.
+//! How much of a command's output its reader has not taken, when the relay gives up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +15,23 @@ struct Counts {
 }
 
 impl Delivery {
-    /// So many bytes are on their way to the reader.
+    /// Counts bytes on their way to the reader.
     pub(super) fn queued(&self, bytes: usize) {
         self.0.queued.fetch_add(bytes as u64, Ordering::SeqCst);
     }
 
-    /// The reader's pipe or terminal took so many of them.
+    /// Counts bytes that the reader's pipe or terminal took.
     pub(super) fn written(&self, bytes: usize) {
         self.0.written.fetch_add(bytes as u64, Ordering::SeqCst);
     }
 
-    /// So many bytes never got on their way.
+    /// Counts bytes that were never sent.
     pub(super) fn dropped(&self, bytes: u64) {
         self.0.dropped.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// The bytes that a reader who does not read has not been given. None where everything that was on its way arrived: then the
-    /// rest was dropped because somebody wanted an end, and not for the reader.
+    /// The bytes that a stuck reader did not get. None where everything on its way arrived: then the rest was dropped for another
+    /// reason.
     pub fn undelivered(&self) -> u64 {
         let Counts {
             queued,

@@ -10,21 +10,18 @@
 
 use std::time::{Duration, Instant};
 
-/// How often it is to be pressed.
 const PRESSES: usize = 3;
-/// Within what time.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// How terminals send Ctrl-\\: as a byte, or, where a full-screen program asked for that, as one of these sequences.
 const SENT_AS: [&[u8]; 4] = [b"\x1c", b"\x1b[92;5u", b"\x1b[92;5:1u", b"\x1b[27;5;92~"];
-/// How some of them say that it was let go.
+/// How some of them report its release.
 const RELEASED: &[u8] = b"\x1b[92;5:3u";
-/// What stands before pasted text, where a program asked for that.
+/// The mark before pasted text, where a program enabled that.
 const PASTE: &[u8] = b"\x1b[200~";
-/// What stands behind it.
 const PASTED: &[u8] = b"\x1b[201~";
 
-/// What was pressed of it so far.
+/// The presses so far.
 #[derive(Debug, Default)]
 pub(super) struct EndKey {
     presses: Vec<Instant>,
@@ -54,7 +51,7 @@ impl EndKey {
 
     /// Whether any of it is text that was pasted.
     fn is_pasted(&mut self, keys: &[u8], now: Instant) -> bool {
-        // One whose end never came must not disarm the key for ever.
+        // A paste without an end must not disable the key for ever.
         self.pasting = self.pasting.filter(|piece| now.duration_since(*piece) <= WITHIN);
         let was_pasting = self.pasting.is_some();
         let mut text = std::mem::take(&mut self.before);
@@ -66,7 +63,7 @@ impl EndKey {
         } else if was_pasting {
             self.pasting = Some(now);
         }
-        // A mark that is whole is not seen again.
+        // A complete mark is not found again.
         self.before = text.split_off(text.len().saturating_sub(PASTE.len() - 1));
         was_pasting || begun.is_some() || ended.is_some()
     }

@@ -44,7 +44,6 @@ impl HostReader {
         }
     }
 
-    /// The descriptor.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Watched(fd) => fd.get_ref().as_fd(),
@@ -69,7 +68,7 @@ impl HostReader {
 
     /// The next bytes; 0 at the end of input. Takes nothing when dropped before it is done.
     pub(crate) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A source that always has something must not keep everybody else from their turn.
+        // A source that is always ready must not starve other tasks.
         tokio::task::yield_now().await;
         loop {
             self.ready().await?;
@@ -83,8 +82,8 @@ impl HostReader {
         }
     }
 
-    /// As [`read`](Self::read), for a terminal: waits while Stockade is a background job, which must not read, while
-    /// somebody is asked something, to whom the keys belong, and while `permit` gives none.
+    /// As [`read`](Self::read), for a terminal: waits while Stockade is a background job, while the relay is paused for a question, and
+    /// while `permit` gives none.
     pub(crate) async fn read_in_foreground<Permit>(
         &self,
         buffer: &mut [u8],
@@ -101,7 +100,7 @@ impl HostReader {
             } else if has_input(self.fd())? {
                 return self.read(buffer).await;
             }
-            // Otherwise it was an answer, and somebody else has read it.
+            // Otherwise another process has read it: an answer to a question.
         }
     }
 }
@@ -137,7 +136,6 @@ struct Thread {
 }
 
 impl HostWriter {
-    /// A writer to `fd` that counts what it was given, and what of that it wrote.
     pub(super) fn new(fd: OwnedFd, delivery: Delivery) -> Self {
         Self {
             fd: Arc::new(fd),

@@ -1,23 +1,23 @@
-//! Whose the keys are that are typed at the user's terminal, among all processes of Stockade's that serve it.
+//! Which Stockade process reads the keys of the user's terminal.
 //!
-//! Two commands of one script may run at once, or the one may be asked about while the other runs. Were the keys whosever
-//! reads first, an answer could go to a command, and the settings of the one would be undone in the midst of the other.
+//! Two commands of one script may run at once, or one may run during a question about the other. Without a lock an answer could go to
+//! a command, and one process would reset the terminal settings of the other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::backend::host::turn::{Queue, Turn};
 
-/// Leave to read what is typed, until it is dropped.
+/// The permission to read keys, until it is dropped.
 #[derive(Debug)]
 pub(super) enum Permit {
-    /// Nobody else has it meanwhile.
+    /// The lock of the terminal.
     Turn { _held: Turn },
-    /// There is no controlling terminal, or its device is not to be had: there is nothing to agree on.
+    /// There is no controlling terminal, or its device cannot be opened, so there is no lock.
     Alone,
 }
 
 impl Permit {
-    /// Leave, unless somebody else has it.
+    /// Takes it, unless another process has it.
     pub(super) fn now() -> Option<Self> {
         match Queue::of_own_device().map(Queue::try_take) {
             None | Some(Err(_)) => Some(Self::Alone),
@@ -27,12 +27,12 @@ impl Permit {
     }
 }
 
-/// The keyboard, for one that keeps its leave over many keys.
+/// The keyboard, for a relay that keeps the permission over many keys.
 #[derive(Debug, Default)]
 pub(super) struct Keyboard(Mutex<Option<Permit>>);
 
 impl Keyboard {
-    /// Takes it, unless somebody else has it; whether it is this one's now.
+    /// Takes it, unless another process has it; whether it is taken now.
     pub(super) fn take(&self) -> bool {
         let mut permit = self.permit();
         if permit.is_none() {
@@ -41,12 +41,10 @@ impl Keyboard {
         permit.is_some()
     }
 
-    /// Whether it is this one's.
     pub(super) fn is_taken(&self) -> bool {
         self.permit().is_some()
     }
 
-    /// Leaves it to others.
     pub(super) fn release(&self) {
         *self.permit() = None;
     }

@@ -3,10 +3,10 @@
 //! [`stdio`] decides what each stream of the command is and makes both ends; [`pump`] moves bytes between the
 //! command and the caller's own streams, with back-pressure, until the command's tree is dead and its output
 //! is drained; [`capture`] bounds what is kept or shown of a long output; [`terminal`] is Stockade's own
-//! pseudo-terminal, for a person at a keyboard. [`pipes`] is for a command that Stockade itself talks with.
+//! pseudo-terminal, for a person at a keyboard. [`pipes`] is for a command that Stockade itself writes to and reads.
 //! [`channel`] is a pipe or terminal that Stockade made; [`host`] and [`socket`] read and write the caller's own descriptors without ever changing their flags, which other
-//! processes share. [`keyboard`] is whose the user's keys are; [`end_key`] is the one that the command cannot keep. [`pause`] holds all of it up while somebody is asked something.
-//! [`delivery`] counts what a reader who was given up has not got.
+//! processes share. [`keyboard`] is the lock of the user's keyboard; [`end_key`] is the key that ends a command; [`pause`] pauses the relay during a question.
+//! [`delivery`] counts what a stuck reader has not got.
 //!
 //! The command never holds a descriptor of the caller's that could write to the host.
 

@@ -1,32 +1,31 @@
-//! Holds a relay up while somebody is asked something on the terminal that it serves.
+//! Pausing a relay while a person answers a question on its terminal.
 //!
-//! What a command prints could otherwise stand in the middle of a question, or in place of it, and what is typed as an
-//! answer would go to the command. Whoever moves bytes does so with a [pass](Pause::pass), for one piece; a hold waits until no
-//! pass is out, and none is given before it ends.
+//! Otherwise output of the command could appear in the question, or in place of it, and the answer would go to the command. Each
+//! piece is moved with a [pass](Pause::pass); a pause waits until no pass is out, and none is given before it ends.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch};
 
-/// What holds a relay up. Copies hold the same one.
+/// Pauses a relay. Copies pause the same one.
 #[derive(Debug, Clone)]
 pub struct Pause {
     passes: Arc<RwLock<()>>,
     requests: watch::Sender<usize>,
 }
 
-/// That the relay is held up, until this is dropped.
+/// Keeps the relay paused until this is dropped.
 #[derive(Debug)]
 pub struct Paused {
     _all: OwnedRwLockWriteGuard<()>,
-    // Dropped last: who waits for the end of the hold finds the passes free.
+    // Dropped last, so that passes are free when the pause is reported as ended.
     _request: PauseRequest,
 }
 
-/// Leave to move one piece.
+/// The permission to move one piece.
 pub(super) type Pass = OwnedRwLockReadGuard<()>;
 
-/// That somebody waits for a hold or has it.
+/// Counts those that wait for a pause or have one.
 #[derive(Debug)]
 struct PauseRequest(watch::Sender<usize>);
 
@@ -46,7 +45,7 @@ impl Default for Pause {
 }
 
 impl Pause {
-    /// Holds the relay up; returns when nothing moves any more and the terminal has its own settings again.
+    /// Pauses the relay; returns when nothing moves any more and the terminal has its own settings again.
     pub async fn pause(&self) -> Paused {
         self.requests
             .send_modify(|requests| *requests = requests.saturating_add(1));
@@ -57,22 +56,21 @@ impl Pause {
         }
     }
 
-    /// Waits for leave to move one piece.
     pub(super) async fn pass(&self) -> Pass {
         Arc::clone(&self.passes).read_owned().await
     }
 
-    /// Leave to move something, if nobody holds the relay up.
+    /// A pass, if the relay is not paused.
     pub(super) fn try_pass(&self) -> Option<Pass> {
         Arc::clone(&self.passes).try_read_owned().ok()
     }
 
-    /// Waits until somebody wants the relay held up.
+    /// Waits until a pause is requested.
     pub(super) async fn requested(&self) {
         self.until(|requests| *requests > 0).await;
     }
 
-    /// Waits until nobody wants it any more.
+    /// Waits until all pauses have ended.
     pub(super) async fn ended(&self) {
         self.until(|requests| *requests == 0).await;
     }
@@ -101,14 +99,14 @@ mod tests {
         pause.requested().await;
         assert!(!pausing.is_finished());
         drop(piece);
-        let pause = pausing.await.unwrap();
+        let paused = pausing.await.unwrap();
         assert!(pause.try_pass().is_none());
         assert!(
             tokio::time::timeout(Duration::from_millis(20), pause.pass())
                 .await
                 .is_err()
         );
-        drop(pause);
+        drop(paused);
         pause.ended().await;
         assert!(pause.try_pass().is_some());
     }

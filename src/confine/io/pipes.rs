@@ -1,7 +1,6 @@
-//! A command's streams that Stockade itself writes and reads, for as long as the command lives.
+//! Pipes of a command that Stockade itself writes and reads while the command lives.
 //!
-//! The command may open the other end of each through `/proc/self/fd` where it has that: it hears and says
-//! no more by it than it does already.
+//! The command may open the other end of each through `/proc/self/fd`, which gives it nothing new.
 
 use std::io;
 
@@ -9,10 +8,10 @@ use super::channel::Channel;
 use super::error::IoError;
 use super::stdio::{ChildEnds, InputKind, pipe};
 
-/// The descriptors that stay.
+/// Stockade's ends.
 #[derive(Debug)]
 pub struct PipeEnds {
-    /// What is written here, the command reads.
+    /// What the command reads.
     pub stdin: Pipe,
     /// What the command writes to its standard output.
     pub stdout: Pipe,

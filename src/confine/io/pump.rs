@@ -89,7 +89,7 @@ impl ParentEnds {
         let (dead_sender, dead) = watch::channel(false);
         let wait_for_tree = async {
             tree_is_dead.await;
-            // Nobody listens when every output has ended already.
+            // Every output may have ended already.
             let _sent = dead_sender.send(true);
             Ok(())
         };
@@ -245,7 +245,7 @@ async fn drain_from(from: &Channel, sink: Sink, mut dead: watch::Receiver<bool>)
         } else {
             tokio::select! {
                 count = from.read(&mut piece) => count.map_err(IoError::Read)?,
-                // An error says that the teller is gone, which is as good as having told.
+                // An error means that the sender was dropped, which also ends the wait.
                 _ended = dead.wait_for(|dead| *dead) => continue,
             }
         };
@@ -301,10 +301,9 @@ async fn feed_from(from: OwnedFd, to: OwnedFd, pause: &Pause) -> io::Result<()> 
     }
 }
 
-/// How passing keys ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
-    /// Either terminal is gone.
+    /// Either terminal was closed.
     Closed,
     /// The end key was pressed.
     EndKey,
@@ -318,8 +317,8 @@ async fn ended_by_key(keys: impl Future<Output = Keys>) {
     }
 }
 
-/// Passes keys to a command's terminal until either terminal is gone, or the end key is pressed. That is seen also where
-/// the command reads nothing.
+/// Passes keys to a command's terminal until either terminal is closed or the end key is pressed, also where the command reads
+/// nothing.
 async fn keys(user: &HostReader, master: &Channel, keyboard: &Keyboard, pause: &Pause) -> Keys {
     let mut piece = vec![0; 4096];
     let mut waiting: Vec<u8> = Vec::new();

@@ -72,7 +72,7 @@ impl AsyncWrite for HostSocket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The other end hears of it when the process ends, as of a pipe.
+        // The other end is closed with the process, as of a pipe.
         Poll::Ready(Ok(()))
     }
 }

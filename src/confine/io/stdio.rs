@@ -102,7 +102,7 @@ impl ParentEnds {
         self.delivery.clone()
     }
 
-    /// What holds the relay up while somebody is asked something.
+    /// Pauses the relay during a question.
     pub fn pause(&self) -> Pause {
         self.pause.clone()
     }

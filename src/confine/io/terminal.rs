@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
             tokio::select! {
                 biased;
                 () = self.pause.requested() => {
-                    // Whoever asks finds the terminal as the user had it.
+                    // During a question the terminal has the user's settings.
                     drop(self.guard.take());
                     self.keyboard.release();
                     drop(self.pass.take());

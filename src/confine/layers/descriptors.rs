@@ -1,4 +1,4 @@
-//! Closing what was handed down.
+//! Closing inherited descriptors.
 
 use std::os::fd::RawFd;
 
@@ -11,7 +11,7 @@ const MAX_LOW_FD: RawFd = 1024;
 /// Closes all descriptors but the standard ones. Nothing may be owned beyond them.
 pub(crate) fn close_all() -> Result<(), StartFailure> {
     sys::close_from(3).map_err(|errno| {
-        // Nothing starts; but while this process holds the parent's end of the control socket it does not hear of its end.
+        // Nothing starts, but an inherited copy of the parent's end of the control socket would hide the parent's death.
         sys::close_each(3..MAX_LOW_FD);
         StartFailure::new(Step::Descriptors, errno, "close_range")
     })

@@ -73,7 +73,7 @@ fn access(bits: u64) -> Result<BitFlags<AccessFs>, StartFailure> {
         .map_err(|_| StartFailure::new(Step::Landlock, Errno::EINVAL, "unknown access bits in the plan"))
 }
 
-/// A mount that the namespace brought along: what must be found there is its kind, it has no inode to compare.
+/// A mount of the namespace itself, which has no surveyed inode: its file system type is checked.
 fn open_own(rule: &OwnRule) -> Result<OwnedFd, StartFailure> {
     let at = |errno| StartFailure::new(Step::OpenRule, errno, display(&rule.path));
     let fd = open(
@@ -92,8 +92,7 @@ fn open_own(rule: &OwnRule) -> Result<OwnedFd, StartFailure> {
     Ok(fd)
 }
 
-/// The same ruleset once more. Each process that [applies](apply) it stands in a layer of its own, one inside the
-/// other, with scopes of its own.
+/// A copy of the ruleset. Each process that [applies](apply) it gets a layer and scopes of its own.
 pub(crate) fn duplicate(ruleset: &RulesetCreated) -> Result<RulesetCreated, StartFailure> {
     ruleset
         .try_clone()
@@ -133,8 +132,8 @@ pub(crate) fn with_own_process(mut layer: RulesetCreated) -> Result<RulesetCreat
     Ok(layer)
 }
 
-/// The files of [`with_own_process`] for the process `pid`, opened without a right to read. Whoever
-/// holds them keeps the kernel from numbering them anew. One that is not there is left out.
+/// The files of [`with_own_process`] for the process `pid`, opened with `O_PATH`. While they are open the kernel keeps their inode
+/// numbers. A missing one is left out.
 pub(crate) fn own_process_files(pid: Pid) -> Vec<OwnedFd> {
     OWN_PROCESS
         .iter()
@@ -204,7 +203,7 @@ fn open_ruled(rule: &Rule) -> Result<OwnedFd, StartFailure> {
     )
     .map_err(at)?;
     let stat = fstat(fd.as_fd()).map_err(at)?;
-    // The kernel numbers files of procfs anew when it has forgotten them; nobody can replace one.
+    // Files of procfs get new inode numbers when the kernel drops them from its cache; they cannot be replaced.
     let renumbered = || Ok(fstatfs(fd.as_fd()).map_err(at)?.filesystem_type() == PROC_SUPER_MAGIC);
     if stat.st_dev != rule.device || (stat.st_ino != rule.inode && !renumbered()?) {
         return Err(StartFailure::new(

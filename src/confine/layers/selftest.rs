@@ -47,7 +47,7 @@ impl Canaries {
         }
     }
 
-    /// Tries all three; the text says which succeeded that must not, or the reverse.
+    /// Tries all three; the error text names the one with a wrong result.
     fn files(&self) -> Result<(), String> {
         let try_open = |path: &Path, flags: OFlag| -> Result<OwnedFd, Errno> {
             open(path, flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
@@ -109,7 +109,7 @@ pub(crate) fn forker(canaries: &Canaries, parent: ForkerParent, plan: &Plan) -> 
         ForkerParent::Hidden => {}
     }
     if let Some(world) = &plan.world {
-        // Nobody hears the forker where a listener refuses.
+        // In that filter these calls go to a listener, and without one they fail with ENOSYS.
         let refused = if plan.watched.is_some() {
             Errno::ENOSYS
         } else {

@@ -1,4 +1,4 @@
-//! The first process of the namespaces, and the one outside that waits for it.
+//! Entering namespaces: process 1 inside, and the process outside that waits for it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -19,22 +19,22 @@ use crate::backend::namespaces::{MountPlan, NetworkNamespace};
 use crate::confine::layers::privilege;
 use crate::confine::wire::protocol::{StartFailure, Step};
 
-/// The exit code of whoever waits when what it waited for was killed.
+/// The exit code of the waiting process when process 1 was killed.
 const KILLED: i32 = 1;
 
-/// New namespaces, for the first process in there, and a root on which nothing of the host is shown yet.
+/// New namespaces with an empty root, as process 1 has them.
 #[derive(Debug)]
 pub(crate) struct NewNamespaces {
     ids: Ids,
     tree: MountTree,
 }
 
-/// Enters namespaces and comes back as the first process in there. The process that called ends with it and never comes back.
+/// Enters namespaces and returns in process 1. The calling process waits for it and never returns.
 ///
-/// Both die when `parent` does. Of the descriptors of this process only `kept` are left, and the standard streams.
+/// Both die when `parent` does. Only the descriptors `kept` and the standard streams stay open.
 ///
 /// # Errors
-/// What failed, in the process in which it did: it must say so and end, and everything ends with it.
+/// Returned in the process that failed, which must report it and exit.
 pub(crate) fn enter(
     network: NetworkNamespace,
     parent: Pid,
@@ -55,13 +55,12 @@ pub(crate) fn enter(
     let (parent_pipe, alive) = pipe2(OFlag::O_CLOEXEC).map_err(failed("a pipe"))?;
     if let Some(enter) = sys::fork().map_err(failed("the first process"))? {
         drop(parent_pipe);
-        // With its end of the pipe the first process would notice, but it is killed at once anyhow.
         let done = privilege::drop_in_namespaces()
             .and_then(|()| sys::close_all_but(&[alive.as_fd()]).map_err(failed("descriptors")));
         match done {
             Ok(()) => sys::exit_now(wait_for(enter)),
             Err(failure) => {
-                // What is to be said is said by one alone, and nobody else goes on.
+                // Only this process reports, and the other one must not continue.
                 let _killed = kill(enter, Signal::SIGKILL);
                 let _ended = waitpid(enter, None);
                 return Err(failure);
@@ -76,10 +75,7 @@ pub(crate) fn enter(
 }
 
 impl NewNamespaces {
-    /// Mounts as the plan says. Of the descriptors only `kept` are left, and the standard streams.
-    ///
-    /// # Errors
-    /// What failed; the same is to be done about it as where [`enter`] fails.
+    /// Mounts as planned. Only the descriptors `kept` and the standard streams stay open. Errors are handled as those of [`enter`].
     pub(crate) fn apply(self, plan: &MountPlan, kept: &[BorrowedFd<'_>]) -> Result<(), StartFailure> {
         let Self { ids, mut tree } = self;
         for step in &plan.steps {
@@ -93,11 +89,10 @@ impl NewNamespaces {
     }
 }
 
-/// Makes the other namespaces.
 fn enter_others(network: NetworkNamespace, parent_pipe: &OwnedFd) -> Result<(), StartFailure> {
     let failed = |what: &'static str| move |errno| StartFailure::new(Step::Namespaces, errno, what);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(StartFailure::at(Step::ParentDeath))?;
-    // Its parent has no number in here; but while that lives, nothing hangs up.
+    // The parent has no pid here, but the pipe hangs up when it dies.
     let mut fds = [PollFd::new(parent_pipe.as_fd(), PollFlags::empty())];
     if poll(&mut fds, PollTimeout::ZERO).map_err(StartFailure::at(Step::ParentDeath))? != 0 {
         return Err(StartFailure::new(
@@ -123,7 +118,6 @@ fn enter_others(network: NetworkNamespace, parent_pipe: &OwnedFd) -> Result<(), 
     }
 }
 
-/// The exit code of this child, once it has ended.
 fn wait_for(child: Pid) -> i32 {
     loop {
         match waitpid(child, None) {

@@ -18,7 +18,7 @@ use nix::unistd::{Gid, Uid, getegid, geteuid};
 use crate::confine::layers::privilege;
 use crate::confine::wire::protocol::{StartFailure, Step};
 
-/// Who this process is on the host.
+/// The ids of this process on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ids {
     user: Uid,
@@ -26,7 +26,6 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// As it is now.
     pub(super) fn current() -> Self {
         Self {
             user: geteuid(),
@@ -37,7 +36,7 @@ impl Ids {
     /// Enters a user namespace in which this user is root, and one for the PIDs of what is forked from here on.
     pub(super) fn enter_as_root(self) -> Result<(), StartFailure> {
         privilege::raise_for_namespaces()?;
-        // Whoever cannot be dumped does not own its own files in /proc, the maps among them.
+        // A process that is not dumpable does not own its files in /proc, the id maps among them.
         prctl::set_dumpable(true).map_err(failed("dumping"))?;
         unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID).map_err(failed("a user namespace"))?;
         let proc = directory("/proc")?;
@@ -47,8 +46,7 @@ impl Ids {
         prctl::set_dumpable(false).map_err(failed("dumping"))
     }
 
-    /// Enters another, in which this user is who it was; nothing where it is root. `proc` is a writable /proc, which everybody
-    /// else in here sees read-only.
+    /// Enters another one with the user's own ids; does nothing for root. `proc` is a writable /proc, which no other process here has.
     pub(super) fn enter_as_user(self, proc: &OwnedFd) -> Result<(), StartFailure> {
         if self.user.is_root() && self.group.as_raw() == 0 {
             return Ok(());
@@ -65,7 +63,7 @@ fn failed(what: &'static str) -> impl Fn(Errno) -> StartFailure {
     move |errno| StartFailure::new(Step::Namespaces, errno, what)
 }
 
-/// Writes one of this process's files that map ids, at one blow, as the kernel wants it.
+/// Writes one of this process's files that map ids, in one call, as the kernel requires.
 fn write(proc: &OwnedFd, name: &str, text: &str) -> Result<(), StartFailure> {
     let path = format!("self/{name}");
     let failed = |errno| StartFailure::new(Step::Namespaces, errno, format!("/proc/{path}"));

@@ -2,7 +2,7 @@
 //!
 //! A child of the supervisor enters a user namespace in which it may mount ([`ids`]), and
 //! forks: its child is the first process of a PID namespace. That one makes the other namespaces while the plan is
-//! still being made. Then it builds a tree of mounts step by step as the plan says ([`tree`]), makes it its root and lets
+//! still being made. Then it builds a tree of mounts step by step as the plan says ([`mount_tree`]), makes it its root and lets
 //! go of the host's, gives up every capability, and becomes the forker. Its end is
 //! the end of everything in the namespace ([`enter`]), and nothing in there can stop or kill it. Outside, the process that began waits for it, as
 //! bwrap's does. [`mod@probe`] does all of it once, to see whether it works.
@@ -17,7 +17,7 @@
 //! inside. That is some milliseconds before the host is surveyed: where a place of the plan itself is another by then, the
 //! start is refused; below it, what was mounted in between is not there.
 //!
-//! Every step that fails is told with its path and the system's word for it, and nothing runs.
+//! A step that fails is reported with its path and the system's error, and nothing runs.
 
 mod enter;
 mod ids;

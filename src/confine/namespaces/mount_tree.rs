@@ -1,4 +1,4 @@
-//! The steps of a plan, carried out one by one on a tree of mounts that nobody sees yet.
+//! The tree of mounts of a plan, built step by step before any process uses it.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -18,13 +18,13 @@ use crate::backend::namespaces::{BindAccess, Step as MountStep};
 use crate::confine::wire::protocol::{StartFailure, Step};
 use crate::policy::path::display;
 
-/// What every mount has.
+/// The flags of every mount.
 const SAFE: MountFlags = MountFlags::NO_SETUID.and(MountFlags::NO_DEVICES);
-/// What is not to be changed either.
+/// Those of a read-only mount.
 const FROZEN: MountFlags = SAFE.and(MountFlags::READ_ONLY);
-/// What a directory of devices that act has.
+/// Those of a directory with working devices.
 const DEVICE_DIRECTORY: MountFlags = MountFlags::NO_SETUID;
-/// What a device that acts has: it is written to on a read-only mount as well, and its mode stays.
+/// Those of a working device: on a read-only mount it can be written to, and keeps its mode.
 const DEVICE: MountFlags = DEVICE_DIRECTORY.and(MountFlags::READ_ONLY);
 /// Links of every /dev, and where they lead.
 const LINKS: [(&str, &str); 6] = [
@@ -40,10 +40,9 @@ const MASK_NUMBER: (u64, u64) = (1, 3);
 
 const PATH_ONLY: OFlag = OFlag::O_PATH.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// The tree so far.
 #[derive(Debug)]
 pub(super) struct MountTree {
-    /// What both trees hang on until the end.
+    /// The mount that both trees are attached to until the end.
     base: OwnedFd,
     /// The host's root.
     host: OwnedFd,
@@ -51,11 +50,11 @@ pub(super) struct MountTree {
     root: OwnedFd,
     /// The tmpfs of the plan, on which mount points are made.
     own: BTreeSet<u64>,
-    /// An empty directory that nobody may open, once one is mounted.
+    /// An empty directory with mode 0, once one is mounted.
     cover: Option<OwnedFd>,
-    /// What files that others make are to lack.
+    /// The umask to restore.
     mask: Mode,
-    /// The /proc of the plan, once it is mounted: a mount of it that nobody sees, and that stays writable.
+    /// A detached, writable mount of the plan's /proc, once that is mounted.
     proc: Option<OwnedFd>,
 }
 
@@ -64,8 +63,7 @@ fn at(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
     move |errno| StartFailure::new(Step::Mounts, errno, format!("{what} {}", display(path)))
 }
 
-/// A file system of the sandbox's own that cannot be made for this path. Only the machine decides that: nothing a command
-/// swaps or closes has a say in it, so it counts as namespaces that cannot be made.
+/// A new file system that cannot be made for this path. No command can cause that, so it counts as a failure of namespaces.
 fn at_new(path: &OsStr, what: &'static str) -> impl Fn(Errno) -> StartFailure {
     move |errno| StartFailure::new(Step::Namespaces, errno, format!("{what} {}", display(path)))
 }
@@ -79,7 +77,7 @@ impl MountTree {
     /// An empty tmpfs in the place of the root, and the host's root below it. This process must be alone in its mount
     /// namespace.
     pub(super) fn begin() -> Result<Self, StartFailure> {
-        // What is made has the modes that are asked for.
+        // Modes must be exact.
         let mask = umask(Mode::empty());
         let none = None::<&Path>;
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -109,7 +107,6 @@ impl MountTree {
         })
     }
 
-    /// Carries out one step.
     pub(super) fn run_step(&mut self, step: &MountStep) -> Result<(), StartFailure> {
         match step {
             MountStep::Bind {
@@ -179,7 +176,7 @@ impl MountTree {
         }
     }
 
-    /// Makes the new root the root of this process, and lets go of the host's. What comes back is its /proc, writable.
+    /// Makes the new root the root of this process, and detaches the host's. Returns its /proc, writable.
     pub(super) fn enter(self) -> Result<OwnedFd, StartFailure> {
         let Self {
             base, root, mask, proc, ..
@@ -187,7 +184,7 @@ impl MountTree {
         let proc = proc.ok_or(Errno::ENOENT).map_err(without_path("the new /proc"))?;
         umask(mask);
         fchdir(&root).map_err(without_path("the new root"))?;
-        // The old root comes to lie on the new one, which nothing can reach any more once it is detached.
+        // The old root is mounted on the new one, until it is detached.
         pivot_root(".", ".").map_err(without_path("entering the new root"))?;
         fchdir(&base).map_err(without_path("the old root"))?;
         umount2(".", MntFlags::MNT_DETACH).map_err(without_path("letting go of the host's root"))?;
@@ -246,7 +243,6 @@ impl MountTree {
         Ok(source)
     }
 
-    /// What the new tree has at a path.
     fn find(&self, path: &OsStr) -> nix::Result<OwnedFd> {
         open_beneath(&self.root, relative(path))
     }
@@ -276,7 +272,7 @@ impl MountTree {
         Ok(())
     }
 
-    /// Where something is to be mounted; made where it is not there.
+    /// The mount point at a path, created if missing.
     fn mount_point(&self, path: &OsStr, beneath: Beneath) -> Result<OwnedFd, StartFailure> {
         match self.find(path) {
             Ok(point) => return Ok(point),
@@ -297,8 +293,8 @@ impl MountTree {
         open_beneath(&parent, Path::new(&name)).map_err(failed())
     }
 
-    /// The directory that a path lies in, made where it is not there, and the last name of the path. Something is made
-    /// there next, so it must be on a tmpfs of the plan.
+    /// The parent directory of a path, created if missing, and the last name. It must be on a tmpfs of the plan, because the caller
+    /// creates something in it.
     fn parent(&self, path: &OsStr) -> Result<(OwnedFd, OsString), StartFailure> {
         let failed = || at(path, "making the way to");
         let path = relative(path);

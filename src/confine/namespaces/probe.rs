@@ -1,7 +1,7 @@
-//! Namespaces and mounts made once for nothing, to see whether they can be.
+//! Making namespaces and mounts once, to see whether it works.
 //!
-//! Settings and versions do not tell: distributions let the call succeed and take the rights away after it. So all of it
-//! is done, by the same code and with the same rights, in a process that was started for that.
+//! Settings and versions do not show it: some distributions let the call succeed and remove the rights afterwards. So all of it is
+//! done, by the same code and with the same rights, in a process of its own.
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsString};
@@ -23,8 +23,7 @@ use crate::backend::namespaces::{BindAccess, MountPlan, NetworkNamespace, Step a
 use crate::confine::layers::{descriptors, privilege};
 use crate::confine::wire::protocol::{ForkerLocation, StartFailure, Step};
 
-/// Tries it, says what came of it, and ends. With arguments it becomes that program, with the rights that a session gives to
-/// bwrap.
+/// Tries it, prints the result, and exits. With arguments it becomes that program, with the rights that bwrap gets.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
     let program: Vec<OsString> = arguments.collect();
     if !program.is_empty() {
@@ -37,7 +36,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
         memory: Probe::Untried,
         namespaces: Probe::Untried,
     };
-    // Whoever reads takes silence for a failure.
+    // No output counts as a failure.
     let code = match attempt(&mut probed) {
         Ok(()) => 0,
         Err(failure) => {
@@ -52,7 +51,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ! {
     sys::exit_now(if written.is_ok() { code } else { 1 })
 }
 
-/// Comes back as the first process in there; or with what failed.
+/// Returns in process 1, or with the failure.
 fn attempt(probed: &mut Probed) -> Result<(), StartFailure> {
     let parent = getppid();
     let closed = descriptors::close_all();
@@ -107,7 +106,7 @@ fn become_bwrap(program: Vec<OsString>) -> Result<Infallible, StartFailure> {
     execve(path, &argv, &[] as &[CString]).map_err(at)
 }
 
-/// All of the host read-only, and one of each that the regime brings along.
+/// The whole host read-only, and one mount of each other kind.
 fn plan() -> Result<MountPlan, StartFailure> {
     let root = std::fs::metadata("/").map_err(|error| {
         let errno = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);

@@ -1,7 +1,7 @@
 //! Where session directories lie: in a base, a directory of this user alone in one of the system's temporary ones.
 //!
-//! The base has a name that can be told in advance, and where everybody writes, anybody can take it. Then another
-//! is made, whose name cannot be told; later starts know it by its owner, so what a crash leaves is swept there too.
+//! The name of the base is predictable, so in a directory that everybody may write somebody else can take it. Then one with a random
+//! name is made, which later starts recognise by its owner.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -75,14 +75,13 @@ fn default_base_in(parent: &Path, acceptable: &impl Fn(&AbsPath) -> bool) -> io:
     ))
 }
 
-/// Refuses a directory that another user could put something else in the place of: a session is removed by its path, and what stood
-/// there by then would be removed.
+/// Refuses a directory that another user could replace: a session is removed by its path, and the replacement would be removed.
 fn check_not_replaceable(parent: &Path) -> io::Result<()> {
     for directory in parent.ancestors() {
         let meta = fs::symlink_metadata(directory)?;
         let refused = |why: &str| Err(io::Error::other(format!("{}: {why}", display(directory))));
-        // Further up it takes nothing from who is not root that others could not move away anyway, and a volume of Kubernetes is such
-        // a directory.
+        // Directories further up matter for root only; for others they could be moved away anyway, and a Kubernetes volume is such a
+        // directory.
         let counts = directory == parent || geteuid().is_root();
         if counts && meta.mode() & BY_OTHERS != 0 && meta.mode() & STICKY == 0 {
             return refused("others than its owner may rename what is there");

@@ -1,8 +1,7 @@
 //! The session directory: the private HOME and TMPDIR of one profile, the canaries, and nothing after the session.
 //!
-//! The parent makes it, and holds its lock; the supervisor holds it too from the first request on, or from the parent's end on,
-//! and removes it, whoever dies. Directories that a
-//! crash left (all processes killed at once) have an unheld lock and go at the next start.
+//! The parent makes and locks it; the supervisor locks it too, at the first request or when the parent ends, and removes it. A crash
+//! of all processes leaves an unlocked directory, which the next start removes.
 
 mod base;
 mod names;
@@ -40,8 +39,8 @@ pub struct PrivateDirectories {
     pub tmp: PathBuf,
 }
 
-/// A session directory that is named and not made yet: the supervisor is told the name first, so that it can
-/// remove the directory whatever becomes of the parent.
+/// The name of a session directory that is not made yet. The supervisor gets the name first, so that it can remove the directory if
+/// the parent dies.
 #[derive(Debug)]
 pub struct SessionName {
     path: PathBuf,
@@ -58,7 +57,7 @@ impl SessionName {
         }
     }
 
-    /// Whether there is a place for one; nothing is made.
+    /// Whether there could be one; nothing is made.
     pub fn check_available(acceptable: impl Fn(&AbsPath) -> bool) -> Result<(), ConfineError> {
         base::find(base::temporary(), acceptable)
     }
@@ -156,7 +155,7 @@ fn lock(session: &Path) -> io::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockSharedNonblock).map_err(|(_, errno)| errno.into())
 }
 
-/// The supervisor's hold on the session's lock, once the parent has made the directory.
+/// Locks a session that the parent has made; `None` before that.
 pub(crate) fn lock_existing(session: &Path) -> Option<Flock<File>> {
     session.join(READABLE).exists().then(|| lock(session).ok()).flatten()
 }

@@ -1,4 +1,4 @@
-//! The end of session directories: what nobody needs any more is removed, whoever died.
+//! Removing session directories.
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsFd;
@@ -12,12 +12,12 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::names::{CLOSED, HOME, LOCK, READABLE, TMP};
 
-/// How old a directory must be for its lock to tell whether anybody holds it.
+/// How old a directory must be for its lock to count.
 pub(super) const MIN_AGE: Duration = Duration::from_secs(5);
-/// How old a directory without a lock must be to be somebody's remains.
+/// How old a directory without a lock file must be to be removed.
 const MIN_AGE_UNLOCKED: Duration = Duration::from_mins(1);
 
-/// Removes the sessions beside this one that nobody holds.
+/// Removes unlocked sessions beside this one.
 pub(crate) fn sweep_stale(session: &Path) {
     let Some(entries) = session.parent().and_then(|base| fs::read_dir(base).ok()) else {
         return;
@@ -72,7 +72,7 @@ pub(crate) fn prune(session: &Path) {
 /// Removes a session whose processes are dead, and its base when it was the last. There may be none: the supervisor removes it, and
 /// the parent what is left where somebody killed that, or where a supervisor ended before the session was made.
 ///
-/// What cannot be removed stays for the next sweep; there is nobody left to tell.
+/// What cannot be removed stays for the next sweep.
 pub(crate) fn remove(session: &Path) {
     let _left = remove_tree(session);
     if let Some(base) = session.parent() {

@@ -45,7 +45,10 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 /// Becomes the confined child, where this process was started as one; else returns.
 pub fn init() {
-    if std::env::args_os().nth(1).is_some_and(|first| is_internal_subcommand(&first)) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| is_internal_subcommand(&first))
+    {
         main();
     }
     INITIALIZED.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Mounts by descriptor: no path is resolved here, so nobody can put something else in its place meanwhile.
+//! Mounts by descriptor: no path is resolved here, so none can be replaced meanwhile.
 //!
 //! A mount is made detached, gets its flags, and is attached last: it is never seen with fewer.
 
@@ -22,7 +22,7 @@ const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 const AT_EMPTY_PATH: libc::c_uint = libc::AT_EMPTY_PATH.cast_unsigned();
 const STATMOUNT_MNT_POINT: u64 = 0x10;
 
-/// What a mount does not let be done.
+/// Restrictions of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MountFlags(u64);
 
@@ -155,7 +155,7 @@ pub(crate) fn attach_mount(mount: impl AsFd, point: impl AsFd) -> nix::Result<()
     Errno::result(done).map(drop)
 }
 
-/// Where the mount with this unique number is, as seen from this process's root.
+/// The path of the mount with this unique id, as seen from this process's root.
 ///
 /// # Errors
 /// `ENOENT` when it is not mounted in this namespace any more, `EPERM` where it cannot be seen from here or a filter refuses the

@@ -28,9 +28,9 @@ const HEAVIEST: i32 = -20;
 /// The lowest real-time priority: before everything ordinary, after everything that was given one.
 const LOWEST_REAL_TIME: u32 = 1;
 
-/// Has this process scheduled before others, and all that descends from it, as far as it may be.
+/// Raises the priority of this process and its descendants, as far as permitted.
 ///
-/// It is for who must end a fork bomb: among thousands of runnable processes an equal share is next to nothing, and a low nice
+/// It is for the processes that must end a fork bomb: among thousands of runnable processes an equal share is next to nothing, and a low nice
 /// value did not help: measured on Linux 6.18, processes at -20 waited for ten seconds while children of the bomb were begun.
 /// So it asks for real time (sched(7)), which takes `CAP_SYS_NICE`. The kernel leaves others a twentieth of each second. Where
 /// it may not have that, a negative nice value, and at least a short slice (Linux 6.12), which has it run soon after it wakes.
@@ -58,8 +58,8 @@ pub(crate) fn raise_priority() -> nix::Result<()> {
     .or_else(|_| with(|first| first.sched_runtime = SHORTEST_SLICE))
 }
 
-/// Has what this process forks from now on scheduled as most processes are, where [`raise_priority`] changed that. A filter around
-/// Stockade that hides the calls kept it from changing anything.
+/// Has later children run at normal priority, where [`raise_priority`] changed it. A filter around Stockade that hides the calls also
+/// kept that from changing anything.
 pub(crate) fn reset_priority_for_children() -> nix::Result<()> {
     let Ok(mut attributes) = scheduling_attributes() else {
         return Ok(());

@@ -1,7 +1,6 @@
-//! Which process is behind a connection, for people to read.
+//! The process behind a connection, for display only.
 //!
-//! Everything here was written by the processes that are asked about, and is for display only: a process that is not
-//! found, or says something else of itself, is let through or not all the same.
+//! Its command line is under its own control, so no decision depends on it, nor on whether the process is found.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,9 +21,9 @@ const SHOWN: usize = 200;
 /// The process that has the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientProcess {
-    /// Its number, outside of the sandbox.
+    /// Its pid on the host.
     pub pid: u32,
-    /// Its words, or its name; escaped.
+    /// Its command line, or its name; escaped.
     pub command_line: String,
 }
 
@@ -120,7 +119,7 @@ fn table_address(address: SocketAddr) -> String {
     format!("{}:{:04X}", command_line.collect::<String>(), address.port())
 }
 
-/// What a process was called with; its name where it does not say.
+/// The command line of a process; its name where that is empty.
 fn command_line(pid: u32) -> Option<String> {
     let line = read(proc_path(pid, "cmdline")).unwrap_or_default();
     let line: Vec<u8> = line

@@ -20,7 +20,7 @@ pub enum WayOutError {
     Unknown {
         /// What was asked.
         what: &'static str,
-        /// The system's word.
+        /// The system's error.
         errno: Errno,
     },
     /// One is something else than a TCP socket that listens.

@@ -1,4 +1,4 @@
-//! The forker's half: sockets on the loopback of its network namespace, made and given away.
+//! The forker's half: making sockets on the loopback of its network namespace.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,6 @@ use nix::sys::socket::{
 use super::BACKLOG;
 use crate::confine::wire::protocol::{Loopback, StartFailure, Step};
 
-/// How often another port is tried.
 const MAX_ATTEMPTS: usize = 64;
 /// How many ports are remembered: a small part of those that the kernel chooses from, and more than there are commands in
 /// the time for which the kernel keeps sending for a dead one.

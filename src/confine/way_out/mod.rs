@@ -10,7 +10,7 @@
 //! backlog, half open, or in a kernel that still sends its last bytes) ends with that command's sockets, so what comes
 //! to these is the new command's.
 //!
-//! [`client_process()`] says which process is behind a connection, for whoever is asked about it.
+//! [`client_process()`] finds the process behind a connection, to show it in a question.
 
 mod client_process;
 mod error;

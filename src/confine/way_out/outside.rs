@@ -1,4 +1,4 @@
-//! The parent's half: what a forker passed out is hostile until it is known to be what was asked for.
+//! The parent's half: verifying the sockets of a forker, which may be hostile.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -15,7 +15,7 @@ use crate::confine::wire::protocol::Loopback;
 
 /// The sockets that listen in a forker's network namespace, for one command.
 ///
-/// Dropping it shuts them for good, whoever has copies: who waits is disconnected, and nobody comes any more.
+/// Dropping it shuts them, for all copies: waiting clients are disconnected, and no others can connect.
 #[derive(Debug)]
 pub struct WayOut {
     port: u16,

@@ -1,4 +1,4 @@
-//! Lists that are no longer than anybody has reason to send: one byte of a frame may stand for a hundred in memory.
+//! Lists with a maximum length: one byte of a frame may become a hundred in memory.
 
 use std::fmt;
 use std::marker::PhantomData;

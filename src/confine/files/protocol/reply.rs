@@ -1,4 +1,4 @@
-//! What the file server says. Whoever reads it takes it for hostile input.
+//! Replies of the file server. The parent parses them as hostile input.
 
 use std::ffi::OsString;
 
@@ -93,7 +93,7 @@ pub struct FileState {
     pub modified: i128,
     /// When anything of it was last changed, in nanoseconds since 1970. Nobody can set that.
     pub changed: i128,
-    /// SHA-256 of its content, where it was asked for and is small enough.
+    /// SHA-256 of its content, where it was requested and is small enough.
     pub digest: Option<[u8; 32]>,
 }
 
@@ -127,7 +127,7 @@ pub struct Text {
     pub end: End,
 }
 
-/// Whether there is more of what was asked for.
+/// Whether a reply is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// All of it is given.
@@ -309,7 +309,7 @@ pub enum Why {
     Loop,
     /// It is on another file system than where it would go.
     OtherFileSystem,
-    /// The system's word for anything else.
+    /// The errno of anything else.
     System(i32),
 }
 

@@ -337,7 +337,10 @@ fn a_change_in_what_another_moves_or_removes_is_refused() {
                 let why = world.apply(changes.to_vec());
                 assert!(matches!(why, Err(Why::Malformed(_))), "{why:?}");
                 let asked = changes.map(|bound| bound.change).to_vec();
-                assert!(matches!(world.ask(FileOperation::Prepare(asked)), FileReply::Failed(_)));
+                assert!(matches!(
+                    world.request(FileOperation::Prepare(asked)),
+                    FileReply::Failed(_)
+                ));
             }
         }
     }

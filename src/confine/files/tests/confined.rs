@@ -195,7 +195,7 @@ fn half_open() -> World {
 fn a_file_that_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error() {
     let world = half_open();
     let search = |path: OsString| {
-        let ask = Search {
+        let request = Search {
             path,
             pattern: "needle".to_owned(),
             case: Case::Exact,
@@ -203,7 +203,7 @@ fn a_file_that_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error(
             context: 0,
             limit: 10,
         };
-        world.ask(FileOperation::Search(request))
+        world.request(FileOperation::Search(request))
     };
     assert!(matches!(search(world.os("tree/list")), FileReply::Matches(found) if found.len() == 1));
     let FileReply::Done(done) = world.reply() else {
@@ -226,13 +226,13 @@ fn a_file_that_may_not_be_read_is_counted_in_a_search_and_at_its_start_an_error(
 fn a_directory_that_may_not_be_read_is_an_error_at_the_start_of_a_listing() {
     let world = half_open();
     let list = |path: OsString| {
-        let ask = List {
+        let request = List {
             path,
             depth: 9,
             select: select(),
             limit: 10,
         };
-        world.ask(FileOperation::List(request))
+        world.request(FileOperation::List(request))
     };
     let shut = list(world.os("none"));
     assert!(

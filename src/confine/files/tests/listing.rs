@@ -47,7 +47,7 @@ fn list_within(world: &World, request: List, deadline_ms: u64) -> Result<(Vec<En
 }
 
 fn names(world: &World, depth: u32, select: Select) -> Vec<String> {
-    let mut ask = ask(world, depth, select, 1000);
+    let mut request = ask(world, depth, select, 1000);
     request.path = world.path("").components().collect::<PathBuf>().into_os_string();
     let root = PathBuf::from(&request.path);
     let (found, done) = list_within(world, request, TIME).unwrap();

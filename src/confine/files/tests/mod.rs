@@ -74,21 +74,26 @@ impl World {
     }
 
     fn send(&self, operation: FileOperation, deadline_ms: u64) {
-        wire::send(self.socket.as_ref().unwrap(), &FileRequest { deadline_ms, ask }, &[]).unwrap();
+        wire::send(
+            self.socket.as_ref().unwrap(),
+            &FileRequest { deadline_ms, operation },
+            &[],
+        )
+        .unwrap();
     }
 
     fn reply(&self) -> FileReply {
         wire::receive(self.socket.as_ref().unwrap()).unwrap().unwrap().0
     }
 
-    fn ask(&self, operation: FileOperation) -> FileReply {
-        self.send(request, 20_000);
+    fn request(&self, operation: FileOperation) -> FileReply {
+        self.send(operation, 20_000);
         self.reply()
     }
 
     fn look(&self, path: impl AsRef<OsStr>, last: Last, hash: Hash) -> Result<Found, Why> {
         let path = path.as_ref().to_owned();
-        match self.ask(FileOperation::Look(Look { path, last, hash })) {
+        match self.request(FileOperation::Look(Look { path, last, hash })) {
             FileReply::Found(found) => Ok(found),
             FileReply::Failed(failed) => Err(failed.why),
             other => panic!("{other:?}"),
@@ -96,7 +101,7 @@ impl World {
     }
 
     fn prepare(&self, change: &Change) -> Result<Prepared, Why> {
-        match self.ask(FileOperation::Prepare(vec![change.clone()])) {
+        match self.request(FileOperation::Prepare(vec![change.clone()])) {
             FileReply::Prepared(prepared) => Ok(prepared.into_iter().next().unwrap()),
             FileReply::Failed(failed) => Err(failed.why),
             other => panic!("{other:?}"),
@@ -113,7 +118,7 @@ impl World {
     }
 
     fn apply(&self, changes: Vec<Bound>) -> Result<(), Why> {
-        match self.ask(FileOperation::Apply(changes)) {
+        match self.request(FileOperation::Apply(changes)) {
             FileReply::Applied => Ok(()),
             FileReply::Failed(failed) => Err(failed.why),
             other => panic!("{other:?}"),

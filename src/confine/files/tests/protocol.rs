@@ -118,12 +118,12 @@ fn parts_that_come_slowly_and_without_end_run_out_of_time() {
 fn hanging_up_ends_a_request_under_way_and_every_later_one() {
     let (server, theirs) = FileServer::pair().unwrap();
     let asking = server.clone();
-    let thread = std::thread::spawn(move || asking.ask(&request(), &mut |_| Ok(())));
+    let thread = std::thread::spawn(move || asking.request(&request(), &mut |_| Ok(())));
     std::thread::sleep(Duration::from_millis(50));
     server.hang_up();
     assert!(thread.join().unwrap().is_err());
     assert!(server.is_over());
-    assert!(server.ask(&request(), &mut |_| Ok(())).is_err());
+    assert!(server.request(&request(), &mut |_| Ok(())).is_err());
     drop(theirs);
 }
 
@@ -132,10 +132,10 @@ fn after_an_error_a_server_is_asked_nothing_more() {
     let (server, theirs) = FileServer::pair().unwrap();
     let mut theirs = UnixStream::from(theirs);
     theirs.write_all(b"\x01\0\0\0\xff").unwrap();
-    assert!(server.ask(&request(), &mut |_| Ok(())).is_err());
+    assert!(server.request(&request(), &mut |_| Ok(())).is_err());
     theirs.write_all(&part()).unwrap_or_default();
     assert!(server.is_over());
-    assert!(server.ask(&request(), &mut |_| Ok(())).is_err());
+    assert!(server.request(&request(), &mut |_| Ok(())).is_err());
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn whoever_takes_the_parts_may_refuse_more() {
     let mut theirs = UnixStream::from(theirs);
     theirs.write_all(&part().repeat(3)).unwrap();
     let taken = AtomicUsize::new(0);
-    let done = server.ask(&request(), &mut |_| match taken.fetch_add(1, Ordering::SeqCst) {
+    let done = server.request(&request(), &mut |_| match taken.fetch_add(1, Ordering::SeqCst) {
         0 => Ok(()),
         _ => Err(ConfineError::Malformed),
     });

@@ -115,7 +115,7 @@ fn a_line_too_long_for_one_answer_is_read_piece_by_piece() {
     let path = world.file("f", &content);
     let (mut got, mut first, mut skip, mut answers) = (Vec::new(), 1, 0, 0);
     loop {
-        let ask = Read {
+        let request = Read {
             skip,
             ..ask(&path, first, None, 99)
         };

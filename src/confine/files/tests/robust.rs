@@ -76,12 +76,12 @@ fn a_file_system_that_cannot_exchange_names_gets_the_same_done() {
     let location = Location::of(&path).unwrap();
     let there = std::os::fd::AsFd::as_fd(&location.directory);
     let mut temporary = Temporary::write(there, b"new", None).unwrap();
-    temporary.appear().unwrap();
+    temporary.give_name().unwrap();
     replace_by_link(there, &location.name, &mut temporary, &expected).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     assert_eq!(fs::read(world.path(&temporary.name)).unwrap(), b"old");
     let mut second = Temporary::write(there, b"newer", None).unwrap();
-    second.appear().unwrap();
+    second.give_name().unwrap();
     let why = replace_by_link(there, &location.name, &mut second, &expected);
     assert_eq!(why, Err(Why::Changed));
     drop((temporary, second));
@@ -97,7 +97,7 @@ fn new_content_has_no_name_until_it_takes_its_place_so_that_a_kill_leaves_nothin
     let mut temporary = Temporary::write(there, b"new", Some(0o640)).unwrap();
     let alone = [(path, Some(b"old".to_vec()))];
     assert_eq!(world.snapshot(), alone);
-    temporary.appear().unwrap();
+    temporary.give_name().unwrap();
     assert_eq!(fs::read(world.path(&temporary.name)).unwrap(), b"new");
     temporary.discard();
     assert_eq!(world.snapshot(), alone);
@@ -153,8 +153,8 @@ proptest! {
     fn a_request_with_bytes_changed_never_makes_it_panic(at in 0usize..200, to in any::<u8>()) {
         // Below a directory that does not exist, so that nothing is changed wherever the request leads.
         let path = OsString::from("/nonexistent-directory/f");
-        let ask = FileOperation::Prepare(vec![write(&path, "x"), edit(&path, &[("a", "b")]), patch(&path, "@@ -1 +1 @@\n-a\n+b\n")]);
-        let mut frame = wire::encode(&FileRequest { deadline_ms: 1, ask }).unwrap();
+        let operation = FileOperation::Prepare(vec![write(&path, "x"), edit(&path, &[("a", "b")]), patch(&path, "@@ -1 +1 @@\n-a\n+b\n")]);
+        let mut frame = wire::encode(&FileRequest { deadline_ms: 1, operation }).unwrap();
         let length = frame.len();
         frame[4 + at % (length - 4)] = to;
         let _ended = serve_bytes(&frame);

@@ -4,7 +4,7 @@ use super::super::protocol::{MAX_TEXT, Shown, View};
 use super::*;
 
 fn show(world: &World, changes: &[Change]) -> Vec<Shown> {
-    match world.ask(FileOperation::Show(changes.to_vec())) {
+    match world.request(FileOperation::Show(changes.to_vec())) {
         FileReply::Shown(shown) => shown,
         other => panic!("{other:?}"),
     }
