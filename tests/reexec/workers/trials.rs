@@ -21,7 +21,8 @@ use stockade::confine::io::InputKind;
 use stockade::confine::protect::Person;
 use stockade::confine::wire::protocol::{Counting, Work};
 use stockade::confine::{
-    CommandLimits, ConfineError, Confinement, End, ForkerFor, Launch, Named, Place, Setup, Step, SupervisorHandle,
+    CommandLimits, ConfineError, Confinement, End, ForkerFor, ForkerLocation, Launch, SessionName, Setup, Step,
+    SupervisorHandle,
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
