@@ -1,4 +1,4 @@
-//! One way to write a profile: no clause that another makes idle, sorted.
+//! The canonical form of a profile: sorted, without redundant clauses.
 //!
 //! Two profiles made of the same clauses by different routes end up equal, up to which of two equal
 //! clauses gets to be named as the origin.
@@ -8,25 +8,25 @@ use super::profile::Profile;
 use crate::policy::{AbsPath, Deny, Ending, Grant, Rights, Scope, Suffix, SuffixSet, Target};
 
 impl Profile {
-    /// The same reach without idle clauses: rights that a plain deny takes are not granted, nothing
-    /// is said twice, everything is sorted.
+    /// The same reach without redundant clauses: rights that a plain deny takes are not granted, and
+    /// everything is sorted.
     #[must_use]
     pub fn canonical(mut self) -> Self {
         let denies = std::mem::take(&mut self.denies);
         self.denies = maximal(
-            denies.into_iter().filter_map(tidy_deny).collect(),
+            denies.into_iter().filter_map(normalize_deny).collect(),
             deny_path,
             deny_within,
         );
 
         let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
-        let placed: Index<'_, &Deny> = self
+        let by_path_index: Index<'_, &Deny> = self
             .denies
             .iter()
             .filter(plain)
             .filter_map(|deny| deny_path(deny).map(|path| (path, deny)))
             .collect();
-        // A deny by path may have been made idle by one of these; it took rights all the same.
+        // A deny by path may be redundant because of one of these, and took rights all the same.
         let patterns: Vec<&Deny> = self
             .denies
             .iter()
@@ -34,20 +34,22 @@ impl Profile {
             .filter(|deny| deny_path(deny).is_none())
             .collect();
         let grants = std::mem::take(&mut self.grants);
-        let left = grants.into_iter().filter_map(|grant| {
-            let by_path = placed.above(&grant.path).filter(|deny| takes_whole(deny, &grant.path));
-            let by_pattern = patterns.iter().filter(|deny| takes_whole(deny, &grant.path));
-            let taken = by_path
-                .chain(by_pattern)
+        let remaining = grants.into_iter().filter_map(|grant| {
+            let path_denies = by_path_index
+                .above(&grant.path)
+                .filter(|deny| covers_tree(deny, &grant.path));
+            let pattern_denies = patterns.iter().filter(|deny| covers_tree(deny, &grant.path));
+            let taken = path_denies
+                .chain(pattern_denies)
                 .fold(Rights::NONE, |all, deny| all | deny.rights);
-            tidy_grant(Grant {
+            normalize_grant(Grant {
                 rights: grant.rights.without(taken),
                 ..grant
             })
         });
-        let left: Vec<Grant> = left.collect();
-        drop(placed);
-        self.grants = maximal(left, |grant| Some(&grant.path), grant_within);
+        let remaining: Vec<Grant> = remaining.collect();
+        drop(by_path_index);
+        self.grants = maximal(remaining, |grant| Some(&grant.path), grant_within);
 
         let granted: Index<'_, ()> = self.grants.iter().map(|grant| (&grant.path, ())).collect();
         self.identities.retain(|path, _| granted.exactly(path).next().is_some());
@@ -72,13 +74,13 @@ fn ends_with(long: &Suffix, short: &Suffix) -> bool {
     long.as_str().ends_with(short.as_str())
 }
 
-/// Only the shortest suffixes: `.tar.gz` beside `.gz` says nothing.
+/// Only the shortest suffixes: `.tar.gz` beside `.gz` is redundant.
 fn shortest(set: &SuffixSet) -> SuffixSet {
-    let idle = |long: &Suffix| set.iter().any(|short| short != long && ends_with(long, short));
-    set.iter().filter(|suffix| !idle(suffix)).cloned().collect()
+    let redundant = |long: &Suffix| set.iter().any(|short| short != long && ends_with(long, short));
+    set.iter().filter(|suffix| !redundant(suffix)).cloned().collect()
 }
 
-fn tidy_grant(mut grant: Grant) -> Option<Grant> {
+fn normalize_grant(mut grant: Grant) -> Option<Grant> {
     match grant.scope {
         Scope::Names => {
             grant.rights = grant.rights.and(Rights::READ);
@@ -98,27 +100,29 @@ fn tidy_grant(mut grant: Grant) -> Option<Grant> {
     (!grant.rights.is_empty()).then_some(grant)
 }
 
-fn tidy_deny(mut deny: Deny) -> Option<Deny> {
+fn normalize_deny(mut deny: Deny) -> Option<Deny> {
     deny.except = deny.except.as_ref().map(shortest);
     if deny.beyond.is_some() {
         deny.rights = deny.rights.and(Rights::WRITE);
     }
-    if deny.exempts_tree(at(&deny)) {
+    if deny.exempts_tree(deny_root(&deny)) {
         return None;
     }
     let ends = std::mem::take(&mut deny.ends);
-    let idle = |end: &Ending| ends.iter().any(|other| other != end && other.holds(end));
-    let inside = ends.iter().filter(|end| end.path().is_within(at(&deny)) && !idle(end));
+    let redundant = |end: &Ending| ends.iter().any(|other| other != end && other.holds(end));
+    let inside = ends
+        .iter()
+        .filter(|end| end.path().is_within(deny_root(&deny)) && !redundant(end));
     deny.ends = inside.cloned().collect();
     (!deny.rights.is_empty()).then_some(deny)
 }
 
 /// Whether the deny holds at the path and everywhere below it.
-fn takes_whole(deny: &Deny, path: &AbsPath) -> bool {
+fn covers_tree(deny: &Deny, path: &AbsPath) -> bool {
     deny.covers(path) && !deny.ends_within(path)
 }
 
-const fn at(deny: &Deny) -> &AbsPath {
+const fn deny_root(deny: &Deny) -> &AbsPath {
     match &deny.target {
         Target::Path(path) | Target::Pattern { root: path, .. } => path,
     }
@@ -168,8 +172,8 @@ fn deny_within(a: &Deny, b: &Deny) -> bool {
     };
     // Where `b` ends, `a` must end too, or not reach at all.
     let ends = b.ends.iter().all(|end| {
-        let apart = !end.path().is_within(at(a)) && !end.exempts_tree(at(a));
-        apart || a.ends.iter().any(|earlier| earlier.holds(end))
+        let disjoint = !end.path().is_within(deny_root(a)) && !end.exempts_tree(deny_root(a));
+        disjoint || a.ends.iter().any(|earlier| earlier.holds(end))
     });
     // What `b` excepts, `a` must except too.
     let names = match (&a.except, &b.except) {
@@ -183,7 +187,7 @@ fn deny_within(a: &Deny, b: &Deny) -> bool {
     target && ends && names && size && b.rights.contains(a.rights)
 }
 
-/// The clauses that no other makes idle; of equal ones the smallest. Clauses without a path are
+/// The clauses that no other makes redundant; of equal ones the smallest. Clauses without a path are
 /// few and compared with all.
 fn maximal<T: Ord + Clone>(
     mut all: Vec<T>,
@@ -192,23 +196,26 @@ fn maximal<T: Ord + Clone>(
 ) -> Vec<T> {
     all.sort();
     all.dedup();
-    let mut placed: Index<'_, usize> = Index::default();
-    let mut loose = Vec::new();
+    let mut by_path_index: Index<'_, usize> = Index::default();
+    let mut without_path = Vec::new();
     for (i, clause) in all.iter().enumerate() {
         match path(clause) {
-            Some(at) => placed.insert(at, i),
-            None => loose.push(i),
+            Some(at) => by_path_index.insert(at, i),
+            None => without_path.push(i),
         }
     }
     let everything: Vec<usize> = (0..all.len()).collect();
-    let idle = |i: usize| {
-        let beaten = |j: usize| j != i && within(&all[i], &all[j]) && (j < i || !within(&all[j], &all[i]));
+    let redundant = |i: usize| {
+        let covered = |j: usize| j != i && within(&all[i], &all[j]) && (j < i || !within(&all[j], &all[i]));
         match path(&all[i]) {
-            Some(at) => placed.above(at).chain(&loose).any(|&j| beaten(j)),
-            None => everything.iter().any(|&j| beaten(j)),
+            Some(at) => by_path_index.above(at).chain(&without_path).any(|&j| covered(j)),
+            None => everything.iter().any(|&j| covered(j)),
         }
     };
-    (0..all.len()).filter(|&i| !idle(i)).map(|i| all[i].clone()).collect()
+    (0..all.len())
+        .filter(|&i| !redundant(i))
+        .map(|i| all[i].clone())
+        .collect()
 }
 
 #[cfg(test)]
@@ -228,9 +235,9 @@ mod tests {
             },
             ..Deny::tree(AbsPath::root(), Rights::EXECUTE, Origin::Builtin("test"))
         };
-        let idle = deny("/k.gz", Pattern::Name("other".into()));
+        let redundant = deny("/k.gz", Pattern::Name("other".into()));
         let all = deny("/", Pattern::Suffix("z".into()));
-        assert!(deny_within(&idle, &all) && !deny_within(&all, &idle));
+        assert!(deny_within(&redundant, &all) && !deny_within(&all, &redundant));
         assert!(!deny_within(&deny("/k", Pattern::Name("other".into())), &all));
     }
     #[test]
@@ -255,8 +262,8 @@ mod tests {
         };
         let (wide, all) = (profile(&AbsPath::root(), vec![gz]), profile(&AbsPath::root(), vec![]));
         let own = profile(&file, vec![Deny::tree(file.clone(), Rights::WRITE, origin())]);
-        let left = intersect(&intersect(&wide, &own), &all);
-        assert_eq!(left, intersect(&wide, &intersect(&own, &all)));
-        assert_eq!(left.grants, []);
+        let remaining = intersect(&intersect(&wide, &own), &all);
+        assert_eq!(remaining, intersect(&wide, &intersect(&own, &all)));
+        assert_eq!(remaining.grants, []);
     }
 }

@@ -1,7 +1,7 @@
-//! What a policy asks beyond its ceilings, line by line.
+//! The requests of a policy beyond its ceilings, line by line.
 //!
-//! One walk over the representatives of each pair tells every operation that the policy gives and the
-//! ceiling does not. Each is put to the most specific grant that asks for it, so the answer names a line
+//! One walk over the representatives of each pair finds every operation that the policy gives and the
+//! ceiling does not. Each is attributed to the most specific grant of the policy, so the result names a line
 //! and not thousands of paths.
 
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use super::order::{FileReach, Landmarks, Reach};
 use super::profile::Profile;
 use crate::policy::{AbsPath, Access, Ceiling, Cut, Deny, Grant, Lost, Operation, Origin, Policy, Rights, Target};
 
-/// Everything the policy asks for and does not get, sorted by the line that asks.
+/// Every request of the policy that a ceiling cuts, sorted by line.
 pub fn cuts(policy: &Policy) -> Vec<Cut> {
     let mut all = policy.ceilings.cuts.clone();
     if policy.ceilings.all.is_empty() {
         return all;
     }
-    let (freely, at_most) = (Call::of(Asked::Nobody), Call::of(Asked::Everything));
-    let (unasked, asked) = (own(policy, &freely), own(policy, &at_most));
+    let (unapproved, approved) = (Call::of(Asked::Nobody), Call::of(Asked::Everything));
+    let (without_approval, with_approval) = (own(policy, &unapproved), own(policy, &approved));
     for ceiling in &policy.ceilings.all {
-        let most = own(&ceiling.policy, &at_most);
-        for (line, lost) in between(&asked, None, &most) {
+        let most = own(&ceiling.policy, &approved);
+        for (line, lost) in losses(&with_approval, None, &most) {
             let Loss {
                 rights,
                 witness,
@@ -31,8 +31,8 @@ pub fn cuts(policy: &Policy) -> Vec<Cut> {
             } = lost;
             all.push(line.cut(ceiling, clause, |path| Lost::Files { rights, path, witness }));
         }
-        // What not even a yes would give has been told.
-        for (line, lost) in between(&unasked, Some(&most), &own(&ceiling.policy, &freely)) {
+        // Cuts that no approval gives back are listed above.
+        for (line, lost) in losses(&without_approval, Some(&most), &own(&ceiling.policy, &unapproved)) {
             let Loss {
                 rights,
                 witness,
@@ -46,7 +46,7 @@ pub fn cuts(policy: &Policy) -> Vec<Cut> {
     all
 }
 
-/// The grant that asks.
+/// The grant of the request.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
     origin: Origin,
@@ -64,7 +64,7 @@ impl Line {
     }
 }
 
-/// What it loses, with the first path that does, and the clause that decides there.
+/// The lost rights, with the first path that loses them, and the clause that decides there.
 #[derive(Debug)]
 struct Loss {
     rights: Rights,
@@ -73,7 +73,7 @@ struct Loss {
 }
 
 /// What `wide` gives, within `most`, and `tight` does not, by the grant of `wide` that gives it.
-fn between(wide: &Profile, most: Option<&Profile>, tight: &Profile) -> BTreeMap<Line, Loss> {
+fn losses(wide: &Profile, most: Option<&Profile>, tight: &Profile) -> BTreeMap<Line, Loss> {
     let mut landmarks = Landmarks::default();
     wide.landmarks(&mut landmarks);
     tight.landmarks(&mut landmarks);
@@ -84,18 +84,18 @@ fn between(wide: &Profile, most: Option<&Profile>, tight: &Profile) -> BTreeMap<
     let in_most = most.map(FileReach::prepared);
     let asking = index(wide);
     let giving = index(tight);
-    let mut losses: BTreeMap<Line, Loss> = BTreeMap::new();
-    let found: Option<()> = landmarks.search(|path| {
+    let mut found: BTreeMap<Line, Loss> = BTreeMap::new();
+    let stopped: Option<()> = landmarks.search(|path| {
         let (more, within): (Reach, Reach) = (in_wide(path), in_tight(path));
         let most = in_most.as_ref().map(|most| most(path));
         for operation in Operation::ALL {
-            let left = within.get(operation);
+            let remaining = within.get(operation);
             let open = most.map_or(Access::Full, |most| most.get(operation));
-            let given = more.get(operation).min(open);
-            if given <= left {
+            let granted = more.get(operation).min(open);
+            if granted <= remaining {
                 continue;
             }
-            let asks = |grant: &&&Grant| grant.gives(operation, path) > left;
+            let asks = |grant: &&&Grant| grant.gives(operation, path) > remaining;
             let Some(grant) = asking.above(path).filter(asks).last() else {
                 continue;
             };
@@ -103,17 +103,17 @@ fn between(wide: &Profile, most: Option<&Profile>, tight: &Profile) -> BTreeMap<
                 origin: grant.origin.clone(),
                 path: grant.path.clone(),
             };
-            let loss = losses.entry(line).or_insert_with(|| Loss {
+            let loss = found.entry(line).or_insert_with(|| Loss {
                 rights: Rights::NONE,
                 witness: path.clone(),
-                clause: decides(&giving, &tight.denies, operation, path, given),
+                clause: decides(&giving, &tight.denies, operation, path, granted),
             });
             loss.rights = loss.rights | operation.right().into();
         }
         None
     });
-    debug_assert_eq!(found, None);
-    losses
+    debug_assert_eq!(stopped, None);
+    found
 }
 
 fn index(profile: &Profile) -> Index<'_, &Grant> {
@@ -126,9 +126,9 @@ fn decides(
     denies: &[Deny],
     operation: Operation,
     path: &AbsPath,
-    asked: Access,
+    requested: Access,
 ) -> Option<Origin> {
-    let takes = |deny: &&Deny| deny.leaves(operation, path) < asked;
+    let takes = |deny: &&Deny| deny.leaves(operation, path) < requested;
     let nearest = |deny: &&Deny| match &deny.target {
         Target::Path(at) | Target::Pattern { root: at, .. } => at.as_bytes().len(),
     };

@@ -63,7 +63,7 @@ impl Call {
 
     /// The same call to a ceiling. Names are the config's own: a ceiling's root of the same name is another
     /// one, so a yes that names roots opens none of the ceiling's.
-    fn under_a_ceiling(&self) -> Self {
+    fn for_ceiling(&self) -> Self {
         let asked = match &self.asked {
             Asked::Nobody | Asked::Roots(_) => Asked::Nobody,
             Asked::Everything => Asked::Everything,
@@ -72,7 +72,7 @@ impl Call {
     }
 
     /// What is left of a root's rights in this call.
-    fn leaves(&self, root: &Root) -> Rights {
+    fn rights_in(&self, root: &Root) -> Rights {
         let open = |demand: Demand| match demand {
             Demand::None => true,
             Demand::OncePerSession | Demand::Required => self.asked.covers(root),
@@ -96,21 +96,21 @@ impl Call {
     }
 
     /// What is left of a base path's rights, given the root that it adds to.
-    fn leaves_of_base(&self, base: &BasePath, speaker: Option<&Root>) -> Rights {
-        let given = base.grant.rights;
+    fn rights_of_base(&self, base: &BasePath, speaker: Option<&Root>) -> Rights {
+        let granted = base.grant.rights;
         // What a root's approval demands holds for everything below the root, whoever gives it.
-        let kept = speaker.map_or(given, |root| given.without(self.refused(root)));
+        let approved = speaker.map_or(granted, |root| granted.without(self.unapproved_rights(root)));
         // `sandbox_paths` names places for data; single device files such as /dev/null are none.
         let device = base.grant.scope == Scope::File && base.grant.path.as_bytes().starts_with(b"/dev/");
         if self.may_write_in(speaker) || device {
-            kept
+            approved
         } else {
-            kept.without(Rights::WRITE)
+            approved.without(Rights::WRITE)
         }
     }
 
     /// The rights that approval takes from everything below a root, had or not.
-    fn refused(&self, root: &Root) -> Rights {
+    fn unapproved_rights(&self, root: &Root) -> Rights {
         let everything = Root {
             rights: Rights::ALL,
             ..root.clone()
@@ -119,7 +119,7 @@ impl Call {
             narrow: None,
             ..self.clone()
         };
-        Rights::ALL.without(unnarrowed.leaves(&everything))
+        Rights::ALL.without(unnarrowed.rights_in(&everything))
     }
 }
 
@@ -127,7 +127,7 @@ impl Call {
 pub fn derive(policy: &Policy, call: &Call) -> Profile {
     let ceilings = policy.ceilings.all.iter();
     ceilings.fold(own(policy, call), |left, ceiling| {
-        intersect(&left, &own(&ceiling.policy, &call.under_a_ceiling()))
+        intersect(&left, &own(&ceiling.policy, &call.for_ceiling()))
     })
 }
 
@@ -152,23 +152,23 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
     let mut draft = Draft::default();
     for base in &bases {
         let speaker = speakers.above(&base.grant.path).last().copied();
-        let rights = call.leaves_of_base(base, speaker);
-        let given = Grant {
+        let rights = call.rights_of_base(base, speaker);
+        let granted = Grant {
             rights,
             ..base.grant.clone()
         };
-        draft.grant(&base.grant.path, given, base.identity);
+        draft.grant(&base.grant.path, granted, base.identity);
     }
     let full: Vec<Grant> = roots.iter().map(|root| root.grant()).collect();
-    let given = full.iter().zip(&roots).map(|(grant, root)| (grant, Some(*root)));
-    let around: Index<'_, (&Grant, Option<&Root>)> = given
+    let granted = full.iter().zip(&roots).map(|(grant, root)| (grant, Some(*root)));
+    let around: Index<'_, (&Grant, Option<&Root>)> = granted
         .chain(bases.iter().map(|base| (&base.grant, None)))
         .map(|(grant, root)| (&grant.path, (grant, root)))
         .collect();
     let mut cuts: Index<'_, Deny> = Index::default();
     for (number, (grant, root)) in full.iter().zip(&roots).enumerate() {
         let left = Grant {
-            rights: call.leaves(root),
+            rights: call.rights_in(root),
             ..grant.clone()
         };
         let around_it = cuts.above(&root.path).filter(|cut| cut.covers(&root.path));

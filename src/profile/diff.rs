@@ -42,24 +42,24 @@ pub fn diff(a: &Profile, b: &Profile, most: usize) -> (Excess, Excess) {
 }
 
 /// One way in which a place differs; a place below it that differs in the same way says nothing new.
-type Way = (Operation, Access, Access);
+type Difference = (Operation, Access, Access);
 
 #[derive(Default)]
 struct Side {
     found: BTreeMap<(AbsPath, Operation), Permission>,
     /// The ways that hold at the landmarks on the way down, with the landmark.
-    way: Vec<(AbsPath, Way)>,
+    on_path: Vec<(AbsPath, Difference)>,
     more: usize,
 }
 
 impl Side {
-    fn add(&mut self, landmark: &AbsPath, path: &AbsPath, way: Way, most: usize) {
-        self.way.retain(|(above, _)| landmark.is_within(above));
-        if self.way.iter().any(|(_, known)| *known == way) {
+    fn add(&mut self, landmark: &AbsPath, path: &AbsPath, difference: Difference, most: usize) {
+        self.on_path.retain(|(above, _)| landmark.is_within(above));
+        if self.on_path.iter().any(|(_, known)| *known == difference) {
             return;
         }
-        self.way.push((landmark.clone(), way));
-        let (operation, access, _) = way;
+        self.on_path.push((landmark.clone(), difference));
+        let (operation, access, _) = difference;
         if self.found.len() >= most {
             self.more += 1;
             return;

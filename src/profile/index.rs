@@ -1,5 +1,4 @@
-//! Clauses by path: what stands at a path or above it is found in as many steps as the path is deep, and in fewer
-//! where few lengths of paths are known.
+//! An index of clauses by path: a lookup at a path and above takes at most as many steps as the path is deep.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,16 +7,16 @@ use foldhash::fast::RandomState;
 
 use crate::policy::AbsPath;
 
-/// Values filed under paths.
+/// Values by path.
 #[derive(Debug, Clone)]
 pub(crate) struct Index<'a, T> {
-    at: HashMap<&'a [u8], Filed<T>, RandomState>,
+    at: HashMap<&'a [u8], Values<T>, RandomState>,
     lengths: Lengths,
 }
 
-/// What is filed under one path; mostly one value.
+/// The values of one path; mostly one.
 #[derive(Debug, Clone)]
-struct Filed<T> {
+struct Values<T> {
     first: T,
     more: Vec<T>,
 }
@@ -45,9 +44,9 @@ impl<'a, T> Index<'a, T> {
     pub(crate) fn insert_bytes(&mut self, path: &'a [u8], value: T) {
         self.lengths.add(path.len());
         match self.at.entry(path) {
-            Entry::Occupied(mut filed) => filed.get_mut().more.push(value),
-            Entry::Vacant(place) => {
-                place.insert(Filed {
+            Entry::Occupied(mut values) => values.get_mut().more.push(value),
+            Entry::Vacant(vacant) => {
+                vacant.insert(Values {
                     first: value,
                     more: Vec::new(),
                 });
@@ -58,16 +57,16 @@ impl<'a, T> Index<'a, T> {
     /// The values at the path and at its ancestors, from `/` down.
     pub(crate) fn above(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
         let known = prefixes(path.as_bytes()).filter(|prefix| self.lengths.has(prefix.len()));
-        known.filter_map(|prefix| self.at.get(prefix)).flat_map(Filed::all)
+        known.filter_map(|prefix| self.at.get(prefix)).flat_map(Values::all)
     }
 
     /// The values at exactly that path.
     pub(crate) fn exactly(&self, path: &AbsPath) -> impl Iterator<Item = &T> {
-        self.at.get(path.as_bytes()).into_iter().flat_map(Filed::all)
+        self.at.get(path.as_bytes()).into_iter().flat_map(Values::all)
     }
 }
 
-impl<T> Filed<T> {
+impl<T> Values<T> {
     fn all(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.more)
     }
@@ -84,7 +83,7 @@ impl<'a, T> FromIterator<(&'a AbsPath, T)> for Index<'a, T> {
     }
 }
 
-/// The lengths that known paths have: a path of another length need not be looked for.
+/// The lengths of the indexed paths: other lengths are skipped in a lookup.
 #[derive(Debug, Clone, Default)]
 struct Lengths(Vec<u64>);
 
@@ -104,7 +103,7 @@ impl Lengths {
     }
 }
 
-/// What is said of a path by what lies at it or below it.
+/// A value for each path, set by paths at it or below it.
 #[derive(Debug, Clone)]
 pub(crate) struct Beneath<'a, T> {
     at: HashMap<&'a [u8], T, RandomState>,
@@ -117,14 +116,14 @@ impl<T> Default for Beneath<'_, T> {
 }
 
 impl<'a, T: Default> Beneath<'a, T> {
-    /// Has `path` say something of itself and of every ancestor.
+    /// Updates the values of `path` and of every ancestor.
     pub(crate) fn say(&mut self, path: &'a AbsPath, say: impl Fn(&mut T)) {
         for prefix in prefixes(path.as_bytes()) {
             say(self.at.entry(prefix).or_default());
         }
     }
 
-    /// What was said of a path.
+    /// The value of a path.
     pub(crate) fn of(&self, path: &AbsPath) -> Option<&T> {
         self.at.get(path.as_bytes())
     }

@@ -197,7 +197,7 @@ impl FileReach for Profile {
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let grants: Index<'_, &Grant> = self.grants.iter().map(|grant| (&grant.path, grant)).collect();
-        let denies = place(self.denies.iter());
+        let denies = index_denies(self.denies.iter());
         Box::new(move |path| {
             let mut reach = Reach::NOTHING;
             for grant in grants.above(path) {
@@ -210,9 +210,9 @@ impl FileReach for Profile {
 
     /// Without an index, which pays for many questions only.
     fn access(&self, operation: Operation, path: &AbsPath) -> Access {
-        let given = self.grants.iter().map(|grant| grant.gives(operation, path)).max();
-        let left = self.denies.iter().map(|deny| deny.leaves(operation, path));
-        left.fold(given.unwrap_or(Access::Denied), Access::min)
+        let granted = self.grants.iter().map(|grant| grant.gives(operation, path)).max();
+        let remaining = self.denies.iter().map(|deny| deny.leaves(operation, path));
+        remaining.fold(granted.unwrap_or(Access::Denied), Access::min)
     }
 }
 
@@ -236,21 +236,21 @@ impl FileReach for Policy {
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let roots: Index<'_, &Root> = self.roots.iter().map(|root| (&root.path, root)).collect();
         let base: Index<'_, &BasePath> = self.base.iter().map(|base| (&base.grant.path, base)).collect();
-        let denies = place(self.roots.iter().flat_map(|root| &root.denies));
+        let denies = index_denies(self.roots.iter().flat_map(|root| &root.denies));
         let ceilings: Vec<_> = self.ceilings.all.iter().map(|c| c.policy.prepared()).collect();
         Box::new(move |path| {
             // The most specific root comes last, and a one-file root leaves the listing to the one around it.
-            let (mut lists, mut speaks) = (None, None);
+            let (mut decides_listing, mut decides) = (None, None);
             for root in roots.above(path).copied() {
                 match root.scope {
-                    Scope::File if root.path == *path => speaks = Some(root),
+                    Scope::File if root.path == *path => decides = Some(root),
                     Scope::File => {}
-                    Scope::Tree | Scope::Names => (lists, speaks) = (Some(root), Some(root)),
+                    Scope::Tree | Scope::Names => (decides_listing, decides) = (Some(root), Some(root)),
                 }
             }
             let speaker = |operation| match operation {
-                Operation::List => lists,
-                Operation::Read | Operation::Write | Operation::Execute => speaks,
+                Operation::List => decides_listing,
+                Operation::Read | Operation::Write | Operation::Execute => decides,
             };
             let mut reach =
                 Reach::of(|operation| speaker(operation).map_or(Access::Denied, |root| root.gives(operation, path)));
@@ -279,11 +279,11 @@ impl FileReach for Policy {
 }
 
 /// Denies under the path they name, or under their pattern's root.
-fn place<'a>(denies: impl Iterator<Item = &'a Deny>) -> Index<'a, &'a Deny> {
-    denies.map(|deny| (where_it_holds(deny), deny)).collect()
+fn index_denies<'a>(denies: impl Iterator<Item = &'a Deny>) -> Index<'a, &'a Deny> {
+    denies.map(|deny| (deny_path(deny), deny)).collect()
 }
 
-fn where_it_holds(deny: &Deny) -> &AbsPath {
+fn deny_path(deny: &Deny) -> &AbsPath {
     match &deny.target {
         Target::Path(path) | Target::Pattern { root: path, .. } => path,
     }
@@ -301,7 +301,7 @@ fn mark<'a>(landmarks: &mut Landmarks<'a>, path: &'a AbsPath, suffixes: Option<&
 }
 
 fn mark_deny<'a>(landmarks: &mut Landmarks<'a>, deny: &'a Deny) {
-    mark(landmarks, where_it_holds(deny), deny.except.as_ref());
+    mark(landmarks, deny_path(deny), deny.except.as_ref());
     deny.ends.iter().for_each(|end| landmarks.path(end.path()));
     if let Target::Pattern { root, pattern } = &deny.target {
         landmarks.pattern(root, pattern);

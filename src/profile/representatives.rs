@@ -101,19 +101,19 @@ impl<'a> Landmarks<'a> {
         let mut marked = self.marks.iter().peekable();
 
         // Parents come before what lies below them, so a stack holds the way down.
-        let mut way: Vec<(Cow<'_, AbsPath>, Rc<Names>)> = Vec::new();
-        for (place, path) in self.paths.iter().enumerate() {
-            while way.last().is_some_and(|(above, _)| !path.is_within(above)) {
-                way.pop();
+        let mut stack: Vec<(Cow<'_, AbsPath>, Rc<Names>)> = Vec::new();
+        for (number, path) in self.paths.iter().enumerate() {
+            while stack.last().is_some_and(|(above, _)| !path.is_within(above)) {
+                stack.pop();
             }
             // What lies between is a landmark as well, and sorts right before the first that lies below it.
-            let between = between(way.last().map(|(above, _)| &**above), path);
-            let between = between.into_iter().map(|path| (Cow::Owned(path), &unmarked, place));
+            let between = between(stack.last().map(|(above, _)| &**above), path);
+            let between = between.into_iter().map(|path| (Cow::Owned(path), &unmarked, number));
             let marks = marked
                 .next_if(|(at, _)| **at == **path)
                 .map_or(&unmarked, |(_, marks)| marks);
-            for (path, marks, next) in between.chain([(Cow::Borrowed(&**path), marks, place + 1)]) {
-                let inherited = way.last().map_or_else(Rc::default, |(_, names)| Rc::clone(names));
+            for (path, marks, next) in between.chain([(Cow::Borrowed(&**path), marks, number + 1)]) {
+                let inherited = stack.last().map_or_else(Rc::default, |(_, names)| Rc::clone(names));
                 let names = if marks.is_empty() && !inherited.free.is_empty() {
                     inherited
                 } else {
@@ -124,7 +124,7 @@ impl<'a> Landmarks<'a> {
                 if found.is_some() {
                     return found;
                 }
-                way.push((path, names));
+                stack.push((path, names));
             }
         }
         None
@@ -249,11 +249,11 @@ impl Names {
         if !taken.has(&path) {
             return try_path(&path);
         }
-        let apart = self
+        let candidates = self
             .between
             .iter()
             .filter_map(|between| untaken(dir, between, taken)?.child(name));
-        apart.into_iter().find_map(|path| try_path(&path))
+        candidates.into_iter().find_map(|path| try_path(&path))
     }
 }
 
