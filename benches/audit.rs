@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stockade::audit::event::{Assessment, Call, EXECUTE_TOOL, End, Event, Needs, Outcome, Start};
-use stockade::audit::{AuditLog, Durability, Keeping, Place, Text, verify};
+use stockade::audit::{AuditLog, Durability, Keeping, LogPaths, Text, verify};
 
 const RECORDS: u64 = 100_000;
 /// As many as a session writes at once.
@@ -29,7 +29,7 @@ fn main() {
         ("append, on disk now", Durability::Now, 200),
     ] {
         let other =
-            Place::at(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("audit-{}.jsonl", std::process::id())));
+            LogPaths::at(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("audit-{}.jsonl", std::process::id())));
         let log = open(&other);
         let one = median(count, || {
             log.append("0123456789abcdef", &[event(0)], durability).unwrap();
@@ -42,7 +42,7 @@ fn main() {
 /// A log of so many records: checked, shown and reported.
 fn read(records: u64) {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::at(&folder.path().join("audit.jsonl"));
+    let place = LogPaths::at(&folder.path().join("audit.jsonl"));
     let log = open(&place);
     let begun = Instant::now();
     for group in 0..records / GROUP {
@@ -74,13 +74,13 @@ fn read(records: u64) {
 
 /// `stockade audit WORDS` of this log.
 #[expect(clippy::disallowed_methods, reason = "what is measured is the program")]
-fn stockade(place: &Place, words: &[&str]) {
+fn stockade(place: &LogPaths, words: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
     command.arg("audit").args(words).arg("--log").arg(place.log());
     assert!(command.stdout(Stdio::null()).status().unwrap().success());
 }
 
-fn open(place: &Place) -> AuditLog {
+fn open(place: &LogPaths) -> AuditLog {
     let keeping = Keeping {
         max_bytes: 64 << 20,
         keep: None,
@@ -135,7 +135,7 @@ fn event(number: u64) -> Event {
     }
 }
 
-fn remove(place: &Place) {
+fn remove(place: &LogPaths) {
     for end in ["jsonl", "head", "lock"] {
         let _gone = std::fs::remove_file(place.log().with_extension(end));
     }

@@ -1,4 +1,4 @@
-//! What somebody else wrote, within bounds: the beginning of what is long, with its length and hash.
+//! Bounded text: the beginning of a long text, with its length and hash.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -7,19 +7,19 @@ use sha2::{Digest as _, Sha256};
 use crate::policy::hex::hex;
 use crate::policy::path::{escape, is_escaped};
 
-/// The most bytes of one text that are kept.
+/// The most bytes of one text.
 pub const MOST_BYTES: usize = 4 << 10;
-/// The most values around a value.
+/// The deepest nesting.
 const MOST_DEEP: usize = 32;
-/// The most bytes of all arguments of a call that are kept as they are.
+/// The most bytes of all arguments of a call.
 const MOST_OF_A_VALUE: usize = 64 << 10;
 
-/// A text of any length, within bounds.
+/// A bounded text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Text {
     /// All of it.
-    Whole(String),
+    Full(String),
     /// Its beginning.
     Cut {
         /// The first bytes, as text.
@@ -37,10 +37,10 @@ impl Text {
         Self::within(text, MOST_BYTES)
     }
 
-    /// A text of which no more than so many bytes are kept.
+    /// A text, cut to this many bytes.
     pub fn within(text: &str, most: usize) -> Self {
         if text.len() <= most {
-            return Self::Whole(text.to_owned());
+            return Self::Full(text.to_owned());
         }
         let end = text.floor_char_boundary(most);
         Self::Cut {
@@ -50,11 +50,11 @@ impl Text {
         }
     }
 
-    /// Bytes that need not be text, with escapes where they are none.
+    /// Arbitrary bytes, escaped.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) if !is_escaped(bytes) => Self::of(text),
-            Ok(_) | Err(_) if bytes.len() <= MOST_BYTES => Self::Whole(escape(bytes)),
+            Ok(_) | Err(_) if bytes.len() <= MOST_BYTES => Self::Full(escape(bytes)),
             Ok(_) | Err(_) => Self::Cut {
                 text: escape(bytes.get(..MOST_BYTES).unwrap_or_default()),
                 bytes: bytes.len() as u64,
@@ -69,7 +69,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// A JSON value in which every text is within bounds; as one cut text where it is too large all the same.
+/// A JSON value with bounded texts; one cut text if it is still too large.
 pub fn bounded(value: &Value) -> Value {
     let small = cut(value, MOST_DEEP);
     let written = small.to_string();
@@ -81,7 +81,7 @@ pub fn bounded(value: &Value) -> Value {
 
 fn cut(value: &Value, deep: usize) -> Value {
     match value {
-        // Whoever reads the log would not read that far.
+        // Nested too deep.
         Value::Array(_) | Value::Object(_) if deep == 0 => text(&value.to_string()),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         Value::String(written) => text(written),
@@ -95,7 +95,7 @@ fn cut(value: &Value, deep: usize) -> Value {
 
 fn text(written: &str) -> Value {
     match Text::of(written) {
-        Text::Whole(text) => Value::String(text),
+        Text::Full(text) => Value::String(text),
         Text::Cut { text, bytes, sha256 } => serde_json::json!({"text": text, "bytes": bytes, "sha256": sha256}),
     }
 }
@@ -112,14 +112,14 @@ mod tests {
         };
         assert_eq!((text.len(), bytes), (MOST_BYTES, 6000));
         assert_eq!(sha256, super::sha256(long.as_bytes()));
-        assert_eq!(Text::of("short"), Text::Whole("short".to_owned()));
+        assert_eq!(Text::of("short"), Text::Full("short".to_owned()));
     }
 
     #[test]
     fn bytes_that_are_no_text_are_shown_as_escapes() {
         assert_eq!(
             Text::of_bytes(b"a\xff\x1b[2J"),
-            Text::Whole("a\\xff\\u{1b}[2J".to_owned())
+            Text::Full("a\\xff\\u{1b}[2J".to_owned())
         );
         let Text::Cut { bytes, .. } = Text::of_bytes(&[0xff; 5000]) else {
             panic!("it was kept whole");

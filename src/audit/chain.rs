@@ -12,20 +12,20 @@ use crate::policy::hex::{hex, unhex};
 /// The hash of a record.
 pub type Hash = [u8; 32];
 
-/// What stands between what is hashed and the hash.
+/// The text between the hashed bytes and the hash.
 const BEFORE_HASH: &[u8] = b",\"hash\":\"";
 const AFTER_HASH: &[u8] = b"\"}";
 const DIGITS: usize = 64;
 const TRAILER: usize = BEFORE_HASH.len() + DIGITS + AFTER_HASH.len();
 
-/// Where a chain stands: its last record.
+/// The last record of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) seq: u64,
     pub(super) hash: Hash,
 }
 
-/// What a line is to the log, beside being a record of it.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The first line of a file.
@@ -34,14 +34,14 @@ pub(super) enum Kind {
     Record,
 }
 
-/// What the first line of a file says.
+/// The fields of the first line of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     /// The number of the file, from 1.
     pub(super) file: u64,
     /// The files that were removed, if some were.
     pub(super) removed: Option<Removed>,
-    /// What the line follows, as it says itself.
+    /// The record that it claims to follow.
     pub(super) prev: Option<Link>,
 }
 
@@ -90,8 +90,8 @@ pub(super) struct Envelope<'a, E: Serialize> {
     pub(super) prev: Option<String>,
 }
 
-/// A record as a line, without its newline, and where the chain stands after it.
-pub(super) fn sealed<E: Serialize>(envelope: &Envelope<'_, E>) -> serde_json::Result<(Vec<u8>, Link)> {
+/// A record as a line, without its newline, and its link.
+pub(super) fn seal_record<E: Serialize>(envelope: &Envelope<'_, E>) -> serde_json::Result<(Vec<u8>, Link)> {
     let mut bytes = serde_json::to_vec(envelope)?;
     bytes.pop();
     let hash: Hash = Sha256::digest(&bytes).into();
@@ -102,18 +102,18 @@ pub(super) fn sealed<E: Serialize>(envelope: &Envelope<'_, E>) -> serde_json::Re
     Ok((bytes, Link { seq, hash }))
 }
 
-/// A line, taken for a record by itself.
+/// A parsed line, not yet checked against the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Opened {
-    /// Where the chain stands after it.
+pub(super) struct ParsedLine {
+    /// Its link.
     pub(super) link: Link,
-    /// What it says that it follows.
+    /// The hash that it claims to follow.
     pub(super) prev: Option<Hash>,
     pub(super) kind: Kind,
 }
 
-impl Opened {
-    /// Whether it is the one after `before`; `None` where it is to be the first of all.
+impl ParsedLine {
+    /// Verifies that it follows `before`; `None` for the first record.
     pub(super) fn follows(&self, before: Option<&Link>) -> Result<(), Wrong> {
         let found = self.link.seq;
         let expected = before.map_or(0, |before| before.seq.saturating_add(1));
@@ -133,18 +133,18 @@ impl Opened {
     }
 }
 
-/// Whether a line bears a hash as every record does.
+/// The state of the hash of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seal {
     /// None.
     Absent,
-    /// That of other bytes.
+    /// It does not match.
     Broken,
-    /// Its own.
-    Whole(Hash),
+    /// It matches.
+    Valid(Hash),
 }
 
-/// The hash that a line bears.
+/// Checks the hash of a line.
 pub(super) fn seal(bytes: &[u8]) -> Seal {
     let Some(hashed) = bytes.len().checked_sub(TRAILER) else {
         return Seal::Absent;
@@ -158,16 +158,16 @@ pub(super) fn seal(bytes: &[u8]) -> Seal {
     };
     let hash: Hash = Sha256::digest(body).into();
     if hex(&hash).as_bytes() == digits {
-        Seal::Whole(hash)
+        Seal::Valid(hash)
     } else {
         Seal::Broken
     }
 }
 
-/// Takes a line for a record by itself.
-pub(super) fn open(bytes: &[u8]) -> Result<Opened, Wrong> {
+/// Parses a line, and checks its own hash.
+pub(super) fn parse_line(bytes: &[u8]) -> Result<ParsedLine, Wrong> {
     let hash = match seal(bytes) {
-        Seal::Whole(hash) => hash,
+        Seal::Valid(hash) => hash,
         Seal::Broken => return Err(Wrong::Edited),
         Seal::Absent => return Err(Wrong::NoRecord),
     };
@@ -202,7 +202,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<Opened, Wrong> {
     } else {
         Kind::Record
     };
-    Ok(Opened { link, prev, kind })
+    Ok(ParsedLine { link, prev, kind })
 }
 
 fn read_hash(text: &str) -> Result<Hash, Wrong> {

@@ -1,4 +1,4 @@
-//! Where a log ends, for whoever writes on: found from the head on, and held against it.
+//! The end of a log, for a writer: found from the head on, and verified against it.
 
 use std::fs::File;
 use std::io;
@@ -8,10 +8,10 @@ use super::chain::{Header, Kind, Link};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
 use super::files::Files;
-use super::head::{Found, Head};
+use super::head::{Head, HeadState};
 use super::lines::Lines;
-use super::place::Place;
-use super::step::{self, Certain, First, Step, Stop, Torn};
+use super::log_paths::LogPaths;
+use super::step::{self, Durable, First, Step, Torn, WalkError};
 use crate::config::state_files;
 
 /// The end of a file of the log.
@@ -28,10 +28,10 @@ pub(super) struct Cursor {
     pub(super) link: Link,
 }
 
-/// Where the next record goes.
+/// Where to append the next record.
 #[derive(Debug)]
-pub(super) enum At {
-    /// Behind the last one, and behind what a crash left of another.
+pub(super) enum AppendAt {
+    /// After the last record, and after what a crash left.
     Here(Cursor, Option<Torn>),
     /// In a new file of this number, after this record.
     NewFile {
@@ -41,34 +41,34 @@ pub(super) enum At {
     },
 }
 
-/// Finds where the log ends. Whoever calls has the turn to write.
-pub(super) fn find(place: &Place) -> Result<At, AuditError> {
-    let found = Head::read(place)?;
+/// Finds the end of the log. The caller holds the lock.
+pub(super) fn find(paths: &LogPaths) -> Result<AppendAt, AuditError> {
+    let found = Head::read_own(paths)?;
     let at = match found {
-        Found::Unreadable => Err(fault(&place.head(), None, Wrong::HeadUnreadable)),
-        Found::Nothing => without_head(place),
-        Found::Head(head) => from_head(place, &head),
+        HeadState::Unreadable => Err(fault(&paths.head(), None, Wrong::HeadUnreadable)),
+        HeadState::Missing => without_head(paths),
+        HeadState::Head(head) => from_head(paths, &head),
     }?;
-    // A file that bears the name of one of the log's would be in the way of one, and be taken for one.
-    match Files::of(place, found)?.stray() {
+    // A stray file with the name of a rotated one would be mistaken for it.
+    match Files::of(paths, found)?.stray() {
         Some(stray) => Err(AuditError::Stray(Box::new(stray))),
         None => Ok(at),
     }
 }
 
-/// A log that was never certainly written: it has at most its first line.
-fn without_head(place: &Place) -> Result<At, AuditError> {
-    let none = || fault(&place.head(), None, Wrong::NoHead);
-    if !Files::of(place, Found::Nothing)?.earlier.is_empty() {
+/// A log without a head: it has at most its first line.
+fn without_head(paths: &LogPaths) -> Result<AppendAt, AuditError> {
+    let none = || fault(&paths.head(), None, Wrong::NoHead);
+    if !Files::of(paths, HeadState::Missing)?.earlier.is_empty() {
         return Err(none());
     }
-    match begun(place, None)? {
-        Begun::No(torn) => Ok(At::NewFile {
+    match read_header(paths, None)? {
+        CurrentFile::Empty(torn) => Ok(AppendAt::NewFile {
             number: 1,
             after: None,
             torn,
         }),
-        Begun::As(
+        CurrentFile::Started(
             mut cursor,
             Header {
                 file: 1, prev: None, ..
@@ -77,85 +77,85 @@ fn without_head(place: &Place) -> Result<At, AuditError> {
             // The head is written before anything else is.
             let first = cursor.end;
             match cursor.walk()? {
-                None if cursor.end == first => Ok(At::Here(cursor, None)),
+                None if cursor.end == first => Ok(AppendAt::Here(cursor, None)),
                 None | Some(_) => Err(none()),
             }
         }
-        Begun::As(_, _) => Err(none()),
+        CurrentFile::Started(_, _) => Err(none()),
     }
 }
 
-fn from_head(place: &Place, head: &Head) -> Result<At, AuditError> {
-    let begun = begun(place, Some(&head.link))?;
-    let (mut cursor, next) = match begun {
-        Begun::As(cursor, header) if header.file == head.file => (cursor, None),
+fn from_head(paths: &LogPaths, head: &Head) -> Result<AppendAt, AuditError> {
+    let read_header = read_header(paths, Some(&head.link))?;
+    let (mut cursor, next) = match read_header {
+        CurrentFile::Started(cursor, header) if header.file == head.file => (cursor, None),
         other => {
-            let path = place.rotated(head.file);
+            let path = paths.rotated(head.file);
             let written = head.link.seq;
             let file = state_files::open_to_append(&path).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => fault(place.log(), Some(written), Wrong::Truncated { written }),
+                io::ErrorKind::NotFound => fault(paths.log(), Some(written), Wrong::Truncated { written }),
                 _ => AuditError::io(&path, "opening")(error),
             })?;
-            (Cursor::unplaced(file, path, head.file), Some(other))
+            (Cursor::unpositioned(file, path, head.file), Some(other))
         }
     };
-    cursor.set_to(head)?;
+    cursor.seek_to_head(head)?;
     let torn = cursor.walk()?;
     let Some(next) = next else {
-        return Ok(At::Here(cursor, torn));
+        return Ok(AppendAt::Here(cursor, torn));
     };
     if torn.is_some() {
         return Err(fault(&cursor.path, Some(cursor.link.seq + 1), Wrong::CutShort));
     }
     let number = head.file + 1;
     match next {
-        Begun::No(torn) => Ok(At::NewFile {
+        CurrentFile::Empty(torn) => Ok(AppendAt::NewFile {
             number,
             after: Some(cursor.link),
             torn,
         }),
-        Begun::As(mut next, header) => {
+        CurrentFile::Started(mut next, header) => {
             let seq = Some(cursor.link.seq + 1);
-            head.may_be_of(header.file)
+            head.verify_last_file(header.file)
                 .map_err(|wrong| fault(&next.path, seq, wrong))?;
             if header.prev != Some(cursor.link) {
                 return Err(fault(&next.path, seq, Wrong::DoesNotFollow));
             }
             let torn = next.walk()?;
-            Ok(At::Here(next, torn))
+            Ok(AppendAt::Here(next, torn))
         }
     }
 }
 
-/// Whether the file that is written has its first line.
-enum Begun {
-    /// Not yet, or not all of it.
-    No(Option<Torn>),
-    As(Cursor, Header),
+/// The file that is written.
+enum CurrentFile {
+    /// It has no complete first line.
+    Empty(Option<Torn>),
+    Started(Cursor, Header),
 }
 
-/// Looks at the first line of the file that is written. `after`: some record before it, if there is one.
-fn begun(place: &Place, after: Option<&Link>) -> Result<Begun, AuditError> {
-    let path = place.log();
+/// Reads the first line of the current file. `after`: some record before it, if there is one.
+fn read_header(paths: &LogPaths, after: Option<&Link>) -> Result<CurrentFile, AuditError> {
+    let path = paths.log();
     let file = match state_files::open_to_append(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Begun::No(None)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CurrentFile::Empty(None)),
         Err(error) => return Err(AuditError::io(path, "opening")(error)),
     };
     let mut lines = Lines::of(&file, 0, u64::MAX).map_err(AuditError::io(path, "reading"))?;
-    let opened = match step::first(&mut lines, after, Certain::No) {
+    let opened = match step::first(&mut lines, after, Durable::No) {
         Ok(First::Line(opened)) => opened,
-        Ok(First::End) => return Ok(Begun::No(None)),
-        Ok(First::Torn(torn)) => return Ok(Begun::No(Some(torn))),
-        Err(Stop::Wrong(wrong)) => return Err(fault(path, None, wrong)),
-        Err(Stop::Io(error)) => return Err(AuditError::io(path, "reading")(error)),
+        Ok(First::End) => return Ok(CurrentFile::Empty(None)),
+        Ok(First::Torn(torn)) => return Ok(CurrentFile::Empty(Some(torn))),
+        Err(WalkError::Wrong(wrong)) => return Err(fault(path, None, wrong)),
+        Err(WalkError::Io(error)) => return Err(AuditError::io(path, "reading")(error)),
     };
     let (link, end) = (opened.link, lines.offset);
     match opened.kind {
         Kind::Record => Err(fault(path, Some(link.seq), Wrong::NoHeader)),
         Kind::Header(header) => {
             let cursor = Cursor::new(file, path, header.file, end, link);
-            Ok(Begun::As(cursor, header))
+            Ok(CurrentFile::Started(cursor, header))
         }
     }
 }
@@ -173,7 +173,7 @@ impl Cursor {
         }
     }
 
-    const fn unplaced(file: File, path: PathBuf, number: u64) -> Self {
+    const fn unpositioned(file: File, path: PathBuf, number: u64) -> Self {
         Self {
             file,
             path,
@@ -184,36 +184,36 @@ impl Cursor {
         }
     }
 
-    /// Stands behind the record that the head names, if it is there.
-    fn set_to(&mut self, head: &Head) -> Result<(), AuditError> {
-        head.stands_in(&self.file).map_err(|stop| match stop {
-            Stop::Wrong(wrong) => fault(&self.path, Some(head.link.seq), wrong),
-            Stop::Io(error) => AuditError::io(&self.path, "reading")(error),
+    /// Moves to the end of the record that the head names, and verifies it.
+    fn seek_to_head(&mut self, head: &Head) -> Result<(), AuditError> {
+        head.verify_in(&self.file).map_err(|stop| match stop {
+            WalkError::Wrong(wrong) => fault(&self.path, Some(head.link.seq), wrong),
+            WalkError::Io(error) => AuditError::io(&self.path, "reading")(error),
         })?;
         (self.start, self.end, self.link) = (head.start, head.end, head.link);
         Ok(())
     }
 
-    /// Goes on to the end of the file; what a crash left behind the last record.
+    /// Moves to the end of the file; returns what a crash left after the last record.
     fn walk(&mut self) -> Result<Option<Torn>, AuditError> {
         let reading = |error| AuditError::io(&self.path, "reading")(error);
         let mut lines = Lines::of(&self.file, self.end, u64::MAX).map_err(reading)?;
         loop {
             let start = lines.offset;
-            match step::next(&mut lines, &self.link, Certain::No) {
+            match step::next(&mut lines, &self.link, Durable::No) {
                 Ok(Step::End) => return Ok(None),
                 Ok(Step::Torn(torn)) => return Ok(Some(torn)),
                 Ok(Step::Record(link)) => {
                     (self.start, self.link) = (start, link);
                     self.end = lines.offset;
                 }
-                Err(Stop::Wrong(wrong)) => return Err(fault(&self.path, Some(self.link.seq + 1), wrong)),
-                Err(Stop::Io(error)) => return Err(reading(error)),
+                Err(WalkError::Wrong(wrong)) => return Err(fault(&self.path, Some(self.link.seq + 1), wrong)),
+                Err(WalkError::Io(error)) => return Err(reading(error)),
             }
         }
     }
 
-    /// Goes on behind what others have written to this file since; whoever calls has the turn to write.
+    /// Moves past records that others have written to this file. The caller holds the lock.
     pub(super) fn catch_up(&mut self) -> Result<Option<Torn>, AuditError> {
         let size = self.size()?;
         if size < self.end {
@@ -223,13 +223,13 @@ impl Cursor {
         if size == self.end { Ok(None) } else { self.walk() }
     }
 
-    /// Whether the file is still the one that is written.
-    pub(super) fn is_in_place(&self) -> bool {
-        self.is_at(&self.path)
+    /// Whether the file is still the current one.
+    pub(super) fn is_current(&self) -> bool {
+        self.is_file_at(&self.path)
     }
 
-    /// Whether the file is what is there now.
-    pub(super) fn is_at(&self, path: &Path) -> bool {
+    /// Whether the file is at this path now.
+    pub(super) fn is_file_at(&self, path: &Path) -> bool {
         state_files::is_same_file(&self.file, path)
     }
 
@@ -238,7 +238,7 @@ impl Cursor {
         Ok(found.len())
     }
 
-    /// The head that says that everything up to here is written.
+    /// The head for everything up to here.
     pub(super) const fn head(&self) -> Head {
         Head {
             file: self.number,
@@ -249,7 +249,7 @@ impl Cursor {
     }
 }
 
-impl At {
+impl AppendAt {
     /// The last record.
     pub(super) fn link(&self) -> Option<Link> {
         match self {
@@ -259,7 +259,7 @@ impl At {
     }
 }
 
-/// What is wrong, where no line number is known.
+/// A fault without a line number.
 pub(super) fn fault(file: &Path, seq: Option<u64>, wrong: Wrong) -> AuditError {
     AuditError::from(Fault {
         file: file.to_owned(),

@@ -12,7 +12,7 @@ use crate::policy::path::display;
 pub enum AuditError {
     /// A log cannot be kept there.
     #[error("the audit log {} cannot be kept there: {why}", display(.path))]
-    Place {
+    Unsuitable {
         /// Where.
         path: PathBuf,
         /// Why.

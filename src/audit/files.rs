@@ -1,7 +1,7 @@
-//! Which files belong to a log: the same for whoever writes, checks or reads it.
+//! The files of a log, for writers, verification and readers alike.
 //!
-//! The earlier ones are numbered below the one that is written. What bears the name of an earlier file, and is none, would be in
-//! the way of one some day: it is named, and nothing goes on beside it.
+//! Rotated files have lower numbers than the current one. A stray file with the name of a rotated one is reported, and
+//! nothing is written until it is moved.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use super::chain::Kind;
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
-use super::head::Found;
+use super::head::HeadState;
 use super::lines::{LONGEST, Lines};
-use super::place::Place;
-use super::step::{self, Certain, First};
+use super::log_paths::LogPaths;
+use super::step::{self, Durable, First};
 use crate::config::state_files;
 
 /// The files of a log beside the one that is written.
@@ -26,12 +26,15 @@ pub(super) struct Files {
 
 impl Files {
     /// The files of a log with this head. `NotFound` where their directory is not there.
-    pub(super) fn of(place: &Place, head: Found) -> Result<Self, AuditError> {
-        let named = place.named().map_err(AuditError::io(place.directory(), "listing"))?;
-        let below = below(place, head)?;
-        let (earlier, beyond): (Vec<u64>, Vec<u64>) = named.numbers.into_iter().partition(|number| *number < below);
-        let beyond = beyond.into_iter().map(|number| place.rotated(number));
-        let stray = named.others.into_iter().chain(beyond).next();
+    pub(super) fn of(paths: &LogPaths, head: HeadState) -> Result<Self, AuditError> {
+        let rotated_files = paths
+            .rotated_files()
+            .map_err(AuditError::io(paths.directory(), "listing"))?;
+        let below = below(paths, head)?;
+        let (earlier, beyond): (Vec<u64>, Vec<u64>) =
+            rotated_files.numbers.into_iter().partition(|number| *number < below);
+        let beyond = beyond.into_iter().map(|number| paths.rotated(number));
+        let stray = rotated_files.others.into_iter().chain(beyond).next();
         Ok(Self { earlier, stray })
     }
 
@@ -46,29 +49,29 @@ impl Files {
     }
 }
 
-/// The number that all earlier files are below: that of the file that is written, by its own word or the head's.
-fn below(place: &Place, head: Found) -> Result<u64, AuditError> {
-    let own = match state_files::open_to_read(place.log()) {
+/// The number of the current file, from its first line or the head.
+fn below(paths: &LogPaths, head: HeadState) -> Result<u64, AuditError> {
+    let own = match state_files::open_to_read(paths.log()) {
         Ok(file) => {
-            let reading = AuditError::io(place.log(), "reading");
+            let reading = AuditError::io(paths.log(), "reading");
             let mut lines = Lines::of(&file, 0, LONGEST + 1).map_err(reading)?;
-            match step::first(&mut lines, None, Certain::No) {
+            match step::first(&mut lines, None, Durable::No) {
                 Ok(First::Line(opened)) => match opened.kind {
                     Kind::Header(header) => Some(header.file),
                     Kind::Record => None,
                 },
-                // Whoever walks it says what is wrong with it.
+                // Verification reports what is wrong.
                 Ok(First::End | First::Torn(_)) | Err(_) => None,
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        // Whoever walks it says that as well.
-        Err(_) if Fault::of_no_file(place.log()).is_some() => None,
-        Err(error) => return Err(AuditError::io(place.log(), "opening")(error)),
+        // Verification reports that as well.
+        Err(_) if Fault::of_no_file(paths.log()).is_some() => None,
+        Err(error) => return Err(AuditError::io(paths.log(), "opening")(error)),
     };
     let head = match head {
-        Found::Head(head) => Some(head.file),
-        Found::Nothing | Found::Unreadable => None,
+        HeadState::Head(head) => Some(head.file),
+        HeadState::Missing | HeadState::Unreadable => None,
     };
     Ok(match (own, head) {
         (Some(own), Some(head)) => own.max(head),

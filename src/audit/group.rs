@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::chain::{Envelope, FORMAT, HEADER, Link, Removed, sealed};
+use super::chain::{Envelope, FORMAT, HEADER, Link, Removed, seal_record};
 use super::error::AuditError;
 use super::event::Event;
 use super::lines::LONGEST;
@@ -49,7 +49,7 @@ pub(super) fn first_line(
         },
         prev: after.map(|after| hex(&after.hash)),
     };
-    let (mut bytes, link) = sealed(&envelope)?;
+    let (mut bytes, link) = seal_record(&envelope)?;
     bytes.push(b'\n');
     Ok((bytes, link))
 }
@@ -79,7 +79,7 @@ impl Group {
             event,
             prev: Some(hex(&self.link.hash)),
         };
-        let (bytes, link) = sealed(&envelope)?;
+        let (bytes, link) = seal_record(&envelope)?;
         if bytes.len() as u64 >= LONGEST {
             return Err(AuditError::Failed("a record is longer than any may be".to_owned()));
         }

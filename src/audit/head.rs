@@ -1,6 +1,6 @@
-//! How far a log was certainly written: kept beside it, replaced all at once.
+//! The head of a log: a file that says how far the log is durable, replaced atomically.
 //!
-//! Whoever cuts records off the end of a log leaves a log that is whole. The head says that there were more.
+//! A log with its last records cut off is still a valid chain. The head shows that there were more.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,14 +11,14 @@ use super::chain::{self, FORMAT, Link, parse_hash};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
 use super::lines::LONGEST;
-use super::place::Place;
-use super::step::Stop;
+use super::log_paths::LogPaths;
+use super::step::WalkError;
 use crate::config::state_files;
 use crate::policy::hex::hex;
 
 const MOST_BYTES: u64 = 4 << 10;
 
-/// The last record that was certainly written, and where.
+/// The last durable record, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     /// The number of the file.
@@ -41,37 +41,37 @@ struct Stored {
     hash: String,
 }
 
-/// What is known of a head.
+/// The state of a head file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum HeadState {
     /// There is none.
-    Nothing,
-    /// There is something else.
+    Missing,
+    /// It cannot be parsed.
     Unreadable,
     Head(Head),
 }
 
 impl Head {
-    /// The head of a log, for somebody who only looks.
-    pub(super) fn look(place: &Place) -> io::Result<Found> {
-        let file = match state_files::open_to_read(&place.head()) {
+    /// Reads the head of a log, whoever wrote it.
+    pub(super) fn read_any(paths: &LogPaths) -> io::Result<HeadState> {
+        let file = match state_files::open_to_read(&paths.head()) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-            // Whatever stands there in its place, it says nothing.
-            Err(_) if Fault::of_no_file(&place.head()).is_some() => return Ok(Found::Unreadable),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HeadState::Missing),
+            // Something else than a file is there.
+            Err(_) if Fault::of_no_file(&paths.head()).is_some() => return Ok(HeadState::Unreadable),
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-        Ok(Self::parse(&bytes).map_or(Found::Unreadable, Found::Head))
+        Ok(Self::parse(&bytes).map_or(HeadState::Unreadable, HeadState::Head))
     }
 
-    /// The same for somebody who writes: what others could have written is an error.
-    pub(super) fn read(place: &Place) -> Result<Found, AuditError> {
-        match state_files::read(&place.head(), MOST_BYTES) {
-            Ok(bytes) => Ok(Self::parse(&bytes).map_or(Found::Unreadable, Found::Head)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
-            Err(error) => Err(AuditError::io(&place.head(), "reading")(error)),
+    /// Reads the head for a writer; an error if others could have written it.
+    pub(super) fn read_own(paths: &LogPaths) -> Result<HeadState, AuditError> {
+        match state_files::read(&paths.head(), MOST_BYTES) {
+            Ok(bytes) => Ok(Self::parse(&bytes).map_or(HeadState::Unreadable, HeadState::Head)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HeadState::Missing),
+            Err(error) => Err(AuditError::io(&paths.head(), "reading")(error)),
         }
     }
 
@@ -91,8 +91,8 @@ impl Head {
         })
     }
 
-    /// Whether the record that it names stands where it says, in this file; for whoever writes on and whoever checks alike.
-    pub(super) fn stands_in(&self, mut file: &File) -> Result<(), Stop> {
+    /// Verifies that the record of the head is at its position in this file.
+    pub(super) fn verify_in(&self, mut file: &File) -> Result<(), WalkError> {
         let written = self.link.seq;
         if file.metadata()?.len() < self.end {
             return Err(Wrong::Truncated { written }.into());
@@ -103,15 +103,15 @@ impl Head {
         file.seek(SeekFrom::Start(self.start))?;
         file.take(length).read_to_end(&mut bytes)?;
         // What does not begin where it says is no line.
-        match bytes.strip_suffix(b"\n").map(chain::open) {
+        match bytes.strip_suffix(b"\n").map(chain::parse_line) {
             Some(Ok(opened)) if opened.link == self.link => Ok(()),
             Some(_) | None => Err(Wrong::Rewritten.into()),
         }
     }
 
-    /// Whether it may be the head of a log whose last file is this one: it names that, or the one before, if a kill came
-    /// before it was written anew.
-    pub(super) const fn may_be_of(&self, last: u64) -> Result<(), Wrong> {
+    /// Verifies the number of the last file: that of the head, or the next one, if a writer was killed before it updated the
+    /// head.
+    pub(super) const fn verify_last_file(&self, last: u64) -> Result<(), Wrong> {
         if last == self.file || last == self.file.saturating_add(1) {
             Ok(())
         } else {
@@ -119,8 +119,8 @@ impl Head {
         }
     }
 
-    /// Puts it in the place of the one before. What it speaks of is on disk already.
-    pub(super) fn write(&self, place: &Place, directory: &File) -> Result<(), AuditError> {
+    /// Replaces the head file. The records are on disk already.
+    pub(super) fn write(&self, paths: &LogPaths, directory: &File) -> Result<(), AuditError> {
         let stored = Stored {
             format: FORMAT,
             file: self.file,
@@ -131,8 +131,8 @@ impl Head {
         };
         let mut bytes = serde_json::to_vec(&stored)?;
         bytes.push(b'\n');
-        state_files::replace_via(&place.head(), &place.new_head(), &bytes)
+        state_files::replace_via(&paths.head(), &paths.new_head(), &bytes)
             .and_then(|()| directory.sync_all())
-            .map_err(AuditError::io(&place.head(), "replacing"))
+            .map_err(AuditError::io(&paths.head(), "replacing"))
     }
 }

@@ -1,8 +1,8 @@
-//! Appending to a log, making it durable, and beginning its next file.
+//! Appends to a log, syncs it, and rotates its files.
 //!
-//! Whoever writes takes the turn for a group of records, goes on behind what others have written meanwhile, and lets go. **A kill at
-//! any moment** leaves whole lines, the last of which may be cut, and a power cut may leave blocks without a content behind them;
-//! nothing in front of the head is ever touched. What is left behind the last whole record is removed by whoever writes next, who records that.
+//! A writer locks the log for each group of records, and appends after records that others have written meanwhile. **A kill at
+//! any moment** leaves complete lines and perhaps a partial one, and a power cut may leave blocks of zeros; nothing before the
+//! head is ever changed. The next writer removes what is left after the last complete record, and records that.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,15 +10,15 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use super::chain::{Kind, Link, Removed};
-use super::cursor::{self, At, Cursor};
+use super::cursor::{self, AppendAt, Cursor};
 use super::error::AuditError;
 use super::event::Event;
 use super::fault::Wrong;
 use super::group::{Group, first_line};
 use super::lines::{LONGEST, Lines};
-use super::place::{Place, Reached};
-use super::step::{self, Certain, First, Stop, Torn};
-use super::turn::Turns;
+use super::lock::LogLock;
+use super::log_paths::{LogPaths, ReachCheck};
+use super::step::{self, Durable, First, Torn, WalkError};
 use crate::config::state_files;
 
 /// How a log is kept.
@@ -30,10 +30,10 @@ pub struct Keeping {
     pub keep: Option<u64>,
 }
 
-/// When records are on disk.
+/// When records are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// When they are wanted: with the next that must be, or at the end of the session.
+    /// With the next synced record, or at the end of the session.
     Later,
     /// Before anything else happens.
     Now,
@@ -42,62 +42,67 @@ pub enum Durability {
 /// A log that is written.
 pub struct AuditLog {
     state: Mutex<State>,
-    place: Place,
+    paths: LogPaths,
 }
 
 struct State {
-    turns: Turns,
+    lock: LogLock,
     writer: Writer,
 }
 
-/// What whoever has the turn works with.
+/// The state of a writer.
 struct Writer {
-    place: Place,
+    paths: LogPaths,
     directory: File,
     keeping: Keeping,
     cursor: Option<Cursor>,
-    /// The last record that this process has seen: the log never ends before it again.
-    seen: Option<Link>,
-    /// The number of the last record that the head was seen to name.
+    /// The last record that this process has seen; the log must not end before it.
+    last_seen: Option<Link>,
+    /// The number of the last record in the head.
     written: Option<u64>,
-    /// Why it is not known what is on disk, if it is not.
-    lost: Option<String>,
+    /// A failed sync, after which nothing is written.
+    failure: Option<String>,
 }
 
 impl AuditLog {
     /// Opens a log, or begins it, where no command can reach it and nobody else write it. `session` is in the records that
     /// this makes.
-    pub fn open(place: &Place, keeping: Keeping, reached: Reached<'_>, session: &str) -> Result<Self, AuditError> {
-        let place = place.held(reached)?;
-        let path = place.directory();
+    pub fn open(
+        paths: &LogPaths,
+        keeping: Keeping,
+        reached: ReachCheck<'_>,
+        session: &str,
+    ) -> Result<Self, AuditError> {
+        let paths = paths.prepare(reached)?;
+        let path = paths.directory();
         let directory = File::open(path).map_err(AuditError::io(path, "opening"))?;
-        let mut turns = Turns::at(place.lock())?;
+        let mut lock = LogLock::at(paths.lock())?;
         let mut writer = Writer {
-            place: place.clone(),
+            paths: paths.clone(),
             directory,
             keeping,
             cursor: None,
-            seen: None,
+            last_seen: None,
             written: None,
-            lost: None,
+            failure: None,
         };
-        let turn = turns.take()?;
+        let guard = lock.acquire()?;
         writer.catch_up(session)?;
-        drop(turn);
-        if let Some(why) = place.objection() {
-            let path = place.log().to_owned();
-            return Err(AuditError::Place { path, why });
+        drop(guard);
+        if let Some(why) = paths.objection() {
+            let path = paths.log().to_owned();
+            return Err(AuditError::Unsuitable { path, why });
         }
-        let state = Mutex::new(State { turns, writer });
-        Ok(Self { state, place })
+        let state = Mutex::new(State { lock, writer });
+        Ok(Self { state, paths })
     }
 
     /// Records these events of a session, all or none of them.
     pub fn append(&self, session: &str, events: &[Event], durability: Durability) -> Result<(), AuditError> {
-        // Whoever broke down while writing left no cursor behind.
+        // A panic while writing left no cursor behind.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { turns, writer } = &mut *state;
-        let _turn = turns.take()?;
+        let State { lock, writer } = &mut *state;
+        let _guard = lock.acquire()?;
         writer.append(session, events)?;
         match durability {
             Durability::Later => Ok(()),
@@ -108,7 +113,7 @@ impl AuditLog {
 
 impl Writer {
     fn append(&mut self, session: &str, events: &[Event]) -> Result<(), AuditError> {
-        if let Some(why) = &self.lost {
+        if let Some(why) = &self.failure {
             return Err(AuditError::Failed(why.clone()));
         }
         let mut cursor = self.catch_up(session)?;
@@ -131,17 +136,17 @@ impl Writer {
         let written = (&cursor.file).write_all(&group.bytes);
         if let Err(error) = written {
             let _left = cursor.file.set_len(cursor.end);
-            return Err(AuditError::io(self.place.log(), "writing")(error));
+            return Err(AuditError::io(self.paths.log(), "writing")(error));
         }
         cursor.start = cursor.end + group.last_start;
         cursor.end += group.bytes.len() as u64;
         cursor.link = group.link;
-        self.seen = Some(cursor.link);
+        self.last_seen = Some(cursor.link);
         self.cursor = Some(cursor);
         Ok(())
     }
 
-    /// Has all that was written on disk, and the head say so.
+    /// Syncs all records, and updates the head.
     fn commit(&mut self) -> Result<(), AuditError> {
         let Some(cursor) = &self.cursor else {
             return Err(AuditError::Failed("it is not known where it ends".to_owned()));
@@ -150,11 +155,11 @@ impl Writer {
             return Ok(());
         }
         if let Err(error) = cursor.file.sync_data() {
-            // What was not written then is not written by trying again.
-            self.lost = Some(error.to_string());
-            return Err(AuditError::io(self.place.log(), "syncing")(error));
+            // A retry does not write what a failed sync has lost.
+            self.failure = Some(error.to_string());
+            return Err(AuditError::io(self.paths.log(), "syncing")(error));
         }
-        cursor.head().write(&self.place, &self.directory)?;
+        cursor.head().write(&self.paths, &self.directory)?;
         self.written = Some(cursor.link.seq);
         Ok(())
     }
@@ -163,53 +168,53 @@ impl Writer {
     /// is the caller's until the writing succeeds.
     fn catch_up(&mut self, session: &str) -> Result<Cursor, AuditError> {
         let at = match self.cursor.take() {
-            Some(mut cursor) if cursor.is_in_place() => {
+            Some(mut cursor) if cursor.is_current() => {
                 let torn = cursor.catch_up()?;
-                At::Here(cursor, torn)
+                AppendAt::Here(cursor, torn)
             }
             // Another began a new file, and everything before that is certainly written; or this is the first time.
             before => {
-                let found = cursor::find(&self.place)?;
-                self.hold_against_seen(&found)?;
+                let found = cursor::find(&self.paths)?;
+                self.verify_against_seen(&found)?;
                 if let Some(before) = before {
-                    self.hold_against_file(&before)?;
+                    self.verify_previous_file(&before)?;
                 }
                 self.written = None;
                 found
             }
         };
         let (cursor, torn) = match at {
-            At::Here(cursor, torn) => (cursor, torn),
-            At::NewFile { number, after, torn } => (self.begin(number, after, session)?.0, torn),
+            AppendAt::Here(cursor, torn) => (cursor, torn),
+            AppendAt::NewFile { number, after, torn } => (self.begin(number, after, session)?.0, torn),
         };
         if cursor.number == 1 && cursor.start == 0 && self.written.is_none() {
             // The first line of all: without a head, nothing may stand behind it.
             cursor
                 .file
                 .sync_all()
-                .map_err(AuditError::io(self.place.log(), "syncing"))?;
-            cursor.head().write(&self.place, &self.directory)?;
+                .map_err(AuditError::io(self.paths.log(), "syncing"))?;
+            cursor.head().write(&self.paths, &self.directory)?;
             self.written = Some(cursor.link.seq);
         }
         let cursor = match torn {
-            Some(torn) => self.mend(cursor, torn, session)?,
+            Some(torn) => self.repair(cursor, torn, session)?,
             None => cursor,
         };
-        self.seen = Some(cursor.link);
+        self.last_seen = Some(cursor.link);
         Ok(cursor)
     }
 
-    /// A log that is found anew ends no earlier than it was seen to.
-    fn hold_against_seen(&self, found: &At) -> Result<(), AuditError> {
-        let Some(seen) = self.seen else {
+    /// Verifies that the log does not end before the last record that was seen.
+    fn verify_against_seen(&self, found: &AppendAt) -> Result<(), AuditError> {
+        let Some(last_seen) = self.last_seen else {
             return Ok(());
         };
         match found.link() {
-            Some(link) if link.seq > seen.seq || link == seen => Ok(()),
+            Some(link) if link.seq > last_seen.seq || link == last_seen => Ok(()),
             Some(_) | None => {
-                let written = seen.seq;
+                let written = last_seen.seq;
                 Err(cursor::fault(
-                    self.place.log(),
+                    self.paths.log(),
                     Some(written),
                     Wrong::Truncated { written },
                 ))
@@ -217,22 +222,22 @@ impl Writer {
         }
     }
 
-    /// The file that was written before is one of the log's earlier ones: a longer log in its place would hold nothing of it.
-    fn hold_against_file(&self, before: &Cursor) -> Result<(), AuditError> {
-        let aside = self.place.rotated(before.number);
+    /// Verifies that the previous file is a rotated one of the log: another log could be longer.
+    fn verify_previous_file(&self, before: &Cursor) -> Result<(), AuditError> {
+        let aside = self.paths.rotated(before.number);
         let is_removed = || self.keeping.keep.is_some() && fs::symlink_metadata(&aside).is_err();
-        if before.is_at(&aside) || is_removed() {
+        if before.is_file_at(&aside) || is_removed() {
             return Ok(());
         }
         let number = before.number;
-        Err(cursor::fault(self.place.log(), None, Wrong::FileMissing { number }))
+        Err(cursor::fault(self.paths.log(), None, Wrong::FileMissing { number }))
     }
 
-    fn mend(&mut self, cursor: Cursor, torn: Torn, session: &str) -> Result<Cursor, AuditError> {
+    fn repair(&mut self, cursor: Cursor, torn: Torn, session: &str) -> Result<Cursor, AuditError> {
         cursor
             .file
             .set_len(cursor.end)
-            .map_err(AuditError::io(self.place.log(), "mending"))?;
+            .map_err(AuditError::io(self.paths.log(), "mending"))?;
         let mut group = Group::after(cursor.link);
         let Torn { bytes, sha256 } = torn;
         group.add(session, &Event::Mended { bytes, sha256 })?;
@@ -249,12 +254,12 @@ impl Writer {
         self.cursor = Some(cursor);
         self.commit()?;
         self.cursor = None;
-        let aside = self.place.rotated(number);
+        let aside = self.paths.rotated(number);
         let step = AuditError::io(&aside, "putting the file aside as");
         if fs::symlink_metadata(&aside).is_ok() {
             return Err(step(std::io::ErrorKind::AlreadyExists.into()));
         }
-        fs::rename(self.place.log(), &aside).map_err(step)?;
+        fs::rename(self.paths.log(), &aside).map_err(step)?;
         let (next, removed) = self.begin(number + 1, Some(link), session)?;
         self.cursor = Some(next);
         self.commit()?;
@@ -273,7 +278,7 @@ impl Writer {
         after: Option<Link>,
         session: &str,
     ) -> Result<(Cursor, Option<Removed>), AuditError> {
-        let path = self.place.log();
+        let path = self.paths.log();
         let removed = match after {
             Some(last) => self.to_remove(number - 1, last)?,
             None => None,
@@ -304,7 +309,7 @@ impl Writer {
         if file == number {
             return Ok(Some(Removed { file, last }));
         }
-        let next = self.place.rotated(file + 1);
+        let next = self.paths.rotated(file + 1);
         let reading = |error| AuditError::io(&next, "reading")(error);
         let opened = match state_files::open_to_read(&next) {
             Ok(opened) => opened,
@@ -313,10 +318,10 @@ impl Writer {
             Err(error) => return Err(reading(error)),
         };
         let mut lines = Lines::of(&opened, 0, LONGEST + 1).map_err(reading)?;
-        let opened = match step::first(&mut lines, Some(&last), Certain::Yes) {
+        let opened = match step::first(&mut lines, Some(&last), Durable::Yes) {
             Ok(First::Line(opened)) => Some(opened.kind),
-            Ok(First::Torn(_) | First::End) | Err(Stop::Wrong(_)) => None,
-            Err(Stop::Io(error)) => return Err(reading(error)),
+            Ok(First::Torn(_) | First::End) | Err(WalkError::Wrong(_)) => None,
+            Err(WalkError::Io(error)) => return Err(reading(error)),
         };
         match opened {
             Some(Kind::Header(header)) => Ok(header.prev.map(|last| Removed { file, last })),
@@ -326,12 +331,12 @@ impl Writer {
 
     /// Removes the files that the first line of a later one says are removed.
     fn remove_up_to(&self, last: u64) -> Result<(), AuditError> {
-        let named = self
-            .place
-            .named()
-            .map_err(AuditError::io(self.place.directory(), "listing"))?;
-        for number in named.numbers.into_iter().filter(|number| *number <= last) {
-            let path = self.place.rotated(number);
+        let rotated_files = self
+            .paths
+            .rotated_files()
+            .map_err(AuditError::io(self.paths.directory(), "listing"))?;
+        for number in rotated_files.numbers.into_iter().filter(|number| *number <= last) {
+            let path = self.paths.rotated(number);
             fs::remove_file(&path).map_err(AuditError::io(&path, "removing"))?;
         }
         Ok(())
@@ -341,7 +346,7 @@ impl Writer {
 impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuditLog")
-            .field("place", &self.place)
+            .field("place", &self.paths)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Where the files of a log lie: all in one directory, named after the log.
+//! The paths of the files of a log: all in one directory, named after the log.
 //!
 //! `audit.jsonl` is written; `audit.N.jsonl` are earlier files; `audit.head` says how far it was certainly written; `audit.lock`
 //! is held by whoever writes.
@@ -13,17 +13,17 @@ use crate::config::{OwnerCheck, state_files, walk};
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 
-/// Says why commands could get at a path, if they could.
-pub type Reached<'a> = &'a dyn Fn(&AbsPath) -> Option<String>;
+/// Says why commands could reach a path, if they could.
+pub type ReachCheck<'a> = &'a dyn Fn(&AbsPath) -> Option<String>;
 
 /// The name of the default log, in the user's state directory.
 const DEFAULT: &str = "audit.jsonl";
 /// How the name of a log ends.
 const ENDING: &[u8] = b".jsonl";
 
-/// Where a log lies.
+/// The paths of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LogPaths {
     log: PathBuf,
     /// The log's name without `.jsonl`.
     stem: OsString,
@@ -33,22 +33,22 @@ pub struct Place {
 /// Whose directory a log lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Directory {
-    /// Stockade's own, made with all above it.
+    /// Stockade's own, created with its parents.
     OfState,
     /// One that somebody named.
-    Named,
+    RotatedFiles,
 }
 
-/// What is there under the names of earlier files.
+/// The entries with names of rotated files.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(super) struct RotatedFiles {
     /// Their numbers, in order.
     pub(super) numbers: Vec<u64>,
-    /// What no log would call a file of its own: `audit.007.jsonl`.
+    /// Names that no log uses: `audit.007.jsonl`.
     pub(super) others: Vec<PathBuf>,
 }
 
-impl Place {
+impl LogPaths {
     /// A log at this path.
     pub fn at(log: &Path) -> Self {
         let name = log.file_name().unwrap_or_default().as_bytes();
@@ -56,7 +56,7 @@ impl Place {
         Self {
             log: log.to_owned(),
             stem: OsString::from_vec(stem.to_vec()),
-            directory: Directory::Named,
+            directory: Directory::RotatedFiles,
         }
     }
 
@@ -105,9 +105,9 @@ impl Place {
         self.log.with_file_name(name)
     }
 
-    /// What is there under the names of earlier files.
-    pub(super) fn named(&self) -> io::Result<Named> {
-        let mut named = Named::default();
+    /// The entries with names of rotated files.
+    pub(super) fn rotated_files(&self) -> io::Result<RotatedFiles> {
+        let mut rotated_files = RotatedFiles::default();
         for entry in std::fs::read_dir(self.directory())? {
             let name = entry?.file_name();
             let digits = name.as_bytes().strip_prefix(self.stem.as_bytes());
@@ -121,25 +121,25 @@ impl Place {
             let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
             // Files are numbered from 1, without zeros before that.
             match number.filter(|number| *number > 0 && self.rotated(*number).file_name() == Some(&name)) {
-                Some(number) => named.numbers.push(number),
-                None => named.others.push(self.log.with_file_name(name)),
+                Some(number) => rotated_files.numbers.push(number),
+                None => rotated_files.others.push(self.log.with_file_name(name)),
             }
         }
-        named.numbers.sort_unstable();
-        named.others.sort_unstable();
-        Ok(named)
+        rotated_files.numbers.sort_unstable();
+        rotated_files.others.sort_unstable();
+        Ok(rotated_files)
     }
 
     /// The same place with every link on the way resolved, for somebody who writes there: in a directory of the user's own,
     /// out of reach of commands.
-    pub(super) fn held(&self, reached: Reached<'_>) -> Result<Self, AuditError> {
+    pub(super) fn prepare(&self, reached: ReachCheck<'_>) -> Result<Self, AuditError> {
         let real = self.out_of_reach(reached)?;
         let directory = real.directory();
-        let ours = match self.directory {
+        let created = match self.directory {
             Directory::OfState => state_files::create_directory(directory),
-            Directory::Named => state_files::create_subdirectory(directory),
+            Directory::RotatedFiles => state_files::create_subdirectory(directory),
         };
-        ours.map_err(|error| match error.kind() {
+        created.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.refused(format!(
                 "{} is not there; a log makes its own directory, and none above it, for a slip in the path would make \
                  others: make it, or name another place",
@@ -151,7 +151,7 @@ impl Place {
     }
 
     fn refused(&self, why: String) -> AuditError {
-        AuditError::Place {
+        AuditError::Unsuitable {
             path: self.log.clone(),
             why,
         }
@@ -161,7 +161,7 @@ impl Place {
     ///
     /// # Errors
     /// Why no log can be kept there.
-    pub fn out_of_reach(&self, reached: Reached<'_>) -> Result<Self, AuditError> {
+    pub fn out_of_reach(&self, reached: ReachCheck<'_>) -> Result<Self, AuditError> {
         let refused = |why: String| self.refused(why);
         let name = self
             .log
@@ -171,8 +171,8 @@ impl Place {
         if !name.as_bytes().ends_with(ENDING) {
             return Err(refused("its name must end in `.jsonl`".to_owned()));
         }
-        let whole = std::path::absolute(self.directory()).map_err(|error| refused(error.to_string()))?;
-        let walked = walk(&whole).map_err(|error| refused(error.to_string()))?;
+        let absolute = std::path::absolute(self.directory()).map_err(|error| refused(error.to_string()))?;
+        let walked = walk(&absolute).map_err(|error| refused(error.to_string()))?;
         let real = Self {
             directory: self.directory,
             ..Self::at(&walked.path.as_path().join(name))
@@ -184,8 +184,8 @@ impl Place {
             real.lock(),
             real.rotated(1),
         ];
-        let earlier = match real.named() {
-            Ok(named) => named.numbers,
+        let earlier = match real.rotated_files() {
+            Ok(rotated_files) => rotated_files.numbers,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(refused(error.to_string())),
         };

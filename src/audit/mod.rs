@@ -1,13 +1,11 @@
 //! Events → one hash-chained log that the parent writes and anybody can check.
 //!
-//! The story, file by file: [`event`] is what may be said, within bounds (`bounded`); `chain` makes a line of
-//! it that carries the hash of the line before and its own, and follows such lines, `group` writes several at
-//! once; `place` knows where the files of a log lie beside one another, and `files` which of them belong to
-//! it; `lines` reads them, `step` takes the next one for a record, or for what a crash left; `head` keeps,
-//! outside the log, how far it was certainly written; `turn` is one writer's turn among several; `cursor`
-//! finds the end of a log, and holds it against the head; [`AuditLog`] (`log`) appends, makes durable and
-//! rotates, and mends what a crash left half written. [`verify()`] walks all of it and names the first record
-//! that is wrong (`fault`); [`records`] reads it for people.
+//! [`event`] defines the events, with bounded texts (`bounded`). `chain` makes each a line with the hash of the line
+//! before and its own, and checks such lines; `group` writes several at once. `log_paths` has the paths of the files of
+//! a log, and `files` finds those that exist. `lines` reads lines, and `step` the next record, or what a crash left.
+//! `head` is a file that says how far the log is durable. `lock` is the lock of writers. `cursor` finds the end of a
+//! log and verifies it against the head. [`AuditLog`] (`log`) appends, syncs, rotates, and repairs what a crash left.
+//! [`verify()`] checks a log and reports the first fault (`fault`); [`records`] reads it for people.
 
 mod bounded;
 mod chain;
@@ -19,14 +17,14 @@ mod files;
 mod group;
 mod head;
 mod lines;
+mod lock;
 mod log;
-mod place;
+mod log_paths;
 mod read;
 mod report;
 mod step;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod verify;
 
 pub use bounded::{MOST_BYTES, Text, bounded};
@@ -35,7 +33,7 @@ pub use error::AuditError;
 pub use event::Event;
 pub use fault::{Fault, Wrong};
 pub use log::{AuditLog, Durability, Keeping};
-pub use place::{Place, Reached};
+pub use log_paths::{LogPaths, ReachCheck};
 pub use read::{Entry, records};
 pub use report::{Report, Tail};
 pub use verify::verify;

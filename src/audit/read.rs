@@ -10,8 +10,8 @@ use super::error::AuditError;
 use super::files::Files;
 use super::head::Head;
 use super::lines::{Lines, Next};
-use super::place::Place;
-use super::turn;
+use super::lock;
+use super::log_paths::LogPaths;
 use crate::config::state_files;
 
 /// A line of a log.
@@ -24,8 +24,8 @@ pub enum Entry {
 }
 
 /// The lines of a log, oldest first.
-pub fn records(place: &Place) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, AuditError> {
-    let files = turn::while_nobody_writes(&place.lock(), || files(place))??;
+pub fn records(paths: &LogPaths) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, AuditError> {
+    let files = lock::with_shared_lock(&paths.lock(), || files(paths))??;
     let mut files = files.into_iter();
     let mut now: Option<(PathBuf, Lines<File>)> = None;
     Ok(std::iter::from_fn(move || {
@@ -62,17 +62,17 @@ fn entry(line: &[u8]) -> Entry {
     serde_json::from_slice(line).map_or_else(|_| Entry::Unreadable(line.to_vec()), Entry::Record)
 }
 
-fn files(place: &Place) -> Result<Vec<(PathBuf, File, u64)>, AuditError> {
-    let head = Head::look(place).map_err(AuditError::io(&place.head(), "reading"))?;
-    let earlier = match Files::of(place, head) {
+fn files(paths: &LogPaths) -> Result<Vec<(PathBuf, File, u64)>, AuditError> {
+    let head = Head::read_any(paths).map_err(AuditError::io(&paths.head(), "reading"))?;
+    let earlier = match Files::of(paths, head) {
         Ok(files) => files.earlier,
         Err(AuditError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    let mut paths: Vec<PathBuf> = earlier.into_iter().map(|number| place.rotated(number)).collect();
-    paths.push(place.log().to_owned());
+    let mut all: Vec<PathBuf> = earlier.into_iter().map(|number| paths.rotated(number)).collect();
+    all.push(paths.log().to_owned());
     let mut files = Vec::new();
-    for path in paths {
+    for path in all {
         match state_files::open_to_read(&path).and_then(|file| file.metadata().map(|found| (file, found.len()))) {
             Ok((file, size)) => files.push((path, file, size)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,9 +1,9 @@
-//! What whoever walks a log has found.
+//! The result of a verification.
 
 use super::chain::Hash;
 use super::fault::Fault;
 
-/// What was found of a log.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// How many records are as they were written, up to the first that is not.
@@ -26,8 +26,8 @@ pub struct Report {
 /// How a log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// With a whole line.
-    Whole,
+    /// With a complete line.
+    Complete,
     /// With so many bytes that a crash left behind the last record: part of another, or blocks without a content. They were never
     /// certainly written.
     Partial(u64),

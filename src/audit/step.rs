@@ -1,4 +1,4 @@
-//! The next line of a log, for whoever walks one: the writer and those who check walk alike.
+//! The next record of a log, for writers and verification alike.
 //!
 //! **What a crash leaves behind the head** is records, and after them perhaps a part of one, or blocks that never reached the
 //! disk and read as zeros. That was never certainly written, and is removed by whoever writes next. A line that bears the hash of a record, and
@@ -8,12 +8,12 @@ use std::io::{self, Read};
 
 use sha2::{Digest as _, Sha256};
 
-use super::chain::{self, Kind, Link, Opened, Seal};
+use super::chain::{self, Kind, Link, ParsedLine, Seal};
 use super::fault::Wrong;
 use super::lines::{Lines, Next};
 use crate::policy::hex::hex;
 
-/// What stands behind a record.
+/// What follows a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     /// The record that follows.
@@ -28,7 +28,7 @@ pub(super) enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum First {
     /// A whole line, which may be the first of a file.
-    Line(Opened),
+    Line(ParsedLine),
     /// Nothing.
     End,
     /// What a crash left of that line.
@@ -42,40 +42,40 @@ pub(super) struct Torn {
     pub(super) sha256: String,
 }
 
-/// Whether what stands in a place was certainly on disk once, so that no crash has to do with it.
+/// Whether a position was durable, so that no crash explains a fault there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Certain {
+pub(super) enum Durable {
     Yes,
     No,
 }
 
 /// A fault, or a failure to read.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum WalkError {
     Wrong(Wrong),
     Io(io::Error),
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for WalkError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Wrong> for Stop {
+impl From<Wrong> for WalkError {
     fn from(wrong: Wrong) -> Self {
         Self::Wrong(wrong)
     }
 }
 
-/// Goes on behind the record `before`.
-pub(super) fn next<R: Read>(lines: &mut Lines<R>, before: &Link, certain: Certain) -> Result<Step, Stop> {
+/// Reads what follows the record `before`.
+pub(super) fn next<R: Read>(lines: &mut Lines<R>, before: &Link, durable: Durable) -> Result<Step, WalkError> {
     let (mut garbage, wrong) = match lines.next()? {
         Next::End => return Ok(Step::End),
         Next::Partial(bytes) => return Ok(Step::Torn(Torn::of(bytes))),
         Next::TooLong(bytes) => (Garbage::after(before, bytes), Wrong::TooLong),
         Next::Line(bytes) => {
-            let wrong = match chain::open(bytes) {
+            let wrong = match chain::parse_line(bytes) {
                 Ok(opened) => {
                     opened.follows(Some(before))?;
                     return match opened.kind {
@@ -93,31 +93,33 @@ pub(super) fn next<R: Read>(lines: &mut Lines<R>, before: &Link, certain: Certai
             (garbage, wrong)
         }
     };
-    if certain == Certain::Yes {
+    if durable == Durable::Yes {
         return Err(wrong.into());
     }
     while garbage.take(lines, &wrong)? {}
     Ok(Step::Torn(garbage.torn()))
 }
 
-/// Whether a record with this number stands in one of these lines, wherever that is.
-pub(super) fn holds<R: Read>(lines: &mut Lines<R>, seq: u64) -> io::Result<bool> {
+/// Whether one of these lines is the record with this number.
+pub(super) fn contains_record<R: Read>(lines: &mut Lines<R>, seq: u64) -> io::Result<bool> {
     loop {
         match lines.next()? {
             Next::End => return Ok(false),
-            Next::Line(bytes) if chain::open(bytes).is_ok_and(|opened| opened.link.seq == seq) => return Ok(true),
+            Next::Line(bytes) if chain::parse_line(bytes).is_ok_and(|opened| opened.link.seq == seq) => {
+                return Ok(true);
+            }
             Next::Line(_) | Next::Partial(_) | Next::TooLong(_) => {}
         }
     }
 }
 
-/// Looks at the first line of a file. `after`: some record before it, if there is one.
-pub(super) fn first<R: Read>(lines: &mut Lines<R>, after: Option<&Link>, certain: Certain) -> Result<First, Stop> {
+/// Reads the first line of a file. `after`: some record before it, if there is one.
+pub(super) fn first<R: Read>(lines: &mut Lines<R>, after: Option<&Link>, durable: Durable) -> Result<First, WalkError> {
     match lines.next()? {
         Next::End => Ok(First::End),
         // Nothing that Stockade did not begin to write is removed.
-        Next::Partial(bytes) if is_begun_header(bytes, after) => Ok(First::Torn(Torn::of(bytes))),
-        Next::Line(bytes) if certain == Certain::No && is_hole(bytes) => {
+        Next::Partial(bytes) if is_partial_header(bytes, after) => Ok(First::Torn(Torn::of(bytes))),
+        Next::Line(bytes) if durable == Durable::No && is_hole(bytes) => {
             let torn = Torn::of(&[bytes, b"\n"].concat());
             match lines.next()? {
                 Next::End => Ok(First::Torn(torn)),
@@ -125,7 +127,7 @@ pub(super) fn first<R: Read>(lines: &mut Lines<R>, after: Option<&Link>, certain
             }
         }
         Next::Partial(_) | Next::TooLong(_) => Err(Wrong::NoHeader.into()),
-        Next::Line(bytes) => match chain::open(bytes) {
+        Next::Line(bytes) => match chain::parse_line(bytes) {
             Ok(opened) => Ok(First::Line(opened)),
             Err(Wrong::NoRecord) => Err(Wrong::NoHeader.into()),
             Err(wrong) => Err(wrong.into()),
@@ -134,7 +136,7 @@ pub(super) fn first<R: Read>(lines: &mut Lines<R>, after: Option<&Link>, certain
 }
 
 /// Whether these bytes may be the beginning of a first line, or a block that never reached the disk in its place.
-fn is_begun_header(bytes: &[u8], after: Option<&Link>) -> bool {
+fn is_partial_header(bytes: &[u8], after: Option<&Link>) -> bool {
     let begins = |with: &[u8]| bytes.starts_with(with) || with.starts_with(bytes);
     is_hole(bytes)
         || match after {
@@ -153,7 +155,7 @@ fn is_written(bytes: &[u8]) -> bool {
     match chain::seal(bytes) {
         Seal::Absent => false,
         Seal::Broken => !bytes.contains(&0),
-        Seal::Whole(_) => true,
+        Seal::Valid(_) => true,
     }
 }
 
@@ -198,7 +200,7 @@ impl Garbage {
     }
 
     /// Takes what comes next; false at the end. `wrong`: what it is if this is not what a crash leaves.
-    fn take<R: Read>(&mut self, lines: &mut Lines<R>, wrong: &Wrong) -> Result<bool, Stop> {
+    fn take<R: Read>(&mut self, lines: &mut Lines<R>, wrong: &Wrong) -> Result<bool, WalkError> {
         match lines.next()? {
             Next::End => return Ok(false),
             Next::Partial(bytes) | Next::TooLong(bytes) => {
@@ -222,11 +224,11 @@ impl Garbage {
     }
 
     /// A record behind blocks that are missing: written after what is lost, and in its order.
-    fn record(&mut self, bytes: &[u8], wrong: &Wrong) -> Result<(), Stop> {
+    fn record(&mut self, bytes: &[u8], wrong: &Wrong) -> Result<(), WalkError> {
         if !self.has_hole {
             return Err(wrong.clone().into());
         }
-        let opened = chain::open(bytes)?;
+        let opened = chain::parse_line(bytes)?;
         // At least one record is lost where the first bytes behind the last one are missing.
         let least = self.last.seq.saturating_add(2);
         if self.is_adjacent {

@@ -1,25 +1,25 @@
-//! Walking all of a log, and naming the first record that is wrong.
+//! Verifies a log, and reports the first fault.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::chain::{Hash, Header, Kind, Link, Opened, Removed, parse_hash};
+use super::chain::{Hash, Header, Kind, Link, ParsedLine, Removed, parse_hash};
 use super::error::AuditError;
 use super::fault::{Fault, Wrong};
 use super::files::Files;
-use super::head::{Found, Head};
+use super::head::{Head, HeadState};
 use super::lines::Lines;
-use super::place::Place;
+use super::lock;
+use super::log_paths::LogPaths;
 use super::report::{Report, Tail};
-use super::step::{self, Certain, First, Step, Stop};
-use super::turn;
+use super::step::{self, Durable, First, Step, WalkError};
 use crate::config::state_files;
 
-/// A log as it stood at one moment.
+/// The files of a log at one moment.
 struct Snapshot {
-    files: Vec<Part>,
-    head: Found,
+    files: Vec<LogFile>,
+    head: HeadState,
     head_path: PathBuf,
     /// What stands in the place of one of the files, and is none; those after it are not here.
     replaced: Option<Fault>,
@@ -27,7 +27,7 @@ struct Snapshot {
     stray: Option<Fault>,
 }
 
-struct Part {
+struct LogFile {
     /// From its name; `None` for the one that is written.
     number: Option<u64>,
     path: PathBuf,
@@ -35,7 +35,7 @@ struct Part {
     size: u64,
 }
 
-/// What is known of the log on the way.
+/// The state of a verification.
 struct Walk {
     link: Option<Link>,
     /// What the first line says that it follows, where that is not here.
@@ -46,29 +46,29 @@ struct Walk {
     removed: Option<Removed>,
     /// The head's record was met.
     head: Option<Head>,
-    met: Met,
+    head_record: HeadRecord,
     /// Whether it stands where the head says; `None` as long as the file that the head names was not met.
-    stands: Option<Result<(), Wrong>>,
+    head_check: Option<Result<(), Wrong>>,
     expected: Option<Hash>,
     tail: Tail,
 }
 
-/// Whether a record was met that is looked for.
+/// Whether the record of the head was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Met {
-    NotYet,
-    Yes,
+enum HeadRecord {
+    NotFound,
+    Found,
 }
 
 /// Walks the log. `expect`: a hash, noted down elsewhere, that some record must have.
 ///
 /// Records behind the head are what a crash kept from being certainly written: they are in the chain, and nothing more is
 /// known of them.
-pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError> {
-    let snapshot = turn::while_nobody_writes(&place.lock(), || Snapshot::of(place))??;
+pub fn verify(paths: &LogPaths, expect: Option<&str>) -> Result<Report, AuditError> {
+    let snapshot = lock::with_shared_lock(&paths.lock(), || Snapshot::of(paths))??;
     let head = match snapshot.head {
-        Found::Head(head) => Some(head),
-        Found::Nothing | Found::Unreadable => None,
+        HeadState::Head(head) => Some(head),
+        HeadState::Missing | HeadState::Unreadable => None,
     };
     let mut walk = Walk {
         link: None,
@@ -78,25 +78,25 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
         records: 0,
         removed: None,
         head,
-        met: Met::NotYet,
-        stands: None,
+        head_record: HeadRecord::NotFound,
+        head_check: None,
         // What is no hash is the hash of nothing.
         expected: expect.map(|text| parse_hash(&text.to_ascii_lowercase()).unwrap_or_default()),
-        tail: Tail::Whole,
+        tail: Tail::Complete,
     };
     let mut fault = None;
-    for (index, part) in snapshot.files.iter().enumerate() {
+    for (index, log_file) in snapshot.files.iter().enumerate() {
         let before = walk.number;
-        match walk.file(part) {
+        match walk.file(log_file) {
             Ok(()) if walk.number == before => {}
-            Ok(()) => walk.look_for_head(part)?,
-            Err((Stop::Io(error), _, _)) => return Err(AuditError::io(&part.path, "reading")(error)),
-            Err((Stop::Wrong(wrong), line, seq)) => {
+            Ok(()) => walk.verify_head(log_file)?,
+            Err((WalkError::Io(error), _, _)) => return Err(AuditError::io(&log_file.path, "reading")(error)),
+            Err((WalkError::Wrong(wrong), line, seq)) => {
                 fault = Some(Fault {
-                    file: part.path.clone(),
+                    file: log_file.path.clone(),
                     line: Some(line),
                     seq,
-                    wrong: moved(wrong, snapshot.files.get(index..).unwrap_or_default())?,
+                    wrong: classify_missing(wrong, snapshot.files.get(index..).unwrap_or_default())?,
                 });
                 break;
             }
@@ -104,7 +104,7 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
     }
     let fault = fault
         .or(snapshot.replaced.clone())
-        .or_else(|| walk.end(place, &snapshot))
+        .or_else(|| walk.end(paths, &snapshot))
         .or(snapshot.stray);
     let files = snapshot.files.len() as u64;
     let behind = head
@@ -121,15 +121,15 @@ pub fn verify(place: &Place, expect: Option<&str>) -> Result<Report, AuditError>
     })
 }
 
-/// What is wrong where a record is missing: it was moved, if it stands further on in one of these files.
-fn moved(wrong: Wrong, files: &[Part]) -> Result<Wrong, AuditError> {
+/// Reports a missing record as moved, if a later line has it.
+fn classify_missing(wrong: Wrong, files: &[LogFile]) -> Result<Wrong, AuditError> {
     let Wrong::Missing { from, to } = wrong else {
         return Ok(wrong);
     };
-    for part in files {
-        let reading = |error| AuditError::io(&part.path, "reading")(error);
-        let mut lines = Lines::of(&part.file, 0, part.size).map_err(reading)?;
-        if step::holds(&mut lines, from).map_err(reading)? {
+    for log_file in files {
+        let reading = |error| AuditError::io(&log_file.path, "reading")(error);
+        let mut lines = Lines::of(&log_file.file, 0, log_file.size).map_err(reading)?;
+        if step::contains_record(&mut lines, from).map_err(reading)? {
             let (expected, found) = (from, to.saturating_add(1));
             return Ok(Wrong::OutOfPlace { expected, found });
         }
@@ -138,14 +138,14 @@ fn moved(wrong: Wrong, files: &[Part]) -> Result<Wrong, AuditError> {
 }
 
 impl Snapshot {
-    fn of(place: &Place) -> Result<Self, AuditError> {
+    fn of(paths: &LogPaths) -> Result<Self, AuditError> {
         let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        let head_path = place.head();
-        let head = Head::look(place).map_err(AuditError::io(&head_path, "reading"))?;
-        let all = match Files::of(place, head) {
+        let head_path = paths.head();
+        let head = Head::read_any(paths).map_err(AuditError::io(&head_path, "reading"))?;
+        let all = match Files::of(paths, head) {
             Ok(all) => all,
             Err(AuditError::Io { source, .. }) if absent(&source) => {
-                return Err(AuditError::Absent(place.log().to_owned()));
+                return Err(AuditError::Absent(paths.log().to_owned()));
             }
             Err(error) => return Err(error),
         };
@@ -154,10 +154,10 @@ impl Snapshot {
         let earlier = all
             .earlier
             .into_iter()
-            .map(|number| (Some(number), place.rotated(number)));
-        for (number, path) in earlier.chain([(None, place.log().to_owned())]) {
-            match Part::open(number, path.clone()) {
-                Ok(part) => files.push(part),
+            .map(|number| (Some(number), paths.rotated(number)));
+        for (number, path) in earlier.chain([(None, paths.log().to_owned())]) {
+            match LogFile::open(number, path.clone()) {
+                Ok(log_file) => files.push(log_file),
                 Err(AuditError::Io { source, .. }) if number.is_none() && absent(&source) => {}
                 Err(error) => {
                     replaced = Some(Fault::of_no_file(&path).ok_or(error)?);
@@ -165,8 +165,8 @@ impl Snapshot {
                 }
             }
         }
-        if replaced.is_none() && files.is_empty() && head == Found::Nothing {
-            return Err(AuditError::Absent(place.log().to_owned()));
+        if replaced.is_none() && files.is_empty() && head == HeadState::Missing {
+            return Err(AuditError::Absent(paths.log().to_owned()));
         }
         Ok(Self {
             files,
@@ -178,7 +178,7 @@ impl Snapshot {
     }
 }
 
-impl Part {
+impl LogFile {
     fn open(number: Option<u64>, path: PathBuf) -> Result<Self, AuditError> {
         let opened = state_files::open_to_read(&path).and_then(|file| file.metadata().map(|found| (file, found.len())));
         let (file, size) = opened.map_err(AuditError::io(&path, "opening"))?;
@@ -193,17 +193,17 @@ impl Part {
 
 impl Walk {
     /// Walks a file. Where it stops, which line is wrong, and the number of the record that should stand there.
-    fn file(&mut self, part: &Part) -> Result<(), (Stop, u64, Option<u64>)> {
-        let mut lines = Lines::of(&part.file, 0, part.size).map_err(|error| (error.into(), 0, None))?;
+    fn file(&mut self, log_file: &LogFile) -> Result<(), (WalkError, u64, Option<u64>)> {
+        let mut lines = Lines::of(&log_file.file, 0, log_file.size).map_err(|error| (error.into(), 0, None))?;
         let mut last = None;
         loop {
             let (line, seq) = (lines.number + 1, self.link.map(|before| before.seq + 1));
             let taken = match last {
-                None => self.first(part, &mut lines),
-                Some(before) => self.next(part, &mut lines, before),
+                None => self.first(log_file, &mut lines),
+                Some(before) => self.next(log_file, &mut lines, before),
             };
             match taken {
-                Ok(Some(met)) => last = Some(met),
+                Ok(Some(link)) => last = Some(link),
                 Ok(None) => return Ok(()),
                 Err(stop) => return Err((stop, line, seq)),
             }
@@ -212,37 +212,37 @@ impl Walk {
 
     /// Whether what comes next was certainly on disk once. Behind the head a crash may have left something in the file that is
     /// written; every other file was all on disk before the one after it was begun.
-    fn certain(&self, part: &Part) -> Certain {
-        match (part.number, self.head, self.met) {
-            (None, None, _) | (None, Some(_), Met::Yes) => Certain::No,
-            (Some(_), _, _) | (None, Some(_), Met::NotYet) => Certain::Yes,
+    fn durable(&self, log_file: &LogFile) -> Durable {
+        match (log_file.number, self.head, self.head_record) {
+            (None, None, _) | (None, Some(_), HeadRecord::Found) => Durable::No,
+            (Some(_), _, _) | (None, Some(_), HeadRecord::NotFound) => Durable::Yes,
         }
     }
 
     /// The first line of a file; nothing where the file ends with it, or before it.
-    fn first(&mut self, part: &Part, lines: &mut Lines<File>) -> Result<Option<Link>, Stop> {
-        let opened = match step::first(lines, self.link.as_ref(), self.certain(part))? {
+    fn first(&mut self, log_file: &LogFile, lines: &mut Lines<File>) -> Result<Option<Link>, WalkError> {
+        let opened = match step::first(lines, self.link.as_ref(), self.durable(log_file))? {
             First::Line(opened) => opened,
-            First::End | First::Torn(_) if part.number.is_some() => return Err(Wrong::NoHeader.into()),
+            First::End | First::Torn(_) if log_file.number.is_some() => return Err(Wrong::NoHeader.into()),
             First::End => return Ok(None),
             First::Torn(torn) => {
                 self.tail = Tail::Partial(torn.bytes);
                 return Ok(None);
             }
         };
-        self.header(part, &opened)?;
+        self.header(log_file, &opened)?;
         Ok(Some(opened.link))
     }
 
     /// Any other line.
-    fn next(&mut self, part: &Part, lines: &mut Lines<File>, last: Link) -> Result<Option<Link>, Stop> {
-        match step::next(lines, &last, self.certain(part))? {
+    fn next(&mut self, log_file: &LogFile, lines: &mut Lines<File>, last: Link) -> Result<Option<Link>, WalkError> {
+        match step::next(lines, &last, self.durable(log_file))? {
             Step::Record(link) => {
-                self.meet(link)?;
+                self.accept(link)?;
                 Ok(Some(link))
             }
             Step::End => Ok(None),
-            Step::Torn(_) if part.number.is_some() => Err(Wrong::CutShort.into()),
+            Step::Torn(_) if log_file.number.is_some() => Err(Wrong::CutShort.into()),
             Step::Torn(torn) => {
                 self.tail = Tail::Partial(torn.bytes);
                 Ok(None)
@@ -251,7 +251,7 @@ impl Walk {
     }
 
     /// The first line of a file.
-    fn header(&mut self, part: &Part, opened: &Opened) -> Result<(), Wrong> {
+    fn header(&mut self, log_file: &LogFile, opened: &ParsedLine) -> Result<(), Wrong> {
         let Kind::Header(header) = opened.kind else {
             return Err(Wrong::NoHeader);
         };
@@ -274,15 +274,15 @@ impl Walk {
                 }
             }
         }
-        if part.number.is_some_and(|number| number != header.file) {
+        if log_file.number.is_some_and(|number| number != header.file) {
             return Err(Wrong::OtherFile { number: header.file });
         }
         self.number = Some(header.file);
-        self.note_removed(&header);
-        self.meet(opened.link)
+        self.record_removed(&header);
+        self.accept(opened.link)
     }
 
-    fn note_removed(&mut self, header: &Header) {
+    fn record_removed(&mut self, header: &Header) {
         if let Some(removed) = header.removed
             && self.removed.is_none_or(|known| removed.file > known.file)
         {
@@ -290,15 +290,15 @@ impl Walk {
         }
     }
 
-    /// Goes on behind a record that is as it was written, as far as it can be told from itself and the one before.
-    fn meet(&mut self, link: Link) -> Result<(), Wrong> {
+    /// Accepts a record that follows the one before.
+    fn accept(&mut self, link: Link) -> Result<(), Wrong> {
         if let Some(head) = self.head
             && head.link.seq == link.seq
         {
             if head.link != link {
                 return Err(Wrong::Rewritten);
             }
-            self.met = Met::Yes;
+            self.head_record = HeadRecord::Found;
         }
         if self.expected == Some(link.hash) {
             self.expected = None;
@@ -308,15 +308,15 @@ impl Walk {
         Ok(())
     }
 
-    /// Holds the head against a file that was walked, as whoever writes on does.
-    fn look_for_head(&mut self, part: &Part) -> Result<(), AuditError> {
+    /// Verifies the head against a file, as writers do.
+    fn verify_head(&mut self, log_file: &LogFile) -> Result<(), AuditError> {
         let Some(head) = self.head.filter(|head| self.number == Some(head.file)) else {
             return Ok(());
         };
-        self.stands = Some(match head.stands_in(&part.file) {
+        self.head_check = Some(match head.verify_in(&log_file.file) {
             Ok(()) => Ok(()),
-            Err(Stop::Wrong(wrong)) => Err(wrong),
-            Err(Stop::Io(error)) => return Err(AuditError::io(&part.path, "reading")(error)),
+            Err(WalkError::Wrong(wrong)) => Err(wrong),
+            Err(WalkError::Io(error)) => return Err(AuditError::io(&log_file.path, "reading")(error)),
         });
         Ok(())
     }
@@ -326,13 +326,13 @@ impl Walk {
         snapshot.files.len() == 1
             && match self.first_file {
                 None => true,
-                Some(number) => number == 1 && self.records == 1 && self.tail == Tail::Whole,
+                Some(number) => number == 1 && self.records == 1 && self.tail == Tail::Complete,
             }
     }
 
-    /// What is wrong with the whole, where every record follows the one before.
-    fn end(&self, place: &Place, snapshot: &Snapshot) -> Option<Fault> {
-        let whole = |file: &Path, seq: Option<u64>, wrong: Wrong| {
+    /// The fault of a log in which every record follows the one before.
+    fn end(&self, paths: &LogPaths, snapshot: &Snapshot) -> Option<Fault> {
+        let log_fault = |file: &Path, seq: Option<u64>, wrong: Wrong| {
             Some(Fault {
                 file: file.to_owned(),
                 line: None,
@@ -341,21 +341,21 @@ impl Walk {
             })
         };
         match snapshot.head {
-            Found::Unreadable => return whole(&snapshot.head_path, None, Wrong::HeadUnreadable),
+            HeadState::Unreadable => return log_fault(&snapshot.head_path, None, Wrong::HeadUnreadable),
             // Killed before the head was first written.
-            Found::Nothing if self.is_just_begun(snapshot) => {}
-            Found::Nothing => return whole(&snapshot.head_path, None, Wrong::NoHead),
-            Found::Head(head) => {
+            HeadState::Missing if self.is_just_begun(snapshot) => {}
+            HeadState::Missing => return log_fault(&snapshot.head_path, None, Wrong::NoHead),
+            HeadState::Head(head) => {
                 let written = head.link.seq;
-                let (Met::Yes, Some(stands)) = (self.met, &self.stands) else {
-                    return whole(place.log(), Some(written), Wrong::Truncated { written });
+                let (HeadRecord::Found, Some(head_check)) = (self.head_record, &self.head_check) else {
+                    return log_fault(paths.log(), Some(written), Wrong::Truncated { written });
                 };
-                let right = stands.clone().and_then(|()| match self.number {
-                    Some(last) => head.may_be_of(last),
+                let right = head_check.clone().and_then(|()| match self.number {
+                    Some(last) => head.verify_last_file(last),
                     None => Ok(()),
                 });
                 if let Err(wrong) = right {
-                    return whole(&snapshot.head_path, Some(written), wrong);
+                    return log_fault(&snapshot.head_path, Some(written), wrong);
                 }
             }
         }
@@ -364,15 +364,15 @@ impl Walk {
             (Some(first), Some(removed)) if removed.file >= first => {}
             (Some(first), Some(removed)) if removed.file + 1 == first => {
                 if self.before != Some(removed.last) {
-                    return whole(place.log(), None, Wrong::Rewritten);
+                    return log_fault(paths.log(), None, Wrong::Rewritten);
                 }
             }
             (Some(first), Some(_) | None) => {
-                return whole(place.log(), None, Wrong::FileMissing { number: first - 1 });
+                return log_fault(paths.log(), None, Wrong::FileMissing { number: first - 1 });
             }
         }
         if self.expected.is_some() {
-            return whole(place.log(), None, Wrong::NotWhatWasExpected);
+            return log_fault(paths.log(), None, Wrong::NotWhatWasExpected);
         }
         None
     }

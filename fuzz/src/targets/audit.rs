@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use stockade::audit::event::{Event, Outcome, SessionEnd};
-use stockade::audit::{AuditLog, Durability, Keeping, Place, Tail, Text, records, verify};
+use stockade::audit::{AuditLog, Durability, Keeping, LogPaths, Tail, Text, records, verify};
 
 use crate::bounds::{Bounds, bounded, workplace};
 
@@ -20,13 +20,13 @@ const BOUNDS: Bounds = Bounds {
 };
 
 struct World {
-    place: Place,
+    place: LogPaths,
     /// The earlier file, and the one that is written.
     files: [(PathBuf, Vec<u8>); 2],
 }
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let place = Place::at(&workplace().join("audit.jsonl"));
+    let place = LogPaths::at(&workplace().join("audit.jsonl"));
     let keeping = Keeping {
         max_bytes: 2_000,
         keep: None,
@@ -64,7 +64,7 @@ pub(crate) fn run(input: &[u8]) {
     let same = world.files.iter().zip(&changed).all(|((_, then), now)| then == now);
     let longer = changed[0] == world.files[0].1 && changed[1].starts_with(&world.files[1].1);
     match (&report.fault, report.tail) {
-        (None, Tail::Whole) => assert!(same, "what nobody wrote was accepted"),
+        (None, Tail::Complete) => assert!(same, "what nobody wrote was accepted"),
         (None, Tail::Partial(_)) => assert!(longer, "what was changed passes as cut"),
         (Some(fault), _) => assert!(!same, "what was written is rejected: {fault}"),
     }

@@ -2,24 +2,24 @@
 
 use std::path::PathBuf;
 
-use crate::audit::{AuditError, Entry, Fault, Place, Report, Wrong, records};
+use crate::audit::{AuditError, Entry, Fault, LogPaths, Report, Wrong, records};
 use crate::cli::complain::Complaint;
 use crate::cli::policy;
 
 /// The log that is meant.
-pub(super) fn place(named: Option<&PathBuf>) -> Result<Place, Complaint> {
+pub(super) fn place(named: Option<&PathBuf>) -> Result<LogPaths, Complaint> {
     match named {
-        Some(path) if path.as_os_str() != "default" => Ok(Place::at(path)),
+        Some(path) if path.as_os_str() != "default" => Ok(LogPaths::at(path)),
         Some(_) | None => {
             let places = policy::places(&policy::context(&[]))?;
-            Ok(Place::default_in(&places.state))
+            Ok(LogPaths::default_in(&places.state))
         }
     }
 }
 
 /// The records, as far as there are any: what stands in the place of a file of the log, which `found` says, has none.
 pub(super) fn entries(
-    place: &Place,
+    place: &LogPaths,
     found: &Report,
 ) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, Complaint> {
     let read = match (records(place), &found.fault) {
@@ -43,7 +43,7 @@ pub(super) fn complain(error: AuditError) -> Complaint {
         AuditError::Absent(_) => complaint.remedy(
             "`audit: {log: default}` in a config, or `--audit default` for one run, keeps one; `--log PATH` names another",
         ),
-        AuditError::Place { .. }
+        AuditError::Unsuitable { .. }
         | AuditError::Io { .. }
         | AuditError::Busy { .. }
         | AuditError::Broken(_)

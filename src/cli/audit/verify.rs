@@ -80,7 +80,7 @@ fn text(report: &Report, shown: &str) -> String {
 /// What is to be said of a log behind which a crash left something.
 pub(super) fn partial(tail: Tail) -> String {
     match tail {
-        Tail::Whole => String::new(),
+        Tail::Complete => String::new(),
         Tail::Partial(bytes) => {
             format!(
                 "partial last line: {bytes} bytes behind the last record, as a crash leaves them; the next session removes them\n"
@@ -103,7 +103,7 @@ fn behind(behind: Option<u64>) -> String {
 
 fn object(report: &Report, shown: &str) -> Value {
     let (tail, partial_bytes) = match report.tail {
-        Tail::Whole => ("whole", 0),
+        Tail::Complete => ("whole", 0),
         Tail::Partial(bytes) => ("partial", bytes),
     };
     json!({

@@ -9,7 +9,7 @@ use super::command::CallId;
 use super::to_event;
 use crate::approval::{Record, random};
 use crate::audit::event::{Event, SessionEnd, SessionStart};
-use crate::audit::{AuditError, AuditLog, Durability, Keeping, Place};
+use crate::audit::{AuditError, AuditLog, Durability, Keeping, LogPaths};
 use crate::backend::status::ClauseStatus;
 use crate::config::NamedFile;
 use crate::policy::hex::hex;
@@ -44,11 +44,11 @@ struct Inner {
 }
 
 /// Where the policy keeps the log, if it keeps one.
-fn log_location(policy: &Policy, user_paths: &UserPaths) -> Option<Place> {
+fn log_location(policy: &Policy, user_paths: &UserPaths) -> Option<LogPaths> {
     match &policy.audit.log {
         crate::policy::AuditLog::Off => None,
-        crate::policy::AuditLog::Default => Some(Place::default_in(&user_paths.state)),
-        crate::policy::AuditLog::At(path) => Some(Place::at(path.as_path())),
+        crate::policy::AuditLog::Default => Some(LogPaths::default_in(&user_paths.state)),
+        crate::policy::AuditLog::At(path) => Some(LogPaths::at(path.as_path())),
     }
 }
 

@@ -195,7 +195,7 @@ impl Gathering {
                 records: report.records,
                 last: report.last.map(|(_, hash)| hex(&hash)),
                 partial: match report.tail {
-                    Tail::Whole => None,
+                    Tail::Complete => None,
                     Tail::Partial(bytes) => Some(bytes),
                 },
             },

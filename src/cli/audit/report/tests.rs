@@ -18,7 +18,7 @@ fn whole() -> Report {
         files: 1,
         last: None,
         behind: Some(0),
-        tail: Tail::Whole,
+        tail: Tail::Complete,
         removed: None,
         fault: None,
     }
