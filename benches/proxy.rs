@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use stockade::policy::HostName;
-use stockade::proxy::{Addresses, Attempt, Bounds, Decision, Gate, Proxy, Resolve, Verdict, Wanted};
+use stockade::proxy::{Addresses, Attempt, Bounds, ConnectRequest, Decision, Gate, Proxy, Resolve, Verdict};
 use tokio::runtime::{Builder, Runtime};
 
 const SIZE: usize = 1 << 30;
@@ -136,7 +136,7 @@ struct Everything {
 }
 
 impl Gate for Everything {
-    fn decide(&self, _: Wanted) -> Decision<'_> {
+    fn decide(&self, _: ConnectRequest) -> Decision<'_> {
         Box::pin(async { Verdict::Allowed })
     }
 

@@ -1,4 +1,4 @@
-//! Takes connections in, tells by the first byte which protocol each speaks, and ends them all.
+//! Accepts connections, detects the protocol of each by its first byte, and closes all of them.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener as BoundListener};
@@ -12,20 +12,20 @@ use tokio_util::task::TaskTracker;
 
 use super::bounds::Bounds;
 use super::client::Client;
-use super::files::Files;
+use super::file_budget::FileBudget;
 use super::gate::Gate;
 use super::open::Opened;
 use super::record::Record;
 use super::resolve::Resolve;
-use super::served::Served;
+use super::state::ProxyState;
 use super::tunnel::{Tunnel, Tunnelled, tunnel};
 use super::unreadable::Unreadable;
 use super::{http, socks};
 
-/// How long accepting pauses when the machine has no room for another connection.
+/// The pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The proxy of one command. Stopped when it is dropped, but only [`stop`](Self::stop) waits for that.
+/// The proxy of one command. Dropping it stops it; [`stop`](Self::stop) also waits for the end.
 #[derive(Debug)]
 pub struct Proxy {
     tasks: TaskTracker,
@@ -43,12 +43,12 @@ impl Proxy {
         resolver: Arc<dyn Resolve>,
         bounds: Bounds,
     ) -> io::Result<Self> {
-        Self::start_within(Files::of_this_process(), listeners, gate, resolver, bounds)
+        Self::start_within(FileBudget::of_this_process(), listeners, gate, resolver, bounds)
     }
 
     /// The same, where all proxies together have these files.
     pub(super) fn start_within(
-        files: &Files,
+        files: &FileBudget,
         listeners: Vec<BoundListener>,
         gate: Arc<dyn Gate>,
         resolver: Arc<dyn Resolve>,
@@ -60,13 +60,13 @@ impl Proxy {
         });
         let listeners = listeners.collect::<io::Result<Vec<_>>>()?;
         let tasks = TaskTracker::new();
-        let served = Arc::new(Served::new(files, gate, resolver, bounds));
-        let stop = served.stop.clone().drop_guard();
+        let state = Arc::new(ProxyState::new(files, gate, resolver, bounds));
+        let stop = state.stop.clone().drop_guard();
         for listener in listeners {
-            let (served, connections) = (Arc::clone(&served), tasks.clone());
+            let (state, connections) = (Arc::clone(&state), tasks.clone());
             tasks.spawn(async move {
-                let accepting = accept(&served, listener, &connections);
-                let _stopped = served.stop.run_until_cancelled(accepting).await;
+                let accepting = accept(&state, listener, &connections);
+                let _stopped = state.stop.run_until_cancelled(accepting).await;
             });
         }
         Ok(Self { tasks, stop })
@@ -80,16 +80,16 @@ impl Proxy {
     }
 }
 
-/// Takes in whoever comes, until the socket is shut down.
-async fn accept(served: &Arc<Served>, listener: TcpListener, connections: &TaskTracker) {
+/// Accepts connections until the socket is shut down.
+async fn accept(state: &Arc<ProxyState>, listener: TcpListener, connections: &TaskTracker) {
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                let Some(place) = served.place().await else { return };
-                let served = Arc::clone(served);
+                let Some(slot) = state.slot().await else { return };
+                let state = Arc::clone(state);
                 connections.spawn(async move {
-                    serve(&served, stream, address).await;
-                    drop(place);
+                    serve(&state, stream, address).await;
+                    drop(slot);
                 });
             }
             // The socket was shut down: its command has ended.
@@ -101,15 +101,15 @@ async fn accept(served: &Arc<Served>, listener: TcpListener, connections: &TaskT
 }
 
 /// Serves one connection, until it is closed or the proxy is stopped.
-async fn serve(served: &Served, stream: TcpStream, address: SocketAddr) {
-    // Answers are small, and whoever waits for one sends nothing.
+async fn serve(state: &ProxyState, stream: TcpStream, address: SocketAddr) {
+    // Replies are small, and the client sends nothing until it has one.
     let _slower_without = stream.set_nodelay(true);
     let mut client = Client {
         stream,
         buffer: BytesMut::new(),
         address,
     };
-    let Some(Some(opened)) = served.stop.run_until_cancelled(requests(served, &mut client)).await else {
+    let Some(Some(opened)) = state.stop.run_until_cancelled(requests(state, &mut client)).await else {
         return;
     };
     let Opened {
@@ -119,7 +119,7 @@ async fn serve(served: &Served, stream: TcpStream, address: SocketAddr) {
         port,
     } = opened;
     let early = client.buffer.to_vec();
-    // It has room for whole requests, and tunnels live long.
+    // The buffer is large, and tunnels live long.
     drop(client.buffer);
     let ends = Tunnel {
         early,
@@ -128,37 +128,37 @@ async fn serve(served: &Served, stream: TcpStream, address: SocketAddr) {
         host: &host,
         port,
     };
-    let bounds = &served.bounds;
-    let Tunnelled { outcome, seen } = tunnel(ends, bounds, &record.meter, &served.stop).await;
-    record.saw(seen);
+    let bounds = &state.bounds;
+    let Tunnelled { outcome, content } = tunnel(ends, bounds, &record.meter, &state.stop).await;
+    record.set_content(content);
     record.end(outcome);
 }
 
-/// Reads what the client asks for. Returns with the tunnel that it got, or when nothing more comes of it.
-async fn requests<'a>(served: &'a Served, client: &mut Client) -> Option<Opened<'a>> {
-    // A client that sends nothing asked for nothing: there is no attempt to record.
-    match timeout(served.bounds.head_time, client.more()).await {
+/// Serves requests until one opens a tunnel, which is returned, or the connection is over.
+async fn requests<'a>(state: &'a ProxyState, client: &mut Client) -> Option<Opened<'a>> {
+    // Without a byte there is no attempt to record.
+    match timeout(state.bounds.head_time, client.more()).await {
         Ok(Ok(1..)) => {}
         Ok(Ok(0) | Err(_)) | Err(_) => return None,
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     match client.buffer.first()? {
-        5 => socks::serve(served, client, begun).await,
+        5 => socks::serve(state, client, started).await,
         4 => {
             let answer = [0, 91, 0, 0, 0, 0, 0, 0];
-            turn_away(served, client, begun, Unreadable::Socks4, &answer).await;
+            refuse_protocol(state, client, started, Unreadable::Socks4, &answer).await;
             None
         }
         0x16 | 0x80 => {
-            turn_away(served, client, begun, Unreadable::ProxyTls, &[]).await;
+            refuse_protocol(state, client, started, Unreadable::ProxyTls, &[]).await;
             None
         }
-        _ => http::serve(served, client, begun).await,
+        _ => http::serve(state, client, started).await,
     }
 }
 
 /// Refuses a protocol that is not served.
-async fn turn_away(served: &Served, client: &mut Client, begun: Instant, why: Unreadable, answer: &[u8]) {
-    Record::unreadable(&*served.gate, begun, &client.buffer, None, client.address, why);
-    client.last_word(answer, served.bounds.linger).await;
+async fn refuse_protocol(state: &ProxyState, client: &mut Client, started: Instant, why: Unreadable, answer: &[u8]) {
+    Record::unreadable(&*state.gate, started, &client.buffer, None, client.address, why);
+    client.send_final(answer, state.bounds.linger).await;
 }

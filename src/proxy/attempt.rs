@@ -1,4 +1,4 @@
-//! What became of one attempt to reach something.
+//! An attempt to reach a host, and its outcome.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,30 +10,30 @@ use super::unreadable::Unreadable;
 use crate::policy::Host;
 use crate::policy::hosts::AddressKind;
 
-/// One attempt, when it has ended.
+/// An attempt that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// What was wanted.
+    /// The requested destination.
     pub subject: Subject,
-    /// How it was asked for, as far as that could be told.
+    /// The protocol of the request, if it is known.
     pub protocol: Option<Protocol>,
     /// The client's end of its connection.
     pub client: SocketAddr,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The address that was connected, if it came to that.
+    /// The connected address, if any.
     pub address: Option<SocketAddr>,
-    /// What a tunnel was seen to carry.
-    pub seen: Seen,
-    /// Bytes that the server was sent: all, the heads of HTTP too.
+    /// The detected content of a tunnel.
+    pub content: TunnelContent,
+    /// Bytes sent to the server, HTTP heads included.
     pub up: u64,
-    /// Bytes that came from the server: of HTTP all, of a tunnel those that the client was sent.
+    /// Bytes from the server: all of HTTP; of a tunnel those that were sent on.
     pub down: u64,
     /// How long it took, from the first byte that was read to the end.
     pub duration: Duration,
 }
 
-/// How a client asked.
+/// The protocol of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// HTTP `CONNECT`: a tunnel.
@@ -54,54 +54,54 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What a client wanted to reach.
+/// The subject of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A host and a port.
-    Place {
+    Destination {
         /// The host, in canonical form.
         host: Host,
         /// The port.
         port: u16,
     },
-    /// What could not be read as such: its beginning, with everything that is not printable ASCII escaped.
+    /// A request that cannot be parsed: its beginning, escaped.
     Unreadable(String),
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Place { host, port } => write!(f, "{host}:{port}"),
+            Self::Destination { host, port } => write!(f, "{host}:{port}"),
             Self::Unreadable(text) => write!(f, "`{text}`"),
         }
     }
 }
 
-/// What the first bytes of a tunnel were.
+/// The content of a tunnel, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Seen {
+pub enum TunnelContent {
     /// Nothing, or no tunnel.
     Nothing,
-    /// TLS that names the host that was asked for.
+    /// TLS that names the requested host.
     NamedTls,
     /// TLS that names no host.
     NamelessTls,
-    /// HTTP whose requests name the host that was asked for.
+    /// HTTP whose requests name the requested host.
     Http,
     /// HTTP that the server turned into something else (a WebSocket).
     Upgraded,
-    /// Something else, of which nothing is known.
+    /// Something else.
     Other,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was let through, and has ended.
+    /// It was permitted and connected, and has ended.
     Passed(End),
-    /// It was refused: nothing was connected, or what was is cut.
+    /// It was refused: not connected, or cut off.
     Refused(Refusal),
-    /// It was let through, and did not come about.
+    /// It was permitted, and could not be connected.
     Failed(Failure),
     /// It ended before it was decided or connected.
     Abandoned(End),
@@ -118,15 +118,15 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// How what was under way ended.
+/// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
     /// Both ends closed it, or the answer was complete.
     Closed,
-    /// The client broke it off.
-    ClientLeft,
-    /// The server broke it off.
-    ServerLeft,
+    /// The client closed it early.
+    ClientClosed,
+    /// The server closed it early.
+    ServerClosed,
     /// Nothing was sent for too long.
     Idle,
     /// The proxy was stopped.
@@ -137,8 +137,8 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "closed",
-            Self::ClientLeft => "the client broke it off",
-            Self::ServerLeft => "the server broke it off",
+            Self::ClientClosed => "the client broke it off",
+            Self::ServerClosed => "the server broke it off",
             Self::Idle => "nothing was sent for too long",
             Self::Stopped => "stopped with its command",
         })
@@ -157,7 +157,7 @@ pub enum Refusal {
     /// Somebody was asked, and nobody answered in time.
     #[error("is not in the list of hosts, and nobody answered in time")]
     Unanswered,
-    /// Whoever decides has another reason.
+    /// Another reason of the gate.
     #[error("{0}")]
     Other(Cow<'static, str>),
     /// It cannot be read, or could be read in two ways.
@@ -182,7 +182,7 @@ pub enum Refusal {
     Tunnelled(Unreadable),
 }
 
-/// Why what was let through did not come about.
+/// Why a permitted attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// There is no such name.
@@ -197,7 +197,7 @@ pub enum Failure {
     /// No answer from there came in time.
     #[error("did not answer in time ({0})")]
     ConnectTime(SocketAddr),
-    /// There is no way there.
+    /// There is no route.
     #[error("cannot be reached ({0})")]
     Unreachable(SocketAddr),
     /// The server broke off, or what it answered is no HTTP.

@@ -1,4 +1,4 @@
-//! How much of everything, and how long for it.
+//! Bounds on connections, time and buffers.
 
 use std::time::Duration;
 
@@ -37,10 +37,10 @@ impl Default for Bounds {
 
 /// The most bytes of a request's head, of the first message of TLS, and of what waits in either direction.
 pub(super) const BUFFER: usize = 64 * 1024;
-/// The most bytes that a server may send before the head of its answer is whole: answers of the kind of `100 Continue`
-/// come first, and nobody counts them.
+/// The most bytes that a server may send before the head of its response is complete: any number of interim responses
+/// (`100 Continue`) may come first.
 pub(super) const UNANSWERED: u64 = 4 * BUFFER as u64;
 /// The most headers of a request.
 pub(super) const HEADERS: usize = 100;
-/// The most words of all Connection headers of a request or an answer.
+/// The most tokens in the Connection headers of a request or a response.
 pub(super) const NAMED: usize = 32;

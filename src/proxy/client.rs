@@ -1,4 +1,4 @@
-//! A client's connection: its bytes as they come in, and what it is sent.
+//! A client's connection and its receive buffer.
 
 use std::future::Future;
 use std::io;
@@ -16,7 +16,7 @@ use super::bounds::BUFFER;
 /// How much is read at once.
 pub(super) const PIECE: usize = 16 * 1024;
 
-/// A client, and what it sent that is not used yet.
+/// A client with its unparsed bytes.
 pub(super) struct Client {
     pub(super) stream: TcpStream,
     pub(super) buffer: BytesMut,
@@ -24,7 +24,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Reads once; 0 when the client sends nothing more. Nothing is lost when it is dropped.
+    /// Reads once; 0 at the end of the stream. Cancel-safe.
     ///
     /// # Errors
     /// The connection is broken, or there is no room for more.
@@ -38,10 +38,10 @@ impl Client {
         self.stream.read_buf(&mut room).await
     }
 
-    /// Does the work, unless the client leaves first.
+    /// Awaits the work unless the client closes the connection first.
     ///
-    /// What it sends meanwhile is kept, until there is no room.
-    pub(super) async fn watched<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
+    /// Buffers what the client sends meanwhile.
+    pub(super) async fn unless_closed<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -49,31 +49,31 @@ impl Client {
                 done = &mut work => return Ok(done),
                 more = self.more(), if self.buffer.len() < BUFFER => match more {
                     Ok(1..) => {}
-                    Ok(0) | Err(_) => return Err(End::ClientLeft),
+                    Ok(0) | Err(_) => return Err(End::ClientClosed),
                 },
             }
         }
     }
 
-    /// Sends bytes; whoever does not take them in time gets no more.
+    /// Sends bytes within a time limit.
     pub(super) async fn send(&mut self, bytes: &[u8], time: Duration) -> Result<(), End> {
         match timeout(time, self.stream.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(End::ClientLeft),
+            Ok(Err(_)) => Err(End::ClientClosed),
             Err(_elapsed) => Err(End::Idle),
         }
     }
 
-    /// Sends the last bytes that the client gets. What it still sends is thrown away for a while, because closing with
-    /// that unread would take the answer from it.
-    pub(super) async fn last_word(&mut self, bytes: &[u8], time: Duration) {
+    /// Sends the final bytes. Input is then discarded for a while: closing with unread input would reset the connection
+    /// before the client has read the reply.
+    pub(super) async fn send_final(&mut self, bytes: &[u8], time: Duration) {
         self.buffer = BytesMut::new();
-        last_word(&mut self.stream, bytes, time).await;
+        send_final(&mut self.stream, bytes, time).await;
     }
 }
 
-/// [`Client::last_word`], where nothing but its connection is left.
-pub(super) async fn last_word(stream: &mut TcpStream, bytes: &[u8], time: Duration) {
+/// [`Client::send_final`] for a bare stream.
+pub(super) async fn send_final(stream: &mut TcpStream, bytes: &[u8], time: Duration) {
     let words = async {
         stream.write_all(bytes).await?;
         stream.shutdown().await?;

@@ -1,4 +1,4 @@
-//! What a client sends into its tunnel: looked at until nothing more can be told, then moved.
+//! The direction from client to server in a tunnel: inspected as far as possible, then copied.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,36 +7,36 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::answer::Answer;
-use super::attempt::{End, Refusal, Seen};
+use super::attempt::{End, Refusal, TunnelContent};
 use super::bounds::BUFFER;
+use super::detect::{ProtocolDetector, TunnelProtocol};
+use super::first_reply::FirstReply;
 use super::http::body::{Body, Piece};
 use super::http::head::{Finder, Head};
-use super::inside::{Order, Then, judge};
-use super::look::{Look, Spoken};
 use super::meter::{Meter, Way};
 use super::pump::{Broken, hang_up, pump, send};
-use super::tls::{Between, HelloError, HelloReader};
+use super::tls::{HelloError, HelloReader, NextRecord};
+use super::tunnelled_request::{AfterHead, Order, judge};
 use super::unreadable::Unreadable;
 use crate::policy::Host;
 
-/// How much is read at once, of what is looked at.
+/// The size of one read.
 const PIECE: usize = 16 * 1024;
 
-/// Why nothing more of the client's is sent on, before it has ended.
+/// Why the direction was cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// For what it sent.
+    /// Its content was refused.
     Refused(Refusal),
-    /// An end broke off.
+    /// An end closed the connection.
     Left(End),
 }
 
 impl From<Broken> for Cut {
     fn from(broken: Broken) -> Self {
         Self::Left(match broken {
-            Broken::Source => End::ClientLeft,
-            Broken::Sink => End::ServerLeft,
+            Broken::Source => End::ClientClosed,
+            Broken::Sink => End::ServerClosed,
         })
     }
 }
@@ -53,101 +53,101 @@ impl From<Unreadable> for Cut {
     }
 }
 
-/// The way from a client to a server.
+/// The direction from client to server.
 #[derive(Debug)]
-pub(super) struct Upward<'a> {
+pub(super) struct ClientToServer<'a> {
     pub(super) from: ReadHalf<'a>,
     pub(super) to: WriteHalf<'a>,
-    /// What the client sent that is not judged yet.
-    pub(super) held: Vec<u8>,
+    /// Bytes of the client that are not judged yet.
+    pub(super) pending: Vec<u8>,
     pub(super) host: &'a Host,
     pub(super) port: u16,
-    /// How long a hello or a head may take, from its first byte on.
+    /// The time limit of a hello or a head, from its first byte on.
     pub(super) head_time: Duration,
     pub(super) meter: &'a Meter,
-    pub(super) seen: &'a Mutex<Seen>,
-    /// What the server says first.
-    pub(super) answer: oneshot::Receiver<Answer>,
-    pub(super) so_far: SoFar,
+    pub(super) content: &'a Mutex<TunnelContent>,
+    /// The first reply of the server.
+    pub(super) answer: oneshot::Receiver<FirstReply>,
+    pub(super) progress: Progress,
 }
 
-/// How far the client has come.
+/// The progress of the client.
 #[derive(Debug, Default)]
-pub(super) struct SoFar {
-    /// How much of what is held was sent on already.
+pub(super) struct Progress {
+    /// The number of pending bytes that were sent on already.
     sent: usize,
     /// The client has sent its last byte.
     ended: bool,
-    /// When the first byte of what is held was there.
+    /// When the first pending byte was received.
     since: Option<Instant>,
 }
 
-impl Upward<'_> {
+impl ClientToServer<'_> {
     /// Sends on what the client sends, until it ends.
     pub(super) async fn run(mut self) -> Result<(), Cut> {
         self.begin();
-        match self.look().await? {
-            Spoken::Tls => self.tls().await?,
-            Spoken::Http => self.http().await?,
-            Spoken::Other => {}
+        match self.detect().await? {
+            TunnelProtocol::Tls => self.tls().await?,
+            TunnelProtocol::Http => self.http().await?,
+            TunnelProtocol::Other => {}
         }
-        self.pass(self.held.len()).await?;
-        if self.so_far.ended {
+        self.pass(self.pending.len()).await?;
+        if self.progress.ended {
             hang_up(&mut self.to).await;
             return Ok(());
         }
-        // The rest needs no room of its own.
-        self.held = Vec::new();
+        // The rest needs no buffer.
+        self.pending = Vec::new();
         Ok(pump(&self.from, &mut self.to, self.meter, Way::Up, |_| {}).await?)
     }
 
-    async fn look(&mut self) -> Result<Spoken, Cut> {
-        let mut look = Look::default();
+    async fn detect(&mut self) -> Result<TunnelProtocol, Cut> {
+        let mut detector = ProtocolDetector::default();
         loop {
-            if let Some(spoken) = look.at(&self.held).map_err(Cut::Refused)? {
-                self.saw(match spoken {
-                    Spoken::Other => Seen::Other,
-                    // Told when it is judged.
-                    Spoken::Tls | Spoken::Http => Seen::Nothing,
+            if let Some(protocol) = detector.detect(&self.pending).map_err(Cut::Refused)? {
+                self.set_content(match protocol {
+                    TunnelProtocol::Other => TunnelContent::Other,
+                    // Set when it is judged.
+                    TunnelProtocol::Tls | TunnelProtocol::Http => TunnelContent::Nothing,
                 });
-                return Ok(spoken);
+                return Ok(protocol);
             }
-            if !self.held.is_empty() {
-                self.saw(Seen::Other);
+            if !self.pending.is_empty() {
+                self.set_content(TunnelContent::Other);
             }
-            self.show(self.held.len()).await?;
+            self.send_pending(self.pending.len()).await?;
             if !self.more().await? {
-                return if Look::ended(&self.held) {
-                    self.saw(Seen::Nothing);
+                return if ProtocolDetector::may_be_request(&self.pending) {
+                    self.set_content(TunnelContent::Nothing);
                     Err(Unreadable::Short.into())
                 } else {
-                    Ok(Spoken::Other)
+                    Ok(TunnelProtocol::Other)
                 };
             }
         }
     }
 
-    /// Until the client's hellos are over.
+    /// Judges the client's hellos.
     async fn tls(&mut self) -> Result<(), Cut> {
-        let seen = self.hello().await?;
-        self.saw(seen);
+        let content = self.hello().await?;
+        self.set_content(content);
         match self.answer().await? {
-            Answer::Retry => {}
-            Answer::Switched | Answer::Other => return Ok(()),
+            FirstReply::Retry => {}
+            FirstReply::Switched | FirstReply::Other => return Ok(()),
         }
         loop {
-            match Between::of(&self.held)? {
-                Between::More => {
+            match NextRecord::of(&self.pending)? {
+                NextRecord::More => {
                     if !self.more_in_time(HelloError::Slow).await? {
-                        return if self.held.is_empty() {
+                        return if self.pending.is_empty() {
                             Ok(())
                         } else {
                             Err(HelloError::Unreadable.into())
                         };
                     }
                 }
-                Between::Record(length) => self.pass(length).await?,
-                Between::Hello => {
+                NextRecord::Record(length) => self.pass(length).await?,
+                NextRecord::Hello => {
                     self.hello().await?;
                     return Ok(());
                 }
@@ -155,14 +155,14 @@ impl Upward<'_> {
         }
     }
 
-    /// One hello: read, judged, and sent on.
-    async fn hello(&mut self) -> Result<Seen, Cut> {
+    /// Judges one hello, and sends it on.
+    async fn hello(&mut self) -> Result<TunnelContent, Cut> {
         let mut reader = HelloReader::default();
         loop {
-            if let Some((hello, length)) = reader.read(&self.held)? {
-                let seen = hello.agrees(self.host)?;
+            if let Some((hello, length)) = reader.read(&self.pending)? {
+                let content = hello.check_host(self.host)?;
                 self.pass(length).await?;
-                return Ok(seen);
+                return Ok(content);
             }
             if !self.more_in_time(HelloError::Slow).await? {
                 return Err(HelloError::Unreadable.into());
@@ -170,21 +170,21 @@ impl Upward<'_> {
         }
     }
 
-    /// Until the connection is no HTTP any more, or the client has ended.
+    /// Judges requests until the connection switches its protocol or ends.
     async fn http(&mut self) -> Result<(), Cut> {
         let mut order = Order::First;
         while let Some((head, length)) = self.head().await? {
-            let then = judge(&head, order, self.host, self.port)?;
-            self.saw(Seen::Http);
+            let after_head = judge(&head, order, self.host, self.port)?;
+            self.set_content(TunnelContent::Http);
             self.pass(length).await?;
-            match then {
-                Then::Body => self.body(Body::new(head.framing)).await?,
-                Then::Upgrade => match self.answer().await? {
-                    Answer::Switched => {
-                        self.saw(Seen::Upgraded);
+            match after_head {
+                AfterHead::Body => self.body(Body::new(head.framing)).await?,
+                AfterHead::Upgrade => match self.answer().await? {
+                    FirstReply::Switched => {
+                        self.set_content(TunnelContent::Upgraded);
                         return Ok(());
                     }
-                    Answer::Retry | Answer::Other => {}
+                    FirstReply::Retry | FirstReply::Other => {}
                 },
             }
             order = Order::Later;
@@ -192,16 +192,16 @@ impl Upward<'_> {
         Ok(())
     }
 
-    /// The next head, and its length; none where the client has ended before it.
+    /// The next head and its length; `None` at the end of the stream.
     async fn head(&mut self) -> Result<Option<(Head, usize)>, Cut> {
         let mut finder = Finder::default();
         loop {
-            if let Some(length) = finder.find(&self.held)? {
-                let head = Head::read(self.held.get(..length).unwrap_or_default())?;
+            if let Some(length) = finder.find(&self.pending)? {
+                let head = Head::read(self.pending.get(..length).unwrap_or_default())?;
                 return Ok(Some((head, length)));
             }
             if !self.more_in_time(Unreadable::Slow).await? {
-                return if self.held.is_empty() {
+                return if self.pending.is_empty() {
                     Ok(None)
                 } else {
                     Err(Unreadable::Short.into())
@@ -214,7 +214,7 @@ impl Upward<'_> {
         loop {
             let mut length = 0;
             let is_over = loop {
-                match body.next(self.held.get(length..).unwrap_or_default())? {
+                match body.next(self.pending.get(length..).unwrap_or_default())? {
                     Piece::Data(more) | Piece::Framing(more) => length += more,
                     Piece::More => break false,
                     Piece::End => break true,
@@ -225,80 +225,80 @@ impl Upward<'_> {
                 return Ok(());
             }
             if !self.more().await? {
-                return Err(Cut::Left(End::ClientLeft));
+                return Err(Cut::Left(End::ClientClosed));
             }
         }
     }
 
-    /// What the server says first. Notices meanwhile that the client has ended.
-    async fn answer(&mut self) -> Result<Answer, Cut> {
-        let answer = self.answered().await;
-        // The client is not to blame for how long the server took.
+    /// Waits for the first reply of the server, or the end of the client.
+    async fn answer(&mut self) -> Result<FirstReply, Cut> {
+        let answer = self.first_reply().await;
+        // The time of the server does not count for the client.
         self.begin();
         answer
     }
 
-    async fn answered(&mut self) -> Result<Answer, Cut> {
+    async fn first_reply(&mut self) -> Result<FirstReply, Cut> {
         loop {
-            if self.so_far.ended && self.held.is_empty() {
-                return Ok(Answer::Other);
+            if self.progress.ended && self.pending.is_empty() {
+                return Ok(FirstReply::Other);
             }
-            let is_open = !self.so_far.ended && self.held.len() < BUFFER;
+            let is_open = !self.progress.ended && self.pending.len() < BUFFER;
             let more = async {
                 if is_open {
-                    Self::read(&self.from, &mut self.held).await
+                    Self::read(&self.from, &mut self.pending).await
                 } else {
                     std::future::pending().await
                 }
             };
             tokio::select! {
                 biased;
-                // A server that ends without a word says nothing else.
-                answer = &mut self.answer => return Ok(answer.unwrap_or(Answer::Other)),
-                more = more => self.so_far.ended = !more?,
+                // A server that closes without a reply.
+                answer = &mut self.answer => return Ok(answer.unwrap_or(FirstReply::Other)),
+                more = more => self.progress.ended = !more?,
             }
         }
     }
 
     /// Reads once; false when the client sends nothing more.
     async fn more(&mut self) -> Result<bool, Cut> {
-        if self.so_far.ended {
+        if self.progress.ended {
             return Ok(false);
         }
-        let more = Self::read(&self.from, &mut self.held).await?;
-        self.so_far.ended = !more;
-        if self.so_far.since.is_none() {
+        let more = Self::read(&self.from, &mut self.pending).await?;
+        self.progress.ended = !more;
+        if self.progress.since.is_none() {
             self.begin();
         }
         Ok(more)
     }
 
-    /// The same, of a hello or a head that has begun, or is yet to begin.
-    async fn more_in_time(&mut self, late: impl Into<Cut>) -> Result<bool, Cut> {
-        match self.so_far.since {
+    /// Reads once, within the time limit of a hello or a head.
+    async fn more_in_time(&mut self, timeout_error: impl Into<Cut>) -> Result<bool, Cut> {
+        match self.progress.since {
             None => self.more().await,
             Some(since) => match timeout_at(since + self.head_time, self.more()).await {
                 Ok(more) => more,
-                Err(_late) => Err(late.into()),
+                Err(_late) => Err(timeout_error.into()),
             },
         }
     }
 
-    /// What is held is the beginning of something new.
+    /// Restarts the time limit.
     fn begin(&mut self) {
-        self.so_far.since = (!self.held.is_empty()).then(Instant::now);
+        self.progress.since = (!self.pending.is_empty()).then(Instant::now);
     }
 
-    /// Nothing is lost when it is dropped.
-    async fn read(from: &ReadHalf<'_>, held: &mut Vec<u8>) -> Result<bool, Cut> {
-        let room = BUFFER.saturating_sub(held.len());
+    /// Reads once; false at the end of the stream. Cancel-safe.
+    async fn read(from: &ReadHalf<'_>, pending: &mut Vec<u8>) -> Result<bool, Cut> {
+        let room = BUFFER.saturating_sub(pending.len());
         if room == 0 {
             return Err(Unreadable::TooLong.into());
         }
         loop {
             from.readable().await.map_err(|_| Broken::Source)?;
-            held.reserve(room.min(PIECE));
-            match from.try_read_buf(&mut (&mut *held).limit(room)) {
+            pending.reserve(room.min(PIECE));
+            match from.try_read_buf(&mut (&mut *pending).limit(room)) {
                 Ok(read) => return Ok(read > 0),
                 Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(_) => return Err(Broken::Source.into()),
@@ -306,24 +306,24 @@ impl Upward<'_> {
         }
     }
 
-    /// Sends on so many bytes of what is held, and keeps them.
-    async fn show(&mut self, length: usize) -> Result<(), Cut> {
-        let unsent = self.held.get(self.so_far.sent..length).unwrap_or_default();
+    /// Sends pending bytes on, and keeps them for inspection.
+    async fn send_pending(&mut self, length: usize) -> Result<(), Cut> {
+        let unsent = self.pending.get(self.progress.sent..length).unwrap_or_default();
         send(&mut self.to, unsent, self.meter, Way::Up).await?;
-        self.so_far.sent = self.so_far.sent.max(length);
+        self.progress.sent = self.progress.sent.max(length);
         Ok(())
     }
 
-    /// Sends on so many bytes of what is held, and is done with them.
+    /// Sends pending bytes on, and removes them.
     async fn pass(&mut self, length: usize) -> Result<(), Cut> {
-        self.show(length).await?;
-        self.held.drain(..length.min(self.held.len()));
-        self.so_far.sent = self.so_far.sent.saturating_sub(length);
+        self.send_pending(length).await?;
+        self.pending.drain(..length.min(self.pending.len()));
+        self.progress.sent = self.progress.sent.saturating_sub(length);
         self.begin();
         Ok(())
     }
 
-    fn saw(&self, seen: Seen) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    fn set_content(&self, content: TunnelContent) {
+        *self.content.lock().unwrap_or_else(PoisonError::into_inner) = content;
     }
 }

@@ -1,4 +1,4 @@
-//! A host and a port → a connection to one of its addresses, of which every one was judged.
+//! A host and a port → a connection to one of its permitted addresses.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,7 +15,7 @@ use super::resolve::Resolve;
 use crate::policy::Host;
 use crate::policy::hosts::{AddressKind, kind};
 
-/// Why nothing is connected.
+/// Why no connection was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejected {
     /// None of its addresses may be reached.
@@ -26,14 +26,14 @@ pub(super) enum Rejected {
     Failed(#[from] Failure),
 }
 
-/// A connection, and where it leads.
+/// A connection with its address.
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) stream: TcpStream,
     pub(super) address: SocketAddr,
 }
 
-/// Connects what the gate let through. A name is resolved once; the numbers that are judged are those that are connected.
+/// Connects to a permitted destination. A name is resolved once, and only addresses that were judged are connected.
 ///
 /// # Errors
 /// No address may be reached, or none takes the connection: the last one's reason.
@@ -51,25 +51,28 @@ pub(super) async fn connect(
     let addresses = judge(gate, own_addresses, &found, port)?;
     let mut failed = Failure::NoAddress;
     for address in addresses.into_iter().take(bounds.addresses) {
-        let place = SocketAddr::new(address, port);
-        match timeout(bounds.connect_time, TcpStream::connect(place)).await {
+        let target = SocketAddr::new(address, port);
+        match timeout(bounds.connect_time, TcpStream::connect(target)).await {
             Ok(Ok(stream)) => {
-                own_end(gate, &stream, place)?;
-                // Whoever sends waits for nothing: what is a whole message is not known here.
+                refuse_self_connection(gate, &stream, target)?;
+                // Message boundaries are unknown here, so nothing is delayed.
                 drop(stream.set_nodelay(true));
-                return Ok(Connected { stream, address: place });
+                return Ok(Connected {
+                    stream,
+                    address: target,
+                });
             }
             Ok(Err(why)) if why.kind() == io::ErrorKind::ConnectionRefused => {
-                failed = Failure::ConnectionRefused(place);
+                failed = Failure::ConnectionRefused(target);
             }
-            Ok(Err(_)) => failed = Failure::Unreachable(place),
-            Err(_late) => failed = Failure::ConnectTime(place),
+            Ok(Err(_)) => failed = Failure::Unreachable(target),
+            Err(_late) => failed = Failure::ConnectTime(target),
         }
     }
     Err(failed.into())
 }
 
-/// Those of the addresses that may be reached, in their order and each once.
+/// The permitted addresses, in order and without duplicates.
 pub(super) fn judge(
     gate: &dyn Gate,
     own: impl FnOnce() -> Result<BTreeSet<IpAddr>, Refusal>,
@@ -80,7 +83,7 @@ pub(super) fn judge(
         return Err(Failure::NoAddress.into());
     }
     let own = own()?;
-    let (mut kept, mut refused) = (Vec::new(), None);
+    let (mut allowed, mut refused) = (Vec::new(), None);
     for address in found.iter().map(IpAddr::to_canonical) {
         let why = match kind(address) {
             kind @ AddressKind::Unusable(_) => Some(Refusal::Address { address, kind }),
@@ -93,13 +96,13 @@ pub(super) fn judge(
         };
         match why {
             Some(why) => refused = refused.or(Some(why)),
-            None if kept.contains(&address) => {}
-            None => kept.push(address),
+            None if allowed.contains(&address) => {}
+            None => allowed.push(address),
         }
     }
     match refused {
-        Some(why) if kept.is_empty() => Err(why.into()),
-        Some(_) | None => Ok(kept),
+        Some(why) if allowed.is_empty() => Err(why.into()),
+        Some(_) | None => Ok(allowed),
     }
 }
 
@@ -115,15 +118,15 @@ fn own_addresses() -> Result<BTreeSet<IpAddr>, Refusal> {
     Ok(addresses.map(|address| address.to_canonical()).collect())
 }
 
-/// Refuses a connection of this machine to itself: an address can be its own without standing on an interface.
-fn own_end(gate: &dyn Gate, stream: &TcpStream, place: SocketAddr) -> Result<(), Rejected> {
-    let here = stream.local_addr().map_err(|_| Failure::Unreachable(place))?;
-    if here == place {
-        // The socket met itself: nobody listens there.
-        return Err(Failure::ConnectionRefused(place).into());
+/// Refuses a connection of this machine to itself: its own addresses are not all on an interface.
+fn refuse_self_connection(gate: &dyn Gate, stream: &TcpStream, target: SocketAddr) -> Result<(), Rejected> {
+    let here = stream.local_addr().map_err(|_| Failure::Unreachable(target))?;
+    if here == target {
+        // The socket connected to itself: nothing listens there.
+        return Err(Failure::ConnectionRefused(target).into());
     }
-    if here.ip() == place.ip() && !gate.reaches(place.ip(), place.port()) {
-        return Err(Refusal::OwnAddress(place.ip()).into());
+    if here.ip() == target.ip() && !gate.reaches(target.ip(), target.port()) {
+        return Err(Refusal::OwnAddress(target.ip()).into());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Counts the bytes of an attempt, and notices when none move.
+//! Counts the bytes of an attempt, and detects idle time.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 
 use super::bounds::UNANSWERED;
 
-/// The bytes that an attempt has moved, and when it moved the last.
+/// The byte counts of an attempt, and the time of the last transfer.
 #[derive(Debug)]
 pub(super) struct Meter {
     begun: Instant,
@@ -20,7 +20,7 @@ pub(super) struct Meter {
     down: AtomicU64,
 }
 
-/// Which way bytes go.
+/// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// To the server.
@@ -48,24 +48,24 @@ impl Meter {
         }
     }
 
-    /// So many bytes were sent on.
+    /// Counts bytes.
     pub(super) fn count(&self, way: Way, bytes: usize) {
         self.of(way).fetch_add(bytes as u64, Ordering::Relaxed);
         self.moved();
     }
 
-    /// How many that were, until now.
+    /// The count so far.
     pub(super) fn sent(&self, way: Way) -> u64 {
         self.of(way).load(Ordering::Relaxed)
     }
 
-    /// Something was sent on that is counted elsewhere.
+    /// Notes a transfer that is counted elsewhere.
     pub(super) fn moved(&self) {
         let since = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last.store(since, Ordering::Relaxed);
     }
 
-    /// Returns when nothing has moved for so long, beginning now.
+    /// Returns after this time without a transfer.
     pub(super) async fn idle(&self, time: Duration) {
         self.moved();
         loop {
@@ -78,7 +78,7 @@ impl Meter {
     }
 }
 
-/// A connection to a server, of which every byte is counted: what is written as it is taken, what is read as it comes.
+/// A connection to a server with its bytes counted.
 #[derive(Debug)]
 pub(super) struct Metered<'a> {
     stream: TcpStream,

@@ -5,9 +5,9 @@ use tokio::net::TcpStream;
 use super::attempt::Outcome;
 use super::client::Client;
 use super::connect::{Connected, Rejected, connect};
-use super::gate::{Verdict, Wanted};
+use super::gate::{ConnectRequest, Verdict};
 use super::record::Record;
-use super::served::Served;
+use super::state::ProxyState;
 use crate::policy::Host;
 
 /// A tunnel whose ends are connected, and whose client knows it.
@@ -19,15 +19,19 @@ pub(super) struct Opened<'a> {
 }
 
 /// Has the gate decide, and connects. A client that leaves meanwhile ends both.
-pub(super) async fn open(served: &Served, client: &mut Client, wanted: &Wanted) -> Result<Connected, Outcome> {
-    let gate = &*served.gate;
-    let verdict = client.watched(gate.decide(wanted.clone())).await;
+pub(super) async fn open(
+    state: &ProxyState,
+    client: &mut Client,
+    request: &ConnectRequest,
+) -> Result<Connected, Outcome> {
+    let gate = &*state.gate;
+    let verdict = client.unless_closed(gate.decide(request.clone())).await;
     match verdict.map_err(Outcome::Abandoned)? {
         Verdict::Allowed => {}
         Verdict::Refused(why) => return Err(Outcome::Refused(why)),
     }
-    let connecting = connect(gate, &*served.resolver, &served.bounds, &wanted.host, wanted.port);
-    match client.watched(connecting).await.map_err(Outcome::Abandoned)? {
+    let connecting = connect(gate, &*state.resolver, &state.bounds, &request.host, request.port);
+    match client.unless_closed(connecting).await.map_err(Outcome::Abandoned)? {
         Ok(connected) => Ok(connected),
         Err(Rejected::Refused(why)) => Err(Outcome::Refused(why)),
         Err(Rejected::Failed(why)) => Err(Outcome::Failed(why)),

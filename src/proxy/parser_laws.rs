@@ -1,14 +1,13 @@
-//! What the readers of hostile bytes make of them, and the laws that hold for whatever they read; for whoever tries
-//! them with all kinds of bytes.
+//! Laws of the parsers of hostile bytes, for property tests and fuzzing.
 
 use std::fmt::Debug;
 
 use http::HeaderValue;
 
+use super::detect::ProtocolDetector;
 use super::http::body::{Body, Piece};
 use super::http::head::{Finder, Framing, Head, Version};
 use super::http::target::Request;
-use super::look::Look;
 use super::socks::{self, Read};
 use super::tls::HelloReader;
 use crate::policy::Host;
@@ -27,7 +26,7 @@ pub enum Reader {
     /// The first message of TLS.
     Hello,
     /// What a tunnel's first bytes are.
-    Look,
+    ProtocolDetector,
 }
 
 impl Reader {
@@ -38,29 +37,29 @@ impl Reader {
         Self::Greeting,
         Self::Socks,
         Self::Hello,
-        Self::Look,
+        Self::ProtocolDetector,
     ];
 
-    /// Reads these bytes whole, and again as they may come in; nothing may depend on that. What is read, written anew,
-    /// is read as the same again.
+    /// Parses these bytes at once and in pieces, with the same result. What was parsed and is written again must be parsed as
+    /// the same.
     ///
     /// # Errors
     /// The law that does not hold.
-    pub fn tries(self, bytes: &[u8]) -> Result<(), String> {
+    pub fn check(self, bytes: &[u8]) -> Result<(), String> {
         match self {
             Self::Request => request(bytes),
-            Self::Chunks => like(bytes, chunks),
-            Self::Greeting => like(bytes, |mut steps| {
+            Self::Chunks => independent_of_pieces(bytes, chunks),
+            Self::Greeting => independent_of_pieces(bytes, |mut steps| {
                 steps.find_map(|bytes| read(bytes, socks::greeting(bytes)))
             }),
             Self::Socks => socks(bytes),
-            Self::Hello => like(bytes, |mut steps| {
+            Self::Hello => independent_of_pieces(bytes, |mut steps| {
                 let mut reader = HelloReader::default();
                 steps.find_map(|bytes| reader.read(bytes).transpose())
             }),
-            Self::Look => like(bytes, |mut steps| {
-                let mut look = Look::default();
-                steps.find_map(|bytes| look.at(bytes).transpose())
+            Self::ProtocolDetector => independent_of_pieces(bytes, |mut steps| {
+                let mut detector = ProtocolDetector::default();
+                steps.find_map(|bytes| detector.detect(bytes).transpose())
             }),
         }
     }
@@ -70,14 +69,17 @@ impl Reader {
 type Steps<'a> = std::vec::IntoIter<&'a [u8]>;
 
 /// What is read does not depend on the pieces in which it came.
-fn like<'a, T: PartialEq + Debug>(bytes: &'a [u8], reader: impl Fn(Steps<'a>) -> Option<T>) -> Result<(), String> {
-    let whole = reader(vec![bytes].into_iter());
+fn independent_of_pieces<'a, T: PartialEq + Debug>(
+    bytes: &'a [u8],
+    reader: impl Fn(Steps<'a>) -> Option<T>,
+) -> Result<(), String> {
+    let at_once = reader(vec![bytes].into_iter());
     for step in [1, 2, 7] {
         let ends = (0..bytes.len()).step_by(step).chain([bytes.len()]);
         let steps: Vec<_> = ends.map(|end| bytes.get(..end).unwrap_or_default()).collect();
         let pieces = reader(steps.into_iter());
-        if pieces != whole {
-            return Err(format!("whole {whole:?}, in steps of {step} {pieces:?}"));
+        if pieces != at_once {
+            return Err(format!("whole {at_once:?}, in steps of {step} {pieces:?}"));
         }
     }
     Ok(())
@@ -86,7 +88,7 @@ fn like<'a, T: PartialEq + Debug>(bytes: &'a [u8], reader: impl Fn(Steps<'a>) ->
 fn read<T, E>(bytes: &[u8], read: Result<Read<T>, E>) -> Option<Result<(T, usize), E>> {
     match read {
         Ok(Read::More) => None,
-        Ok(Read::Whole(what, length)) => Some(Ok((what, length.min(bytes.len())))),
+        Ok(Read::Complete(what, length)) => Some(Ok((what, length.min(bytes.len())))),
         Err(why) => Some(Err(why)),
     }
 }
@@ -98,7 +100,7 @@ fn same<T: PartialEq + Debug>(what: &str, one: &T, other: &T) -> Result<(), Stri
 }
 
 fn request(bytes: &[u8]) -> Result<(), String> {
-    like(bytes, |mut steps| {
+    independent_of_pieces(bytes, |mut steps| {
         let mut finder = Finder::default();
         steps.find_map(|bytes| finder.find(bytes).transpose())
     })?;
@@ -108,9 +110,13 @@ fn request(bytes: &[u8]) -> Result<(), String> {
     let Ok(head) = Head::read(bytes.get(..length).unwrap_or_default()) else {
         return Ok(());
     };
-    let anew = written(&head);
-    same("written anew", &Finder::default().find(&anew), &Ok(Some(anew.len())))?;
-    same("written anew", &Head::read(&anew).as_ref(), &Ok(&head))?;
+    let rewritten = written(&head);
+    same(
+        "written anew",
+        &Finder::default().find(&rewritten),
+        &Ok(Some(rewritten.len())),
+    )?;
+    same("written anew", &Head::read(&rewritten).as_ref(), &Ok(&head))?;
     let Ok(Request { host, port, .. }) = Request::of(&head) else {
         return Ok(());
     };
@@ -143,12 +149,12 @@ fn canonical(host: &Host) -> Result<(), String> {
 }
 
 fn socks(bytes: &[u8]) -> Result<(), String> {
-    like(bytes, |mut steps| {
+    independent_of_pieces(bytes, |mut steps| {
         steps.find_map(|bytes| read(bytes, socks::request(bytes)))
     })?;
     match socks::request(bytes) {
-        Ok(Read::Whole((host, 1..), _)) => canonical(&host),
-        Ok(Read::Whole((host, 0), _)) => Err(format!("{host} without a port")),
+        Ok(Read::Complete((host, 1..), _)) => canonical(&host),
+        Ok(Read::Complete((host, 0), _)) => Err(format!("{host} without a port")),
         Ok(Read::More) | Err(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Moves bytes one way, no faster than they are taken.
+//! Copies bytes in one direction, with backpressure.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use super::bounds::BUFFER;
 use super::meter::{Meter, Way};
 
-/// How much is read at first; whoever fills that gets more room, up to [`BUFFER`].
+/// The first buffer size; it grows up to [`BUFFER`].
 const FIRST: usize = 8 * 1024;
 
-/// Which end broke a connection off.
+/// Which end failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
     /// The one that bytes come from.
@@ -20,7 +20,7 @@ pub(super) enum Broken {
     Sink,
 }
 
-/// Moves what comes until its source ends, then tells the sink so. Shows every piece to `spy` before it is sent.
+/// Copies until the source ends, then shuts the sink down. Calls `inspect` with every piece before it is sent.
 ///
 /// Has no buffer before the first byte, and at most one of [`BUFFER`] bytes.
 pub(super) async fn pump(
@@ -28,7 +28,7 @@ pub(super) async fn pump(
     to: &mut WriteHalf<'_>,
     meter: &Meter,
     way: Way,
-    mut spy: impl FnMut(&[u8]),
+    mut inspect: impl FnMut(&[u8]),
 ) -> Result<(), Broken> {
     let mut buffer = Vec::new();
     loop {
@@ -43,7 +43,7 @@ pub(super) async fn pump(
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => continue,
             Err(_) => return Err(Broken::Source),
         }
-        spy(&buffer);
+        inspect(&buffer);
         send(to, &buffer, meter, way).await?;
         let room = buffer.capacity();
         if buffer.len() == room && room < BUFFER {
@@ -67,8 +67,8 @@ pub(super) async fn send(to: &mut WriteHalf<'_>, mut bytes: &[u8], meter: &Meter
     Ok(())
 }
 
-/// Tells an end that nothing more comes.
+/// Shuts down the write direction.
 pub(super) async fn hang_up(to: &mut WriteHalf<'_>) {
-    // Whoever is gone already need not be told.
+    // The peer may be gone already.
     drop(to.shutdown().await);
 }

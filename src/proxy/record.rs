@@ -1,51 +1,51 @@
-//! One attempt while it is under way: told of when it ends, however it ends.
+//! An attempt in progress, recorded when it ends, however it ends.
 
 use std::net::SocketAddr;
 
 use tokio::time::{Duration, Instant};
 
-use super::attempt::{Attempt, End, Outcome, Protocol, Seen, Subject};
-use super::gate::{Gate, Wanted};
+use super::attempt::{Attempt, End, Outcome, Protocol, Subject, TunnelContent};
+use super::gate::{ConnectRequest, Gate};
 use super::meter::{Meter, Way};
 use super::unreadable::Unreadable;
 
-/// The most of what cannot be read that is kept.
+/// The longest excerpt of an unreadable request.
 const SHOWN: usize = 120;
 
-/// An attempt that is under way. Dropped in the middle, it was stopped.
+/// An attempt in progress. If it is dropped, it was stopped.
 pub(super) struct Record<'a> {
     gate: &'a dyn Gate,
-    begun: Instant,
+    started: Instant,
     attempt: Option<Attempt>,
     pub(super) meter: Meter,
 }
 
 impl<'a> Record<'a> {
-    /// An attempt to reach a place.
-    pub(super) fn of(gate: &'a dyn Gate, begun: Instant, wanted: &Wanted) -> Self {
-        let subject = Subject::Place {
+    /// An attempt to reach a destination.
+    pub(super) fn of(gate: &'a dyn Gate, started: Instant, wanted: &ConnectRequest) -> Self {
+        let subject = Subject::Destination {
             host: wanted.host.clone(),
             port: wanted.port,
         };
-        Self::new(gate, begun, subject, Some(wanted.protocol), wanted.client)
+        Self::new(gate, started, subject, Some(wanted.protocol), wanted.client)
     }
 
-    /// Tells of what could not be read. Nothing more comes of that.
+    /// Records an unreadable request.
     pub(super) fn unreadable(
         gate: &'a dyn Gate,
-        begun: Instant,
+        started: Instant,
         bytes: &[u8],
         protocol: Option<Protocol>,
         client: SocketAddr,
         why: Unreadable,
     ) {
-        let subject = Subject::Unreadable(shown(bytes));
-        Self::new(gate, begun, subject, protocol, client).end(Outcome::Refused(why.into()));
+        let subject = Subject::Unreadable(excerpt(bytes));
+        Self::new(gate, started, subject, protocol, client).end(Outcome::Refused(why.into()));
     }
 
     fn new(
         gate: &'a dyn Gate,
-        begun: Instant,
+        started: Instant,
         subject: Subject,
         protocol: Option<Protocol>,
         client: SocketAddr,
@@ -56,20 +56,20 @@ impl<'a> Record<'a> {
             client,
             outcome: Outcome::Abandoned(End::Stopped),
             address: None,
-            seen: Seen::Nothing,
+            content: TunnelContent::Nothing,
             up: 0,
             down: 0,
             duration: Duration::ZERO,
         };
         Self {
             gate,
-            begun,
+            started,
             attempt: Some(attempt),
             meter: Meter::default(),
         }
     }
 
-    /// It is connected. From now on it was let through, whatever becomes of it.
+    /// Marks the attempt as connected.
     pub(super) fn connected(&mut self, address: SocketAddr) {
         if let Some(attempt) = &mut self.attempt {
             attempt.address = Some(address);
@@ -77,14 +77,14 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// What its tunnel was seen to carry.
-    pub(super) fn saw(&mut self, seen: Seen) {
+    /// Sets the detected content of its tunnel.
+    pub(super) fn set_content(&mut self, content: TunnelContent) {
         if let Some(attempt) = &mut self.attempt {
-            attempt.seen = seen;
+            attempt.content = content;
         }
     }
 
-    /// It has ended.
+    /// Ends the attempt.
     pub(super) fn end(mut self, outcome: Outcome) {
         if let Some(attempt) = &mut self.attempt {
             attempt.outcome = outcome;
@@ -98,19 +98,19 @@ impl Drop for Record<'_> {
             self.gate.attempted(Attempt {
                 up: self.meter.sent(Way::Up),
                 down: self.meter.sent(Way::Down),
-                duration: self.begun.elapsed(),
+                duration: self.started.elapsed(),
                 ..attempt
             });
         }
     }
 }
 
-/// The beginning of what could not be read: its first line, without what may be secret in it.
-fn shown(bytes: &[u8]) -> String {
+/// The first line of an unreadable request, without parts that may be secret.
+fn excerpt(bytes: &[u8]) -> String {
     let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next();
     let line = line.unwrap_or_default();
     let line = match line.iter().rposition(|byte| *byte == b'@') {
-        // Who somebody is, and their password, stand before that.
+        // A user and password may stand before it.
         Some(at) => line.get(at..).unwrap_or_default(),
         None => line,
     };

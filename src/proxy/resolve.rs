@@ -23,10 +23,10 @@ const HOSTS_FILE: &str = "/etc/hosts";
 /// The most bytes of it that are read.
 const HOSTS_BYTES: u64 = 1024 * 1024;
 
-/// Addresses to come.
+/// Pending addresses.
 pub type Addresses<'a> = Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, Failure>> + Send + 'a>>;
 
-/// Whoever knows the addresses of names.
+/// A resolver of host names.
 pub trait Resolve: Send + Sync + 'static {
     /// The addresses of a name, best first. Asked once for each attempt.
     fn resolve<'a>(&'a self, name: &'a HostName) -> Addresses<'a>;
@@ -35,9 +35,9 @@ pub trait Resolve: Send + Sync + 'static {
 /// The resolver of the machine: `/etc/hosts`, then what the C library asks. Each proxy has one of its own.
 #[derive(Debug)]
 pub struct SystemResolver {
-    /// How long a lookup may take, until the process has room for it included.
+    /// The time limit of a lookup, with its wait for a thread.
     time: Duration,
-    /// How long it may wait for others of its proxy before that.
+    /// The time limit of the wait for other lookups of the proxy.
     turn: Duration,
     hosts: PathBuf,
     own: Arc<Semaphore>,
@@ -89,7 +89,7 @@ fn at_once() -> &'static Arc<Semaphore> {
 
 async fn look_up(own: OwnedSemaphorePermit, hosts: PathBuf, name: HostName) -> io::Result<Vec<IpAddr>> {
     let permit = Arc::clone(at_once()).acquire_owned().await.map_err(io::Error::other)?;
-    // A task of its own: when the time is over, the thread is still busy, and counts.
+    // A task of its own: after the time limit the thread is still in use, and counted.
     let task = tokio::spawn(async move {
         let _busy = (permit, own);
         let listed = tokio::task::spawn_blocking({

@@ -7,10 +7,10 @@ use tokio::time::{Instant, timeout};
 
 use super::attempt::{Failure, Outcome, Protocol, Refusal};
 use super::client::Client;
-use super::gate::Wanted;
+use super::gate::ConnectRequest;
 use super::open::{Opened, open};
 use super::record::Record;
-use super::served::Served;
+use super::state::ProxyState;
 use super::unreadable::Unreadable;
 use crate::policy::Host;
 use crate::policy::hosts::HostError;
@@ -24,7 +24,7 @@ pub(super) enum Read<T> {
     /// More must come first.
     More,
     /// It, and how many bytes it takes.
-    Whole(T, usize),
+    Complete(T, usize),
 }
 
 /// Reads the greeting: the methods that the client offers.
@@ -36,7 +36,7 @@ pub(super) fn greeting(bytes: &[u8]) -> Result<Read<()>, Unreadable> {
         [] | [VERSION] => Ok(Read::More),
         [VERSION, count, methods @ ..] => match methods.get(..usize::from(*count)) {
             None => Ok(Read::More),
-            Some(offered) if offered.contains(&NO_PASSWORD) => Ok(Read::Whole((), 2 + offered.len())),
+            Some(offered) if offered.contains(&NO_PASSWORD) => Ok(Read::Complete((), 2 + offered.len())),
             Some(_) => Err(Unreadable::SocksMethod),
         },
         _ => Err(Unreadable::Socks),
@@ -81,13 +81,13 @@ pub(super) fn request(bytes: &[u8]) -> Result<Read<(Host, u16)>, Unreadable> {
     };
     match u16::from_be_bytes([*high, *low]) {
         0 => Err(Unreadable::Port),
-        port => Ok(Read::Whole((host, port), 4 + start + length + 2)),
+        port => Ok(Read::Complete((host, port), 4 + start + length + 2)),
     }
 }
 
 /// Reads what a client asks for, and opens its tunnel or says no.
-pub(super) async fn serve<'a>(served: &'a Served, client: &mut Client, begun: Instant) -> Option<Opened<'a>> {
-    let (gate, bounds) = (&*served.gate, &served.bounds);
+pub(super) async fn serve<'a>(state: &'a ProxyState, client: &mut Client, started: Instant) -> Option<Opened<'a>> {
+    let (gate, bounds) = (&*state.gate, &state.bounds);
     let reading = async {
         read(client, greeting).await?;
         client
@@ -96,29 +96,29 @@ pub(super) async fn serve<'a>(served: &'a Served, client: &mut Client, begun: In
             .map_err(|_| Unreadable::Short)?;
         read(client, request).await
     };
-    let asked = timeout(bounds.head_time, reading).await;
-    let (host, port) = match asked.unwrap_or(Err(Unreadable::Slow)) {
-        Ok(place) => place,
+    let read_request = timeout(bounds.head_time, reading).await;
+    let (host, port) = match read_request.unwrap_or(Err(Unreadable::Slow)) {
+        Ok(destination) => destination,
         Err(why) => {
             let protocol = Some(Protocol::Socks);
-            Record::unreadable(gate, begun, &client.buffer, protocol, client.address, why);
-            client.last_word(&refusal(why), bounds.linger).await;
+            Record::unreadable(gate, started, &client.buffer, protocol, client.address, why);
+            client.send_final(&refusal(why), bounds.linger).await;
             return None;
         }
     };
-    let wanted = Wanted {
+    let connect_request = ConnectRequest {
         host,
         port,
         protocol: Protocol::Socks,
         client: client.address,
     };
-    let mut record = Record::of(gate, begun, &wanted);
-    let connected = match open(served, client, &wanted).await {
+    let mut record = Record::of(gate, started, &connect_request);
+    let connected = match open(state, client, &connect_request).await {
         Ok(connected) => connected,
         Err(outcome) => {
-            let code = code(&outcome);
+            let code = reply_code(&outcome);
             record.end(outcome);
-            client.last_word(&reply(code), bounds.linger).await;
+            client.send_final(&reply(code), bounds.linger).await;
             return None;
         }
     };
@@ -127,7 +127,7 @@ pub(super) async fn serve<'a>(served: &'a Served, client: &mut Client, begun: In
         record.end(Outcome::Passed(end));
         return None;
     }
-    let Wanted { host, port, .. } = wanted;
+    let ConnectRequest { host, port, .. } = connect_request;
     Some(Opened {
         record,
         server: connected.stream,
@@ -139,7 +139,7 @@ pub(super) async fn serve<'a>(served: &'a Served, client: &mut Client, begun: In
 async fn read<T>(client: &mut Client, reader: impl Fn(&[u8]) -> Result<Read<T>, Unreadable>) -> Result<T, Unreadable> {
     loop {
         match reader(&client.buffer)? {
-            Read::Whole(read, length) => {
+            Read::Complete(read, length) => {
                 client.buffer.advance(length);
                 return Ok(read);
             }
@@ -168,7 +168,7 @@ fn refusal(why: Unreadable) -> Vec<u8> {
 }
 
 /// What a client is told that gets no tunnel.
-fn code(outcome: &Outcome) -> u8 {
+fn reply_code(outcome: &Outcome) -> u8 {
     const BY_RULE: u8 = 2;
     match outcome {
         Outcome::Refused(

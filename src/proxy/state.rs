@@ -1,4 +1,4 @@
-//! What all connections of a proxy share, and how many there may be at once.
+//! The shared state of the connections of a proxy.
 
 use std::sync::Arc;
 
@@ -6,51 +6,51 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::bounds::Bounds;
-use super::files::{Files, Share};
+use super::file_budget::{FileBudget, Share};
 use super::gate::Gate;
 use super::resolve::Resolve;
 
-/// What all connections of a proxy share.
-pub(super) struct Served {
+/// The shared state of the connections of a proxy.
+pub(super) struct ProxyState {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) bounds: Bounds,
     pub(super) stop: CancellationToken,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     share: Share,
     crowded: Notify,
 }
 
-impl Served {
-    /// For a proxy that shares these files with the others.
-    pub(super) fn new(files: &Files, gate: Arc<dyn Gate>, resolver: Arc<dyn Resolve>, bounds: Bounds) -> Self {
+impl ProxyState {
+    /// The state of a new proxy.
+    pub(super) fn new(files: &FileBudget, gate: Arc<dyn Gate>, resolver: Arc<dyn Resolve>, bounds: Bounds) -> Self {
         let share = files.share(bounds.connections);
         Self {
             gate,
             resolver,
             bounds,
             stop: CancellationToken::new(),
-            places: Arc::new(Semaphore::new(share.most())),
+            slots: Arc::new(Semaphore::new(share.most())),
             share,
             crowded: Notify::new(),
         }
     }
 
-    /// Room for one more connection, as soon as there is any. Until then connections wait in the listener's queue.
-    pub(super) async fn place(&self) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
+    /// Waits for a free connection slot. Until then connections wait in the listener's queue.
+    pub(super) async fn slot(&self) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
         if self.is_full() {
             self.crowded.notify_waiters();
         }
-        let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        Some((place, self.share.room().await?))
+        let slot = Arc::clone(&self.slots).acquire_owned().await.ok()?;
+        Some((slot, self.share.room().await?))
     }
 
-    /// Whether a connection may be waiting for room, so that idle ones should make some.
+    /// Whether a connection may be waiting, so that idle ones should close.
     pub(super) fn is_full(&self) -> bool {
-        self.places.available_permits() == 0 || self.share.is_used_up()
+        self.slots.available_permits() == 0 || self.share.is_exhausted()
     }
 
-    /// Returns when a connection waits for room.
+    /// Returns when a connection waits for a slot.
     pub(super) async fn crowded(&self) {
         self.crowded.notified().await;
     }

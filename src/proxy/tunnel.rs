@@ -1,4 +1,4 @@
-//! Bytes between a client and what it was let through to.
+//! Copies bytes between a client and a server.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,34 +10,34 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Answer, Answering};
-use super::attempt::{End, Outcome, Refusal, Seen};
+use super::attempt::{End, Outcome, Refusal, TunnelContent};
 use super::bounds::Bounds;
-use super::client::last_word;
-use super::http::answer;
+use super::client::send_final;
+use super::client_to_server::{ClientToServer, Cut, Progress};
+use super::first_reply::{FirstReply, FirstReplyReader};
+use super::http::response;
 use super::meter::{Meter, Way};
 use super::pump::{Broken, pump};
 use super::tls::HelloError;
-use super::upward::{Cut, SoFar, Upward};
 use crate::policy::Host;
 
-/// What became of a tunnel.
+/// The end of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tunnelled {
     /// How it ended: passed, or refused for what was in it.
     pub(super) outcome: Outcome,
-    /// What its first bytes were.
-    pub(super) seen: Seen,
+    /// Its detected content.
+    pub(super) content: TunnelContent,
 }
 
-/// A tunnel before anything moves in it.
+/// An open tunnel.
 #[derive(Debug)]
 pub(super) struct Tunnel<'a> {
     /// Its client, who knows that it is open.
     pub(super) client: TcpStream,
-    /// What the client sent behind its request.
+    /// Bytes that the client sent after its request.
     pub(super) early: Vec<u8>,
-    /// Where it leads.
+    /// The server.
     pub(super) server: TcpStream,
     /// The host that was asked for.
     pub(super) host: &'a Host,
@@ -45,7 +45,7 @@ pub(super) struct Tunnel<'a> {
     pub(super) port: u16,
 }
 
-/// Moves bytes both ways. What the client sends is looked at first; what the server sends goes to the client at once.
+/// Copies bytes in both directions. Bytes of the client are inspected first; those of the server are sent on at once.
 ///
 /// Returns when both have ended, when one has broken off, when something is refused, when nothing has moved for too long,
 /// or when the proxy is stopped; then both ends are closed.
@@ -57,27 +57,27 @@ pub(super) async fn tunnel(ends: Tunnel<'_>, bounds: &Bounds, meter: &Meter, sto
         host,
         port,
     } = ends;
-    let (seen, heard) = (Mutex::new(Seen::Nothing), AtomicBool::new(false));
+    let (content, client_received) = (Mutex::new(TunnelContent::Nothing), AtomicBool::new(false));
     for stream in [&client, &server] {
-        // What is a whole message is not known here, so nothing waits for more.
+        // Message boundaries are unknown here, so nothing is delayed.
         drop(stream.set_nodelay(true));
     }
     let outcome = {
-        let ((client_says, to_client), (server_says, to_server)) = (client.split(), server.split());
+        let ((from_client, to_client), (from_server, to_server)) = (client.split(), server.split());
         let (answered, answer) = oneshot::channel();
-        let up = Upward {
-            from: client_says,
+        let up = ClientToServer {
+            from: from_client,
             to: to_server,
-            held: early,
+            pending: early,
             host,
             port,
             head_time: bounds.head_time,
             meter,
-            seen: &seen,
+            content: &content,
             answer,
-            so_far: SoFar::default(),
+            progress: Progress::default(),
         };
-        let down = downward(server_says, to_client, meter, answered, &heard);
+        let down = server_to_client(from_server, to_client, meter, answered, &client_received);
         tokio::select! {
             biased;
             () = stop.cancelled() => Outcome::Passed(End::Stopped),
@@ -89,31 +89,31 @@ pub(super) async fn tunnel(ends: Tunnel<'_>, bounds: &Bounds, meter: &Meter, sto
         Outcome::Refused(why) => {
             reset(&server);
             drop(server);
-            if !heard.into_inner() {
-                let word = farewell(why, host, port).unwrap_or_default();
-                stop.run_until_cancelled(last_word(&mut client, &word, bounds.linger))
+            if !client_received.into_inner() {
+                let message = rejection_message(why, host, port).unwrap_or_default();
+                stop.run_until_cancelled(send_final(&mut client, &message, bounds.linger))
                     .await;
             }
         }
-        Outcome::Passed(End::ClientLeft) => reset(&server),
-        Outcome::Passed(End::Closed | End::ServerLeft | End::Idle | End::Stopped)
+        Outcome::Passed(End::ClientClosed) => reset(&server),
+        Outcome::Passed(End::Closed | End::ServerClosed | End::Idle | End::Stopped)
         | Outcome::Failed(_)
         | Outcome::Abandoned(_) => {}
     }
     Tunnelled {
         outcome,
-        seen: *seen.lock().unwrap_or_else(PoisonError::into_inner),
+        content: *content.lock().unwrap_or_else(PoisonError::into_inner),
     }
 }
 
-/// Breaks off, so that the server does not take what it got for all there is.
+/// Resets the connection, so that the server does not accept a partial message as complete.
 fn reset(server: &TcpStream) {
     // Without that it is closed as usual.
     let _usual = server.set_zero_linger();
 }
 
-/// What a client is told in its own language, when it has heard nothing in its tunnel yet.
-fn farewell(why: &Refusal, host: &Host, port: u16) -> Option<Vec<u8>> {
+/// The rejection in the protocol of the client, if the tunnel has sent it nothing yet.
+fn rejection_message(why: &Refusal, host: &Host, port: u16) -> Option<Vec<u8>> {
     /// A fatal alert of TLS, but for what it says.
     const ALERT: [u8; 6] = [0x15, 3, 3, 0, 2, 2];
     const DECODE_ERROR: u8 = 50;
@@ -124,7 +124,7 @@ fn farewell(why: &Refusal, host: &Host, port: u16) -> Option<Vec<u8>> {
         Refusal::Hello(HelloError::Unreadable | HelloError::TooLong | HelloError::Slow) => alert(DECODE_ERROR),
         Refusal::Tunnelled(_) => {
             let outcome = Outcome::Refused(why.clone());
-            answer::no(&format!("{host}:{port}"), &outcome, answer::Then::Closes)
+            response::rejection(&format!("{host}:{port}"), &outcome, response::KeepAlive::No)
         }
         Refusal::Hello(HelloError::Ssl2)
         | Refusal::NotListed(_)
@@ -137,51 +137,51 @@ fn farewell(why: &Refusal, host: &Host, port: u16) -> Option<Vec<u8>> {
     }
 }
 
-/// The way from a server to a client, whose first bytes are told of.
-async fn downward(
+/// The direction from server to client; reports the first reply.
+async fn server_to_client(
     from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     meter: &Meter,
-    answered: oneshot::Sender<Answer>,
-    heard: &AtomicBool,
+    answered: oneshot::Sender<FirstReply>,
+    client_received: &AtomicBool,
 ) -> Result<(), Broken> {
-    let mut first = Some((Answering::default(), answered));
-    let spy = |bytes: &[u8]| {
-        heard.store(true, Ordering::Relaxed);
+    let mut first = Some((FirstReplyReader::default(), answered));
+    let inspect = |bytes: &[u8]| {
+        client_received.store(true, Ordering::Relaxed);
         let answer = first.as_mut().and_then(|(answering, _)| answering.feed(bytes));
         if let Some(answer) = answer
             && let Some((_, answered)) = first.take()
         {
-            // Nobody may want to know.
-            let _unheard = answered.send(answer);
+            // The receiver may be gone.
+            let _unused = answered.send(answer);
         }
     };
-    pump(&from, &mut to, meter, Way::Down, spy).await
+    pump(&from, &mut to, meter, Way::Down, inspect).await
 }
 
-/// Both ways, until both have ended or there is no use in the other one.
+/// Runs both directions until both have ended or one fails.
 async fn both(up: impl Future<Output = Result<(), Cut>>, down: impl Future<Output = Result<(), Broken>>) -> Outcome {
     let (mut up, mut down) = (pin!(up), pin!(down));
     let came_down = |result| match result {
         Ok(()) => End::Closed,
-        Err(Broken::Source) => End::ServerLeft,
-        Err(Broken::Sink) => End::ClientLeft,
+        Err(Broken::Source) => End::ServerClosed,
+        Err(Broken::Sink) => End::ClientClosed,
     };
     tokio::select! {
         went = &mut up => match went {
             Ok(()) => Outcome::Passed(came_down(down.await)),
             Err(Cut::Refused(why)) => Outcome::Refused(why),
-            Err(Cut::Left(End::ServerLeft)) => {
-                // What it said before is still the client's.
+            Err(Cut::Left(End::ServerClosed)) => {
+                // The client still gets what the server sent.
                 let _broken = down.await;
-                Outcome::Passed(End::ServerLeft)
+                Outcome::Passed(End::ServerClosed)
             }
             Err(Cut::Left(end)) => Outcome::Passed(end),
         },
         came = &mut down => match came {
             Ok(()) => match up.await {
-                // Whoever has said all it has to say may go.
-                Ok(()) | Err(Cut::Left(End::ServerLeft)) => Outcome::Passed(End::Closed),
+                // The server had sent everything.
+                Ok(()) | Err(Cut::Left(End::ServerClosed)) => Outcome::Passed(End::Closed),
                 Err(Cut::Refused(why)) => Outcome::Refused(why),
                 Err(Cut::Left(end)) => Outcome::Passed(end),
             },

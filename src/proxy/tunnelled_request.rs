@@ -1,4 +1,4 @@
-//! Whether a request inside a tunnel names the host that the tunnel was asked for.
+//! Judges HTTP requests inside a tunnel: they must name the host of the tunnel.
 
 use http::Method;
 use http::header::UPGRADE;
@@ -8,16 +8,16 @@ use super::http::head::{Framing, Head};
 use super::unreadable::Unreadable;
 use crate::policy::Host;
 
-/// What stands behind a request's head.
+/// What follows the head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterHead {
     /// Its body, and then other requests.
     Body,
-    /// Whatever the server makes of the connection: the client asks for a WebSocket.
+    /// Another protocol, if the server agrees: the client requests a WebSocket.
     Upgrade,
 }
 
-/// Which request of a tunnel it is.
+/// The position of a request in a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// The first one: the server's first answer is the answer to it.
@@ -29,8 +29,8 @@ pub(super) enum Order {
 /// Judges one request of a tunnel.
 ///
 /// # Errors
-/// It names another host, or asks for something in which nothing could be seen any more.
-pub(super) fn judge(head: &Head, order: Order, host: &Host, port: u16) -> Result<Then, Unreadable> {
+/// It names another host, or requests a protocol that cannot be inspected.
+pub(super) fn judge(head: &Head, order: Order, host: &Host, port: u16) -> Result<AfterHead, Unreadable> {
     if head.method == Method::CONNECT {
         return Err(Unreadable::Nested);
     }
@@ -41,16 +41,16 @@ pub(super) fn judge(head: &Head, order: Order, host: &Host, port: u16) -> Result
         return Err(Unreadable::HostDiffers);
     }
     if !head.headers.contains_key(UPGRADE) {
-        return Ok(Then::Body);
+        return Ok(AfterHead::Body);
     }
-    let mut wanted = head.headers.get_all(UPGRADE).iter();
-    let is_socket = wanted.all(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let mut upgrades = head.headers.get_all(UPGRADE).iter();
+    let is_socket = upgrades.all(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
     if !is_socket || head.method != Method::GET || head.framing != Framing::None {
-        // HTTP/2 and TLS would name hosts anew.
+        // HTTP/2 and TLS could name other hosts.
         return Err(Unreadable::Upgrade);
     }
     match order {
-        Order::First => Ok(Then::Upgrade),
+        Order::First => Ok(AfterHead::Upgrade),
         Order::Later => Err(Unreadable::LateUpgrade),
     }
 }

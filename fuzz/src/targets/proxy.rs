@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use stockade::proxy::readings::Reader;
+use stockade::proxy::parser_laws::Reader;
 
 use crate::bounds::{Bounds, bounded};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(input: &[u8]) {
     };
     let reader = Reader::ALL[usize::from(*pick) % Reader::ALL.len()];
     bounded(input, BOUNDS, || {
-        if let Err(why) = reader.tries(bytes) {
+        if let Err(why) = reader.check(bytes) {
             panic!("{reader:?}: {why}");
         }
     });

@@ -1,7 +1,7 @@
-//! One request, built anew for the server, and its answer, built anew for the client.
+//! Rebuilds one request for the server, and its response for the client.
 //!
-//! Each has a connection of its own, so nothing that a server sends behind its answer is taken for the next one. Both
-//! directions run at once, a piece at a time.
+//! Each request has a connection of its own, so bytes after a response are never parsed as the next one. Both
+//! directions are streamed concurrently.
 
 use std::io;
 use std::pin::pin;
@@ -21,16 +21,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-use super::answer::Then;
 use super::body::{Body, Piece};
-use super::head::{Framing, Head, Version, names_too_many, words};
+use super::head::{Framing, Head, Version, connection_tokens, names_too_many};
+use super::response::KeepAlive;
 use crate::policy::Host;
 use crate::proxy::attempt::{End, Failure, Outcome};
 use crate::proxy::bounds::{BUFFER, Bounds, HEADERS};
 use crate::proxy::client::{Client, PIECE};
 use crate::proxy::meter::{Meter, Metered};
 
-/// What is between two ends only, and not sent on. `Proxy-…` are too, and whatever `Connection` names.
+/// Hop-by-hop headers, which are not sent on; so are `Proxy-…` and those that `Connection` names.
 const HOP_BY_HOP: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -42,7 +42,7 @@ const HOP_BY_HOP: [&str; 8] = [
     "expect",
 ];
 
-/// A request that was let through.
+/// A permitted request.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange<'a> {
     pub(super) head: &'a Head,
@@ -50,24 +50,24 @@ pub(super) struct Exchange<'a> {
     pub(super) host: &'a Host,
     pub(super) port: u16,
     /// What the client is told of its connection.
-    pub(super) then: Then,
+    pub(super) keep_alive: KeepAlive,
 }
 
-/// How it ended.
-pub(super) struct Ended {
+/// The end of an exchange.
+pub(super) struct Forwarded {
     pub(super) outcome: Outcome,
     /// Nothing of an answer was sent.
     pub(super) unanswered: bool,
     /// Whether the client's connection can go on.
-    pub(super) then: Then,
+    pub(super) keep_alive: KeepAlive,
 }
 
-/// What became of each direction.
+/// The progress of each direction.
 #[derive(Default)]
 struct Progress {
     uploaded: AtomicBool,
     /// The head of an answer has come.
-    heard: AtomicBool,
+    got_head: AtomicBool,
     /// Something of it was sent.
     answered: AtomicBool,
 }
@@ -79,19 +79,19 @@ pub(super) async fn forward(
     server: TcpStream,
     bounds: &Bounds,
     meter: &Meter,
-) -> Ended {
+) -> Forwarded {
     let progress = Progress::default();
     let outcome = run(client, exchange, server, bounds, meter, &progress).await;
-    let (outcome, kept) = match outcome {
-        Ok(kept) => (Outcome::Passed(End::Closed), kept),
-        Err(outcome) => (outcome, Then::Closes),
+    let (outcome, keep_alive) = match outcome {
+        Ok(keep_alive) => (Outcome::Passed(End::Closed), keep_alive),
+        Err(outcome) => (outcome, KeepAlive::No),
     };
-    Ended {
+    Forwarded {
         outcome,
         unanswered: !progress.answered.load(Ordering::Relaxed),
-        then: match (kept, progress.uploaded.load(Ordering::Relaxed)) {
-            (Then::Stays, true) => Then::Stays,
-            (Then::Stays, false) | (Then::Closes, _) => Then::Closes,
+        keep_alive: match (keep_alive, progress.uploaded.load(Ordering::Relaxed)) {
+            (KeepAlive::Yes, true) => KeepAlive::Yes,
+            (KeepAlive::Yes, false) | (KeepAlive::No, _) => KeepAlive::No,
         },
     }
 }
@@ -103,32 +103,32 @@ async fn run(
     bounds: &Bounds,
     meter: &Meter,
     progress: &Progress,
-) -> Result<Then, Outcome> {
-    let bad = |_| Outcome::Failed(Failure::BadAnswer);
+) -> Result<KeepAlive, Outcome> {
+    let bad_answer = |_| Outcome::Failed(Failure::BadAnswer);
     let (feed, request) = build(exchange).ok_or(Outcome::Failed(Failure::BadAnswer))?;
-    let mut speaker = http1::Builder::new();
-    speaker.max_buf_size(BUFFER).max_headers(HEADERS);
-    let (mut asker, connection) = speaker
-        .handshake(TokioIo::new(Metered::new(server, meter, &progress.heard)))
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(BUFFER).max_headers(HEADERS);
+    let (mut sender, connection) = builder
+        .handshake(TokioIo::new(Metered::new(server, meter, &progress.got_head)))
         .await
-        .map_err(bad)?;
+        .map_err(bad_answer)?;
     let Client { stream, buffer, .. } = client;
     let (read, write) = stream.split();
     let mut connection = pin!(connection);
     let mut idle = pin!(meter.idle(bounds.idle));
     let mut upload = pin!(upload(read, buffer, Body::new(exchange.head.framing), feed, progress));
     let mut download = pin!(async {
-        let answer = asker.send_request(request).await.map_err(bad)?;
-        progress.heard.store(true, Ordering::Relaxed);
+        let answer = sender.send_request(request).await.map_err(bad_answer)?;
+        progress.got_head.store(true, Ordering::Relaxed);
         let (parts, body) = answer.into_parts();
         download(write, exchange, &parts, body, meter, progress).await
     });
-    let mut over = false;
+    let mut is_closed = false;
     loop {
         tokio::select! {
             biased;
             done = &mut download => return done,
-            _ended = &mut connection, if !over => over = true,
+            _ended = &mut connection, if !is_closed => is_closed = true,
             cut = &mut upload => return Err(cut),
             () = &mut idle => return Err(Outcome::Passed(End::Idle)),
         }
@@ -136,10 +136,10 @@ async fn run(
 }
 
 type Feed = Option<Sender<Bytes, io::Error>>;
-type Sent = Either<Empty<Bytes>, Channel<Bytes, io::Error>>;
+type RequestBody = Either<Empty<Bytes>, Channel<Bytes, io::Error>>;
 
 /// The request as the server sees it, and where its body goes in.
-fn build(exchange: Exchange<'_>) -> Option<(Feed, http::Request<Sent>)> {
+fn build(exchange: Exchange<'_>) -> Option<(Feed, http::Request<RequestBody>)> {
     let Exchange {
         head, path, host, port, ..
     } = exchange;
@@ -159,7 +159,7 @@ fn build(exchange: Exchange<'_>) -> Option<(Feed, http::Request<Sent>)> {
     };
     let headers = request.headers_mut();
     headers.insert(HOST, HeaderValue::try_from(named).ok()?);
-    for (name, value) in ends_only(&head.headers) {
+    for (name, value) in end_to_end(&head.headers) {
         if name != HOST {
             headers.append(name.clone(), value.clone());
         }
@@ -176,11 +176,11 @@ fn build(exchange: Exchange<'_>) -> Option<(Feed, http::Request<Sent>)> {
     Some((feed, request))
 }
 
-/// The headers that are for the other end.
-fn ends_only(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+/// The end-to-end headers.
+fn end_to_end(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     headers.iter().filter(|(name, _)| {
         let is_hop = HOP_BY_HOP.contains(&name.as_str()) || name.as_str().starts_with("proxy-");
-        !is_hop && !words(headers).any(|word| name.as_str().eq_ignore_ascii_case(word))
+        !is_hop && !connection_tokens(headers).any(|token| name.as_str().eq_ignore_ascii_case(token))
     })
 }
 
@@ -199,7 +199,7 @@ async fn upload(
                 if let Some(open) = &mut feed
                     && open.send_data(data).await.is_err()
                 {
-                    // The server wants no more of it; its answer says why.
+                    // The server does not read on; its response says why.
                     return std::future::pending().await;
                 }
             }
@@ -207,7 +207,7 @@ async fn upload(
             Ok(Piece::More) => {
                 if !more(&mut read, buffer).await {
                     abort(feed);
-                    return Outcome::Passed(End::ClientLeft);
+                    return Outcome::Passed(End::ClientClosed);
                 }
             }
             Ok(Piece::End) => break,
@@ -222,13 +222,13 @@ async fn upload(
     // What comes now is the next request. There may be room for it, or not.
     while buffer.len() < BUFFER {
         if !more(&mut read, buffer).await {
-            return Outcome::Passed(End::ClientLeft);
+            return Outcome::Passed(End::ClientClosed);
         }
     }
     std::future::pending().await
 }
 
-/// Lets the server see that the body is not whole.
+/// Aborts the body, so that the server sees it as incomplete.
 fn abort(feed: Feed) {
     if let Some(feed) = feed {
         feed.abort(io::ErrorKind::ConnectionAborted.into());
@@ -249,8 +249,8 @@ async fn download(
     mut body: Incoming,
     meter: &Meter,
     progress: &Progress,
-) -> Result<Then, Outcome> {
-    let left = |_| Outcome::Passed(End::ClientLeft);
+) -> Result<KeepAlive, Outcome> {
+    let client_closed = |_| Outcome::Passed(End::ClientClosed);
     // To ask for a password, or to speak something else from here on, is not for a server to do through a proxy.
     if parts.status.is_informational() || parts.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
         return Err(Outcome::Failed(Failure::BadAnswer));
@@ -259,17 +259,20 @@ async fn download(
         return Err(Outcome::Failed(Failure::BadAnswer));
     }
     let length = Length::of(exchange, parts, &body);
-    let then = match length {
-        Length::UntilClosed => Then::Closes,
-        Length::Nothing | Length::Said(_) | Length::Chunked => exchange.then,
+    let keep_alive = match length {
+        Length::UntilClosed => KeepAlive::No,
+        Length::Nothing | Length::Known(_) | Length::Chunked => exchange.keep_alive,
     };
     progress.answered.store(true, Ordering::Relaxed);
-    write.write_all(&head(parts, length, then)).await.map_err(left)?;
+    write
+        .write_all(&head(parts, length, keep_alive))
+        .await
+        .map_err(client_closed)?;
     meter.moved();
     let mut piece = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {
-            return Err(Outcome::Passed(End::ServerLeft));
+            return Err(Outcome::Passed(End::ServerClosed));
         };
         // Trailers are not sent on.
         let Ok(data) = frame.into_data() else { continue };
@@ -281,16 +284,16 @@ async fn download(
             piece.put_slice(format!("{:x}\r\n", data.len()).as_bytes());
             piece.put_slice(&data);
             piece.put_slice(b"\r\n");
-            write.write_all(&piece).await.map_err(left)?;
+            write.write_all(&piece).await.map_err(client_closed)?;
         } else {
-            write.write_all(&data).await.map_err(left)?;
+            write.write_all(&data).await.map_err(client_closed)?;
         }
         meter.moved();
     }
     if length == Length::Chunked {
-        write.write_all(b"0\r\n\r\n").await.map_err(left)?;
+        write.write_all(b"0\r\n\r\n").await.map_err(client_closed)?;
     }
-    Ok(then)
+    Ok(keep_alive)
 }
 
 /// How a client knows where an answer ends.
@@ -298,7 +301,7 @@ async fn download(
 enum Length {
     /// An answer without a body, by its status.
     Nothing,
-    Said(u64),
+    Known(u64),
     Chunked,
     UntilClosed,
 }
@@ -306,37 +309,37 @@ enum Length {
 impl Length {
     fn of(exchange: Exchange<'_>, parts: &Parts, body: &Incoming) -> Self {
         if exchange.head.method == Method::HEAD {
-            let said = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-            return said
-                .and_then(|said| said.parse().ok())
-                .map_or(Self::Nothing, Self::Said);
+            let declared = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+            return declared
+                .and_then(|declared| declared.parse().ok())
+                .map_or(Self::Nothing, Self::Known);
         }
         if matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Self::Nothing;
         }
         match (body.size_hint().exact(), exchange.head.version) {
-            (Some(length), _) => Self::Said(length),
+            (Some(length), _) => Self::Known(length),
             (None, Version::Http11) => Self::Chunked,
             (None, Version::Http10) => Self::UntilClosed,
         }
     }
 }
 
-fn head(parts: &Parts, length: Length, then: Then) -> Vec<u8> {
+fn head(parts: &Parts, length: Length, keep_alive: KeepAlive) -> Vec<u8> {
     let reason = parts.status.canonical_reason().unwrap_or("");
     let mut text = format!("HTTP/1.1 {} {reason}\r\n", parts.status.as_u16()).into_bytes();
-    for (name, value) in ends_only(&parts.headers) {
+    for (name, value) in end_to_end(&parts.headers) {
         text.extend_from_slice(name.as_str().as_bytes());
         text.extend_from_slice(b": ");
         text.extend_from_slice(value.as_bytes());
         text.extend_from_slice(b"\r\n");
     }
     match length {
-        Length::Said(length) => text.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes()),
+        Length::Known(length) => text.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes()),
         Length::Chunked => text.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         Length::Nothing | Length::UntilClosed => {}
     }
-    text.extend_from_slice(then.header().as_bytes());
+    text.extend_from_slice(keep_alive.header().as_bytes());
     text.extend_from_slice(b"\r\n");
     text
 }

@@ -153,14 +153,14 @@ fn connections(headers: &HeaderMap) -> impl Iterator<Item = &HeaderValue> {
 }
 
 /// The words of all Connection headers.
-pub(super) fn words(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(super) fn connection_tokens(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let texts = connections(headers).filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',').map(str::trim))
 }
 
 /// Whether these are so many that holding each header against each of them would take long.
 pub(super) fn names_too_many(headers: &HeaderMap) -> bool {
-    words(headers).nth(NAMED).is_some()
+    connection_tokens(headers).nth(NAMED).is_some()
 }
 
 fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
@@ -175,8 +175,8 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 /// Three words, apart by one blank each.
 fn request_line(line: &[u8]) -> Result<(Method, Box<str>, Version), Unreadable> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    let mut parts = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(Unreadable::RequestLine);
     };
@@ -206,8 +206,8 @@ fn header(line: &[u8]) -> Result<(HeaderName, HeaderValue), Unreadable> {
 
 /// Without the blanks around it, and no others.
 fn trim(value: &[u8]) -> &[u8] {
-    let is_word = |byte: &u8| !matches!(byte, b' ' | b'\t');
-    let (Some(first), Some(last)) = (value.iter().position(is_word), value.iter().rposition(is_word)) else {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let (Some(first), Some(last)) = (value.iter().position(is_text), value.iter().rposition(is_text)) else {
         return &[];
     };
     value.get(first..=last).unwrap_or_default()

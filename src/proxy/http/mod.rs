@@ -5,11 +5,11 @@
 //! itself; [`forward`] builds it anew and brings the server's answer back, built anew too; [`answer`] has the
 //! proxy's own answers.
 
-pub(super) mod answer;
 pub(super) mod authority;
 pub(super) mod body;
 mod forward;
 pub(super) mod head;
+pub(super) mod response;
 mod serve;
 pub(super) mod target;
 

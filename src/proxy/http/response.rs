@@ -8,28 +8,28 @@ use crate::proxy::attempt::{Failure, Outcome, Refusal};
 use crate::proxy::unreadable::Unreadable;
 
 /// What a client is told before its tunnel begins.
-pub(super) const OPEN: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+pub(super) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 /// What a client is told that waits before it sends a body.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Whether the connection stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::proxy) enum Then {
-    Stays,
-    Closes,
+pub(in crate::proxy) enum KeepAlive {
+    Yes,
+    No,
 }
 
-impl Then {
+impl KeepAlive {
     pub(super) fn header(self) -> &'static str {
         match self {
-            Self::Stays => "Connection: keep-alive\r\n",
-            Self::Closes => "Connection: close\r\n",
+            Self::Yes => "Connection: keep-alive\r\n",
+            Self::No => "Connection: close\r\n",
         }
     }
 }
 
 /// The answer to what was refused or failed; `subject` is `HOST:PORT`, or `this request`. None where nobody waits for it.
-pub(in crate::proxy) fn no(subject: &str, outcome: &Outcome, then: Then) -> Option<Vec<u8>> {
+pub(in crate::proxy) fn rejection(subject: &str, outcome: &Outcome, keep_alive: KeepAlive) -> Option<Vec<u8>> {
     let (status, why) = match outcome {
         Outcome::Refused(why) => (refused(why), why.to_string()),
         Outcome::Failed(why) => (failed(why), why.to_string()),
@@ -47,7 +47,7 @@ pub(in crate::proxy) fn no(subject: &str, outcome: &Outcome, then: Then) -> Opti
         text,
         "X-Proxy-Error: {line}\r\nContent-Length: {}\r\n{}\r\n{line}\n",
         line.len() + 1,
-        then.header()
+        keep_alive.header()
     );
     Some(text.into_bytes())
 }

@@ -3,45 +3,45 @@
 use bytes::Buf as _;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{CONTINUE, OPEN, Then, no};
-use super::forward::{Ended, Exchange, forward};
-use super::head::{Expects, Finder, Framing, Head, Version, words};
-use super::target::{Request, What};
+use super::forward::{Exchange, Forwarded, forward};
+use super::head::{Expects, Finder, Framing, Head, Version, connection_tokens};
+use super::response::{CONTINUE, ESTABLISHED, KeepAlive, rejection};
+use super::target::{Request, RequestKind};
 use crate::proxy::attempt::{Outcome, Protocol};
 use crate::proxy::client::Client;
-use crate::proxy::gate::Wanted;
+use crate::proxy::gate::ConnectRequest;
 use crate::proxy::open::{Opened, open};
 use crate::proxy::record::Record;
-use crate::proxy::served::Served;
+use crate::proxy::state::ProxyState;
 use crate::proxy::unreadable::Unreadable;
 
 /// Serves requests until one opens a tunnel, or no more come. The first has begun.
 pub(in crate::proxy) async fn serve<'a>(
-    served: &'a Served,
+    state: &'a ProxyState,
     client: &mut Client,
-    mut begun: Instant,
+    mut started: Instant,
 ) -> Option<Opened<'a>> {
     loop {
-        let (head, request) = match next(served, client).await {
+        let (head, request) = match next(state, client).await {
             Ok(next) => next,
             Err(why) => {
-                refuse(served, client, begun, why).await;
+                refuse(state, client, started, why).await;
                 return None;
             }
         };
-        match request.what {
-            What::Tunnel => return tunnel(served, client, begun, request).await,
-            What::Answer(_) => match answer(served, client, begun, &head, request).await {
-                Then::Closes => return None,
-                Then::Stays => {}
+        match request.kind {
+            RequestKind::Tunnel => return tunnel(state, client, started, request).await,
+            RequestKind::Forward(_) => match answer(state, client, started, &head, request).await {
+                KeepAlive::No => return None,
+                KeepAlive::Yes => {}
             },
         }
-        begun = another(served, client).await?;
+        started = next_start(state, client).await?;
     }
 }
 
 /// The next request. What it is made of is still in the buffer when it cannot be read.
-async fn next(served: &Served, client: &mut Client) -> Result<(Head, Request), Unreadable> {
+async fn next(state: &ProxyState, client: &mut Client) -> Result<(Head, Request), Unreadable> {
     let mut finder = Finder::default();
     let reading = async {
         loop {
@@ -54,7 +54,7 @@ async fn next(served: &Served, client: &mut Client) -> Result<(Head, Request), U
             }
         }
     };
-    let end = timeout(served.bounds.head_time, reading)
+    let end = timeout(state.bounds.head_time, reading)
         .await
         .unwrap_or(Err(Unreadable::Slow))?;
     let head = Head::read(client.buffer.get(..end).unwrap_or_default())?;
@@ -64,65 +64,65 @@ async fn next(served: &Served, client: &mut Client) -> Result<(Head, Request), U
 }
 
 /// When the next request began, if one did. Whoever asks for nothing makes room for others.
-async fn another(served: &Served, client: &mut Client) -> Option<Instant> {
+async fn next_start(state: &ProxyState, client: &mut Client) -> Option<Instant> {
     if client.buffer.is_empty() {
-        if served.is_full() {
+        if state.is_full() {
             return None;
         }
         tokio::select! {
-            more = timeout(served.bounds.keep_alive, client.more()) => match more {
+            more = timeout(state.bounds.keep_alive, client.more()) => match more {
                 Ok(Ok(1..)) => {}
                 Ok(Ok(0) | Err(_)) | Err(_) => return None,
             },
-            () = served.crowded() => return None,
+            () = state.crowded() => return None,
         }
     }
     Some(Instant::now())
 }
 
-async fn refuse(served: &Served, client: &mut Client, begun: Instant, why: Unreadable) {
+async fn refuse(state: &ProxyState, client: &mut Client, started: Instant, why: Unreadable) {
     let connects = client.buffer.starts_with(b"CONNECT ");
     let protocol = if connects { Protocol::Connect } else { Protocol::Http };
     Record::unreadable(
-        &*served.gate,
-        begun,
+        &*state.gate,
+        started,
         &client.buffer,
         Some(protocol),
         client.address,
         why,
     );
-    let answer = no("this request", &Outcome::Refused(why.into()), Then::Closes);
+    let answer = rejection("this request", &Outcome::Refused(why.into()), KeepAlive::No);
     client
-        .last_word(&answer.unwrap_or_default(), served.bounds.linger)
+        .send_final(&answer.unwrap_or_default(), state.bounds.linger)
         .await;
 }
 
 /// Opens a tunnel, or says no.
 async fn tunnel<'a>(
-    served: &'a Served,
+    state: &'a ProxyState,
     client: &mut Client,
-    begun: Instant,
+    started: Instant,
     Request { host, port, .. }: Request,
 ) -> Option<Opened<'a>> {
-    let wanted = wanted(client, host, port, Protocol::Connect);
-    let mut record = Record::of(&*served.gate, begun, &wanted);
-    let connected = match open(served, client, &wanted).await {
+    let connect_request = connect_request(client, host, port, Protocol::Connect);
+    let mut record = Record::of(&*state.gate, started, &connect_request);
+    let connected = match open(state, client, &connect_request).await {
         Ok(connected) => connected,
         Err(outcome) => {
-            let answer = no(&place(&wanted), &outcome, Then::Closes);
+            let answer = rejection(&authority(&connect_request), &outcome, KeepAlive::No);
             record.end(outcome);
             client
-                .last_word(&answer.unwrap_or_default(), served.bounds.linger)
+                .send_final(&answer.unwrap_or_default(), state.bounds.linger)
                 .await;
             return None;
         }
     };
     record.connected(connected.address);
-    if let Err(end) = client.send(OPEN, served.bounds.idle).await {
+    if let Err(end) = client.send(ESTABLISHED, state.bounds.idle).await {
         record.end(Outcome::Passed(end));
         return None;
     }
-    let Wanted { host, port, .. } = wanted;
+    let ConnectRequest { host, port, .. } = connect_request;
     Some(Opened {
         record,
         server: connected.stream,
@@ -132,67 +132,71 @@ async fn tunnel<'a>(
 }
 
 /// Brings the answer to one request, or says no.
-async fn answer(served: &Served, client: &mut Client, begun: Instant, head: &Head, request: Request) -> Then {
-    let What::Answer(path) = &request.what else {
-        return Then::Closes;
+async fn answer(state: &ProxyState, client: &mut Client, started: Instant, head: &Head, request: Request) -> KeepAlive {
+    let RequestKind::Forward(path) = &request.kind else {
+        return KeepAlive::No;
     };
-    let wanted = wanted(client, request.host.clone(), request.port, Protocol::Http);
-    let mut record = Record::of(&*served.gate, begun, &wanted);
-    let asks_to_stay = stays(head);
-    let connected = match open(served, client, &wanted).await {
+    let connect_request = connect_request(client, request.host.clone(), request.port, Protocol::Http);
+    let mut record = Record::of(&*state.gate, started, &connect_request);
+    let keep_alive_requested = requested_keep_alive(head);
+    let connected = match open(state, client, &connect_request).await {
         Ok(connected) => connected,
         Err(outcome) => {
-            let then = match head.framing {
-                Framing::None | Framing::Length(0) if !served.is_full() => asks_to_stay,
-                Framing::None | Framing::Length(_) | Framing::Chunked => Then::Closes,
+            let keep_alive = match head.framing {
+                Framing::None | Framing::Length(0) if !state.is_full() => keep_alive_requested,
+                Framing::None | Framing::Length(_) | Framing::Chunked => KeepAlive::No,
             };
-            let answer = no(&place(&wanted), &outcome, then);
+            let answer = rejection(&authority(&connect_request), &outcome, keep_alive);
             record.end(outcome);
-            return say(served, client, &answer.unwrap_or_default(), then).await;
+            return respond(state, client, &answer.unwrap_or_default(), keep_alive).await;
         }
     };
     record.connected(connected.address);
     if head.expects == Expects::Continue
         && client.buffer.is_empty()
-        && let Err(end) = client.send(CONTINUE, served.bounds.idle).await
+        && let Err(end) = client.send(CONTINUE, state.bounds.idle).await
     {
         record.end(Outcome::Passed(end));
-        return Then::Closes;
+        return KeepAlive::No;
     }
     let exchange = Exchange {
         head,
         path,
-        host: &wanted.host,
-        port: wanted.port,
-        then: if served.is_full() { Then::Closes } else { asks_to_stay },
+        host: &connect_request.host,
+        port: connect_request.port,
+        keep_alive: if state.is_full() {
+            KeepAlive::No
+        } else {
+            keep_alive_requested
+        },
     };
-    let Ended {
+    let Forwarded {
         outcome,
         unanswered,
-        then,
-    } = forward(client, exchange, connected.stream, &served.bounds, &record.meter).await;
-    let answer = no(&place(&wanted), &outcome, Then::Closes).filter(|_| unanswered);
+        keep_alive,
+    } = forward(client, exchange, connected.stream, &state.bounds, &record.meter).await;
+    let answer = rejection(&authority(&connect_request), &outcome, KeepAlive::No).filter(|_| unanswered);
     record.end(outcome);
-    match (answer, then) {
-        (Some(answer), _) => say(served, client, &answer, Then::Closes).await,
-        (None, Then::Stays) => Then::Stays,
-        (None, Then::Closes) => say(served, client, &[], Then::Closes).await,
+    match (answer, keep_alive) {
+        (Some(answer), _) => respond(state, client, &answer, KeepAlive::No).await,
+        (None, KeepAlive::Yes) => KeepAlive::Yes,
+        (None, KeepAlive::No) => respond(state, client, &[], KeepAlive::No).await,
     }
 }
 
-async fn say(served: &Served, client: &mut Client, answer: &[u8], then: Then) -> Then {
-    match then {
-        Then::Stays if client.send(answer, served.bounds.idle).await.is_ok() => Then::Stays,
-        Then::Stays => Then::Closes,
-        Then::Closes => {
-            client.last_word(answer, served.bounds.linger).await;
-            Then::Closes
+async fn respond(state: &ProxyState, client: &mut Client, answer: &[u8], keep_alive: KeepAlive) -> KeepAlive {
+    match keep_alive {
+        KeepAlive::Yes if client.send(answer, state.bounds.idle).await.is_ok() => KeepAlive::Yes,
+        KeepAlive::Yes => KeepAlive::No,
+        KeepAlive::No => {
+            client.send_final(answer, state.bounds.linger).await;
+            KeepAlive::No
         }
     }
 }
 
-fn wanted(client: &Client, host: crate::policy::Host, port: u16, protocol: Protocol) -> Wanted {
-    Wanted {
+fn connect_request(client: &Client, host: crate::policy::Host, port: u16, protocol: Protocol) -> ConnectRequest {
+    ConnectRequest {
         host,
         port,
         protocol,
@@ -200,15 +204,15 @@ fn wanted(client: &Client, host: crate::policy::Host, port: u16, protocol: Proto
     }
 }
 
-fn place(wanted: &Wanted) -> String {
-    format!("{}:{}", wanted.host, wanted.port)
+fn authority(connect_request: &ConnectRequest) -> String {
+    format!("{}:{}", connect_request.host, connect_request.port)
 }
 
 /// Whether the client would send another request on the same connection.
-fn stays(head: &Head) -> Then {
-    let closes = words(&head.headers).any(|word| word.eq_ignore_ascii_case("close"));
+fn requested_keep_alive(head: &Head) -> KeepAlive {
+    let closes = connection_tokens(&head.headers).any(|token| token.eq_ignore_ascii_case("close"));
     match head.version {
-        Version::Http11 if !closes => Then::Stays,
-        Version::Http11 | Version::Http10 => Then::Closes,
+        Version::Http11 if !closes => KeepAlive::Yes,
+        Version::Http11 | Version::Http10 => KeepAlive::No,
     }
 }

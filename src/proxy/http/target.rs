@@ -16,16 +16,16 @@ const HTTP: u16 = 80;
 pub(in crate::proxy) struct Request {
     pub(in crate::proxy) host: Host,
     pub(in crate::proxy) port: u16,
-    pub(in crate::proxy) what: What,
+    pub(in crate::proxy) kind: RequestKind,
 }
 
 /// Of a host, a client wants…
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::proxy) enum What {
+pub(in crate::proxy) enum RequestKind {
     /// …a tunnel.
     Tunnel,
     /// …the answer to one request, whose target is this.
-    Answer(PathAndQuery),
+    Forward(PathAndQuery),
 }
 
 impl Request {
@@ -54,8 +54,8 @@ impl Request {
         if head.host.as_ref().is_some_and(|named| !named.is(&host, port, HTTP)) {
             return Err(Unreadable::HostDiffers);
         }
-        let what = What::Answer(origin_form(path)?);
-        Ok(Self { host, port, what })
+        let kind = RequestKind::Forward(origin_form(path)?);
+        Ok(Self { host, port, kind })
     }
 
     fn tunnel(head: &Head) -> Result<Self, Unreadable> {
@@ -72,8 +72,8 @@ impl Request {
         if head.host.as_ref().is_some_and(|named| !named.is(&host, port, port)) {
             return Err(Unreadable::HostDiffers);
         }
-        let what = What::Tunnel;
-        Ok(Self { host, port, what })
+        let kind = RequestKind::Tunnel;
+        Ok(Self { host, port, kind })
     }
 }
 

@@ -7,13 +7,13 @@ use super::stage::PATIENCE;
 use crate::policy::hosts::kind;
 use crate::policy::{Host, HostName};
 use crate::proxy::connect::{Rejected, connect, judge};
-use crate::proxy::{Addresses, Attempt, Bounds, Decision, Failure, Gate, Refusal, Resolve, Verdict, Wanted};
+use crate::proxy::{Addresses, Attempt, Bounds, ConnectRequest, Decision, Failure, Gate, Refusal, Resolve, Verdict};
 
 /// Reaches these addresses, beside the public ones.
 struct Reaches(Vec<IpAddr>);
 
 impl Gate for Reaches {
-    fn decide(&self, _wanted: Wanted) -> Decision<'_> {
+    fn decide(&self, _wanted: ConnectRequest) -> Decision<'_> {
         Box::pin(async { Verdict::Refused(Refusal::Denied) })
     }
 

@@ -1,16 +1,16 @@
 use crate::policy::Host;
-use crate::proxy::answer::{Answer, Answering};
 use crate::proxy::attempt::Refusal;
+use crate::proxy::detect::{ProtocolDetector, TunnelProtocol};
+use crate::proxy::first_reply::{FirstReply, FirstReplyReader};
 use crate::proxy::http::head::Head;
-use crate::proxy::inside::{Order, Then, judge};
-use crate::proxy::look::{Look, Spoken};
 use crate::proxy::tls::HelloError;
+use crate::proxy::tunnelled_request::{AfterHead, Order, judge};
 use crate::proxy::unreadable::Unreadable;
 
 #[test]
 fn a_tunnel_is_told_by_its_first_bytes() {
-    use Spoken::{Http, Other, Tls};
-    let rows: [(&[u8], Option<Spoken>); 67] = [
+    use TunnelProtocol::{Http, Other, Tls};
+    let rows: [(&[u8], Option<TunnelProtocol>); 67] = [
         (b"", None),
         (b"GET / HTTP/1.1\r\n", Some(Http)),
         (b"GET / HTTP/", Some(Http)),
@@ -80,9 +80,14 @@ fn a_tunnel_is_told_by_its_first_bytes() {
         (b"\r\n\r\n\0\r\nQUIT\r\n", Some(Other)),
     ];
     for (bytes, expected) in rows {
-        assert_eq!(Look::default().at(bytes), Ok(expected), "{}", bytes.escape_ascii());
-        let mut look = Look::default();
-        let slowly = (1..=bytes.len()).find_map(|end| look.at(&bytes[..end]).unwrap());
+        assert_eq!(
+            ProtocolDetector::default().detect(bytes),
+            Ok(expected),
+            "{}",
+            bytes.escape_ascii()
+        );
+        let mut look = ProtocolDetector::default();
+        let slowly = (1..=bytes.len()).find_map(|end| look.detect(&bytes[..end]).unwrap());
         assert_eq!(slowly, expected, "{} byte by byte", bytes.escape_ascii());
     }
 }
@@ -90,7 +95,7 @@ fn a_tunnel_is_told_by_its_first_bytes() {
 #[test]
 fn a_tunnel_may_not_begin_with_ssl2() {
     assert_eq!(
-        Look::default().at(&[0x80, 46, 1, 3, 1, 0, 21]),
+        ProtocolDetector::default().detect(&[0x80, 46, 1, 3, 1, 0, 21]),
         Err(HelloError::Ssl2.into())
     );
 }
@@ -107,10 +112,15 @@ fn a_tunnel_may_not_begin_as_a_proxy_does() {
     ];
     for preface in prefaces {
         let refused = Err(Refusal::Tunnelled(Unreadable::Preface));
-        assert_eq!(Look::default().at(preface), refused, "{}", preface.escape_ascii());
-        let mut look = Look::default();
-        let slowly = (1..=preface.len()).map(|end| look.at(&preface[..end]));
-        let slowly = slowly.into_iter().find(|spoken| *spoken != Ok(None));
+        assert_eq!(
+            ProtocolDetector::default().detect(preface),
+            refused,
+            "{}",
+            preface.escape_ascii()
+        );
+        let mut look = ProtocolDetector::default();
+        let slowly = (1..=preface.len()).map(|end| look.detect(&preface[..end]));
+        let slowly = slowly.into_iter().find(|protocol| *protocol != Ok(None));
         assert_eq!(slowly, Some(refused), "{} byte by byte", preface.escape_ascii());
     }
 }
@@ -120,14 +130,19 @@ fn a_first_line_without_end_is_bounded() {
     let refused = Err(Refusal::Tunnelled(Unreadable::TooLong));
     for piece in [b"aaaa".as_slice(), b"GET ", b"a\x0b\x1c ", b" \r\n\0"] {
         let long = piece.repeat(1 << 14);
-        assert_eq!(Look::default().at(&long[..(1 << 16) - 1]), Ok(None));
-        assert_eq!(Look::default().at(&long), refused, "{}", piece.escape_ascii());
+        assert_eq!(ProtocolDetector::default().detect(&long[..(1 << 16) - 1]), Ok(None));
+        assert_eq!(
+            ProtocolDetector::default().detect(&long),
+            refused,
+            "{}",
+            piece.escape_ascii()
+        );
     }
     for piece in [b"\x7fELF".as_slice(), b"AMQP\0\0\x09\x01", b"{\"a\"", b"a \x04b"] {
         let long = piece.repeat(1 << 14);
         assert_eq!(
-            Look::default().at(&long),
-            Ok(Some(Spoken::Other)),
+            ProtocolDetector::default().detect(&long),
+            Ok(Some(TunnelProtocol::Other)),
             "{}",
             piece.escape_ascii()
         );
@@ -136,36 +151,36 @@ fn a_first_line_without_end_is_bounded() {
 
 #[test]
 fn a_line_that_ends_with_its_connection_can_be_a_request_too() {
-    assert!(Look::ended(b"GET /"));
-    assert!(Look::ended(b"GET http://evil.example/"));
-    assert!(!Look::ended(b"EHLO mail.example.org"));
-    assert!(!Look::ended(b""));
+    assert!(ProtocolDetector::may_be_request(b"GET /"));
+    assert!(ProtocolDetector::may_be_request(b"GET http://evil.example/"));
+    assert!(!ProtocolDetector::may_be_request(b"EHLO mail.example.org"));
+    assert!(!ProtocolDetector::may_be_request(b""));
 }
 
 /// Heads of requests in a tunnel to port 8080 of `web.example.org`, without their last line.
-const REQUESTS: [(&str, Result<Then, Unreadable>); 40] = [
-    ("GET / HTTP/1.1\r\nHost: web.example.org\r\n", Ok(Then::Body)),
-    ("GET / HTTP/1.1\r\nHost: web.example.org:8080\r\n", Ok(Then::Body)),
-    ("GET / HTTP/1.1\r\nHost: WEB.Example.org.\r\n", Ok(Then::Body)),
+const REQUESTS: [(&str, Result<AfterHead, Unreadable>); 40] = [
+    ("GET / HTTP/1.1\r\nHost: web.example.org\r\n", Ok(AfterHead::Body)),
+    ("GET / HTTP/1.1\r\nHost: web.example.org:8080\r\n", Ok(AfterHead::Body)),
+    ("GET / HTTP/1.1\r\nHost: WEB.Example.org.\r\n", Ok(AfterHead::Body)),
     (
         "GET /?a=http://evil.example/ HTTP/1.1\r\nHost: web.example.org\r\n",
-        Ok(Then::Body),
+        Ok(AfterHead::Body),
     ),
-    ("OPTIONS * HTTP/1.1\r\nHost: web.example.org\r\n", Ok(Then::Body)),
+    ("OPTIONS * HTTP/1.1\r\nHost: web.example.org\r\n", Ok(AfterHead::Body)),
     (
         "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 3\r\n",
-        Ok(Then::Body),
+        Ok(AfterHead::Body),
     ),
     (
         "GET http://web.example.org/ HTTP/1.1\r\nHost: web.example.org\r\n",
-        Ok(Then::Body),
+        Ok(AfterHead::Body),
     ),
     (
         "GET http://web.example.org:8080/ HTTP/1.1\r\nHost: web.example.org\r\n",
-        Ok(Then::Body),
+        Ok(AfterHead::Body),
     ),
-    ("GET / HTTP/1.0\r\n", Ok(Then::Body)),
-    ("GET / HTTP/1.0\r\nHost: web.example.org\r\n", Ok(Then::Body)),
+    ("GET / HTTP/1.0\r\n", Ok(AfterHead::Body)),
+    ("GET / HTTP/1.0\r\nHost: web.example.org\r\n", Ok(AfterHead::Body)),
     ("GET / HTTP/1.1\r\nHost: evil.example\r\n", Err(Unreadable::HostDiffers)),
     ("GET / HTTP/1.1\r\nHost: example.org\r\n", Err(Unreadable::HostDiffers)),
     (
@@ -240,11 +255,11 @@ const REQUESTS: [(&str, Result<Then, Unreadable>); 40] = [
     ("GET / HTTP/1.2\r\nHost: web.example.org\r\n", Err(Unreadable::Version)),
     (
         "GET / HTTP/1.1\r\nHost: web.example.org\r\nUpgrade: websocket\r\n",
-        Ok(Then::Upgrade),
+        Ok(AfterHead::Upgrade),
     ),
     (
         "GET / HTTP/1.1\r\nHost: web.example.org\r\nUpgrade: WebSocket\r\n",
-        Ok(Then::Upgrade),
+        Ok(AfterHead::Upgrade),
     ),
     (
         "GET / HTTP/1.1\r\nHost: web.example.org\r\nUpgrade: h2c\r\n",
@@ -272,7 +287,7 @@ fn requests_in_tunnels_name_the_host_that_was_asked_for() {
             |order| Head::read(format!("{head}\r\n").as_bytes()).and_then(|head| judge(&head, order, &host, 8080));
         assert_eq!(judged(Order::First), expected, "{head}");
         let later = match expected {
-            Ok(Then::Upgrade) => Err(Unreadable::LateUpgrade),
+            Ok(AfterHead::Upgrade) => Err(Unreadable::LateUpgrade),
             other => other,
         };
         assert_eq!(judged(Order::Later), later, "{head}");
@@ -285,9 +300,9 @@ fn an_address_that_was_asked_for_is_what_requests_name() {
         let head = Head::read(format!("GET / HTTP/1.1\r\nHost: {named}\r\n\r\n").as_bytes())?;
         judge(&head, Order::First, &Host::parse(host).unwrap(), 80)
     };
-    assert_eq!(judged("192.0.2.1", "192.0.2.1"), Ok(Then::Body));
-    assert_eq!(judged("[2001:db8::1]:80", "2001:db8::1"), Ok(Then::Body));
-    assert_eq!(judged("[::ffff:192.0.2.1]", "192.0.2.1"), Ok(Then::Body));
+    assert_eq!(judged("192.0.2.1", "192.0.2.1"), Ok(AfterHead::Body));
+    assert_eq!(judged("[2001:db8::1]:80", "2001:db8::1"), Ok(AfterHead::Body));
+    assert_eq!(judged("[::ffff:192.0.2.1]", "192.0.2.1"), Ok(AfterHead::Body));
     assert_eq!(judged("web.example.org", "192.0.2.1"), Err(Unreadable::HostDiffers));
     assert_eq!(judged("192.0.2.2", "192.0.2.1"), Err(Unreadable::HostDiffers));
     assert!(judged("0300.0.2.1", "192.0.2.1").is_err());
@@ -296,36 +311,41 @@ fn an_address_that_was_asked_for_is_what_requests_name() {
 #[test]
 fn what_a_server_says_first_is_understood() {
     let again = super::hellos::greeting(2, super::hellos::again());
-    let rows: [(&[u8], Option<Answer>); 16] = [
-        (b"HTTP/1.1 101 Switching Protocols\r\n", Some(Answer::Switched)),
-        (b"HTTP/1.1 200 OK\r\n", Some(Answer::Other)),
-        (b"HTTP/1.1 403 No\r\n", Some(Answer::Other)),
+    let rows: [(&[u8], Option<FirstReply>); 16] = [
+        (b"HTTP/1.1 101 Switching Protocols\r\n", Some(FirstReply::Switched)),
+        (b"HTTP/1.1 200 OK\r\n", Some(FirstReply::Other)),
+        (b"HTTP/1.1 403 No\r\n", Some(FirstReply::Other)),
         (
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 101 Switching\r\n",
-            Some(Answer::Switched),
+            Some(FirstReply::Switched),
         ),
         (
             b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n",
-            Some(Answer::Other),
+            Some(FirstReply::Other),
         ),
         (b"HTTP/1.1 103 Early Hints\r\nX: HTTP/1.1 101\r\n", None),
         (b"HTTP/1.1 103 Early Hints\r\n\r\n", None),
         (b"HTTP/1.1 10", None),
         (b"HTT", None),
-        (b"HTTPS/1.1 101", Some(Answer::Other)),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", Some(Answer::Other)),
-        (b"220 mail.example.org\r\n", Some(Answer::Other)),
-        (b"\0", Some(Answer::Other)),
+        (b"HTTPS/1.1 101", Some(FirstReply::Other)),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", Some(FirstReply::Other)),
+        (b"220 mail.example.org\r\n", Some(FirstReply::Other)),
+        (b"\0", Some(FirstReply::Other)),
         (b"\x15\x03\x03\x00\x02\x02\x28", None),
-        (&again, Some(Answer::Retry)),
-        (b"\x16\x03\x03\x00\x7a\x0b", Some(Answer::Other)),
+        (&again, Some(FirstReply::Retry)),
+        (b"\x16\x03\x03\x00\x7a\x0b", Some(FirstReply::Other)),
     ];
     for (bytes, expected) in rows {
-        let mut answering = Answering::default();
+        let mut answering = FirstReplyReader::default();
         let slowly = bytes.iter().find_map(|byte| answering.feed(&[*byte]));
         assert_eq!(slowly, expected, "{} byte by byte", bytes.escape_ascii());
-        assert_eq!(Answering::default().feed(bytes), expected, "{}", bytes.escape_ascii());
+        assert_eq!(
+            FirstReplyReader::default().feed(bytes),
+            expected,
+            "{}",
+            bytes.escape_ascii()
+        );
     }
     let hints = b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(4000);
-    assert_eq!(Answering::default().feed(&hints), Some(Answer::Other));
+    assert_eq!(FirstReplyReader::default().feed(&hints), Some(FirstReply::Other));
 }

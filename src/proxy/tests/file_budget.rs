@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::stage::{PATIENCE, Stage, echo, until};
 use crate::policy::Host;
-use crate::proxy::files::{Files, Share};
+use crate::proxy::file_budget::{FileBudget, Share};
 use crate::proxy::{Bounds, Failure, Resolve as _, SystemResolver};
 
 /// Room for one connection, if there is any now.
@@ -35,13 +35,13 @@ fn takes_all(share: &Share) -> Vec<OwnedSemaphorePermit> {
 #[test]
 fn whatever_others_take_a_proxy_has_the_connections_that_are_kept_for_it() {
     for (limit, kept) in [(64, 1), (256, 4), (1024, 16), (1 << 20, 16)] {
-        let files = Files::within(limit);
+        let files = FileBudget::within(limit);
         let hogs: Vec<Share> = (0..7).map(|_| files.share(1 << 20)).collect();
         let held: Vec<_> = hogs.iter().map(takes_all).collect();
         let late = files.share(256);
         let got = takes_all(&late);
         assert!(got.len() >= kept, "{} of {kept} with {limit} files", got.len());
-        assert!(hogs.iter().all(Share::is_used_up) || limit > 1024, "{limit} files");
+        assert!(hogs.iter().all(Share::is_exhausted) || limit > 1024, "{limit} files");
         drop(held);
     }
 }
@@ -49,7 +49,7 @@ fn whatever_others_take_a_proxy_has_the_connections_that_are_kept_for_it() {
 #[test]
 fn all_proxies_together_have_at_most_half_of_the_files_of_the_process() {
     for limit in [8, 9, 20, 64, 100, 256, 1000, 1024, 4096, 1 << 20] {
-        let files = Files::within(limit);
+        let files = FileBudget::within(limit);
         let shares: Vec<Share> = (0..1_000).map(|_| files.share(256)).collect();
         let held: Vec<_> = shares.iter().map(takes_all).collect();
         let connections: usize = held.iter().map(Vec::len).sum();
@@ -65,7 +65,7 @@ fn all_proxies_together_have_at_most_half_of_the_files_of_the_process() {
 
 #[test]
 fn what_was_kept_for_a_proxy_that_has_ended_is_kept_for_the_next() {
-    let files = Files::within(64);
+    let files = FileBudget::within(64);
     let shares: Vec<Share> = (0..8).map(|_| files.share(256)).collect();
     let held: Vec<_> = shares.iter().map(takes_all).collect();
     let late = files.share(256);
@@ -80,7 +80,7 @@ fn what_was_kept_for_a_proxy_that_has_ended_is_kept_for_the_next() {
 
 #[test]
 fn whoever_has_nothing_of_its_own_gets_what_is_given_back_by_turns() {
-    let files = Files::within(64);
+    let files = FileBudget::within(64);
     let hogs: Vec<Share> = (0..8).map(|_| files.share(256)).collect();
     let mut held: Vec<_> = hogs.iter().flat_map(takes_all).collect();
     let late = files.share(256);
@@ -109,7 +109,7 @@ async fn tunnel(stage: &Stage, port: u16, patience: Duration) -> Option<TcpStrea
 async fn two_proxies_that_hold_all_they_can_leave_a_third_its_own_connections() {
     let port = echo().await;
     // Sixteen connections in all: eight that are shared, and one for each of eight proxies.
-    let files = Files::within(64);
+    let files = FileBudget::within(64);
     let [one, other, third] = [(); 3].map(|()| Stage::start_within(&files, Bounds::default()));
     let mut held = Vec::new();
     for (hog, most) in [(&one, 8), (&other, 2)] {

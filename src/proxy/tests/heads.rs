@@ -4,8 +4,8 @@ use crate::policy::hosts::HostError;
 use crate::proxy::Unreadable::{self, *};
 use crate::proxy::http::body::{Body, Piece};
 use crate::proxy::http::head::{Finder, Framing, Head};
-use crate::proxy::http::target::{Request, What};
-use crate::proxy::readings::Reader;
+use crate::proxy::http::target::{Request, RequestKind};
+use crate::proxy::parser_laws::Reader;
 
 fn read(bytes: &[u8]) -> Result<(Head, Request), Unreadable> {
     let end = Finder::default().find(bytes)?.ok_or(Short)?;
@@ -307,9 +307,9 @@ fn a_readable_request_has_one_canonical_place() {
     ] {
         let (_, request) = read(text.as_bytes()).unwrap_or_else(|why| panic!("{text:?} {why}"));
         assert_eq!(format!("{}:{}", request.host, request.port), place);
-        match request.what {
-            What::Tunnel => assert_eq!(path, ""),
-            What::Answer(target) => assert_eq!(target.as_str(), path),
+        match request.kind {
+            RequestKind::Tunnel => assert_eq!(path, ""),
+            RequestKind::Forward(target) => assert_eq!(target.as_str(), path),
         }
     }
 }
@@ -404,7 +404,7 @@ fn nothing_that_is_read_depends_on_the_pieces_in_which_it_came() {
     let rows = UNREADABLE.iter().chain(TARGETS).map(|(text, _)| text.as_bytes());
     for bytes in rows.chain(more) {
         for reader in Reader::ALL {
-            if let Err(why) = reader.tries(bytes) {
+            if let Err(why) = reader.check(bytes) {
                 panic!("{reader:?} of {}: {why}", bytes.escape_ascii());
             }
         }

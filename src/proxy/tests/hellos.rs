@@ -1,6 +1,6 @@
 use crate::policy::Host;
-use crate::proxy::attempt::Seen;
-use crate::proxy::tls::{Between, Greeting, HelloError, HelloReader, begins_ssl2, begins_tls};
+use crate::proxy::attempt::TunnelContent;
+use crate::proxy::tls::{HelloError, HelloReader, NextRecord, ServerGreeting, begins_ssl2, begins_tls};
 
 /// What a hello is made of.
 #[derive(Clone)]
@@ -105,12 +105,12 @@ pub(super) fn fragmented(name: &str, fragments: usize) -> Vec<u8> {
 }
 
 /// All at once, and byte by byte, which must come to the same.
-fn read(bytes: &[u8], host: &str) -> Result<Option<Seen>, HelloError> {
+fn read(bytes: &[u8], host: &str) -> Result<Option<TunnelContent>, HelloError> {
     let host = Host::parse(host).unwrap();
     let judge = |read: Option<(crate::proxy::tls::Hello, usize)>| {
         read.map(|(hello, length)| {
             assert_eq!(length, bytes.len(), "of {}", bytes.escape_ascii());
-            hello.agrees(&host)
+            hello.check_host(&host)
         })
         .transpose()
     };
@@ -146,7 +146,7 @@ fn hellos_that_name_the_host_are_let_through() {
     for (named, host) in rows {
         assert_eq!(
             read(&hello(named), host),
-            Ok(Some(Seen::NamedTls)),
+            Ok(Some(TunnelContent::NamedTls)),
             "{named} for {host}"
         );
     }
@@ -169,7 +169,7 @@ fn hellos_that_name_no_host_are_let_through_and_told_apart() {
     ] {
         assert_eq!(
             read(&bytes, host),
-            Ok(Some(Seen::NamelessTls)),
+            Ok(Some(TunnelContent::NamelessTls)),
             "{}",
             bytes.escape_ascii()
         );
@@ -314,7 +314,7 @@ fn a_hello_may_come_in_many_records() {
     for size in [1, 2, 3, 4, 5, 7, 40, 64, 100] {
         assert_eq!(
             read(&fragmented("files.example.org", size), "files.example.org"),
-            Ok(Some(Seen::NamedTls))
+            Ok(Some(TunnelContent::NamedTls))
         );
         assert_eq!(
             read(&fragmented("evil.example", size), "files.example.org"),
@@ -351,7 +351,10 @@ fn a_hello_is_bounded() {
     );
     let mut long = Made::with((21, vec![0; 40_000]));
     long.fragments = 1 << 14;
-    assert_eq!(read(&long.bytes(), "files.example.org"), Ok(Some(Seen::NamelessTls)));
+    assert_eq!(
+        read(&long.bytes(), "files.example.org"),
+        Ok(Some(TunnelContent::NamelessTls))
+    );
 }
 
 #[test]
@@ -374,10 +377,14 @@ fn a_length_that_is_wrong_anywhere_is_refused_or_waited_for() {
                 continue;
             };
             assert_eq!(length, changed.len());
-            let agrees = hello.agrees(&Host::parse("files.example.org").unwrap());
+            let check_host = hello.check_host(&Host::parse("files.example.org").unwrap());
             // …but where no name, or none of its letters, was touched.
             let has_name = changed.windows(17).any(|name| name == b"files.example.org");
-            assert!(agrees != Ok(Seen::NamedTls) || has_name, "{}", changed.escape_ascii());
+            assert!(
+                check_host != Ok(TunnelContent::NamedTls) || has_name,
+                "{}",
+                changed.escape_ascii()
+            );
         }
     }
 }
@@ -389,7 +396,7 @@ fn the_hello_of_openssl_is_read() {
     let bytes: Vec<u8> = digits
         .map(|two| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap())
         .collect();
-    assert_eq!(read(&bytes, "files.example.org"), Ok(Some(Seen::NamedTls)));
+    assert_eq!(read(&bytes, "files.example.org"), Ok(Some(TunnelContent::NamedTls)));
     assert_eq!(
         read(&bytes, "example.org"),
         Err(HelloError::Differs("files.example.org".into()))
@@ -462,9 +469,9 @@ fn a_server_that_wants_a_second_hello_is_understood() {
         .flat_map(|chunk| [vec![0x16, 3, 3], long(chunk)].concat())
         .collect();
     for bytes in [retry.clone(), [warning, &retry].concat(), split] {
-        let end = (1..=bytes.len()).find(|end| Greeting::of(&bytes[..*end]) != Greeting::More);
+        let end = (1..=bytes.len()).find(|end| ServerGreeting::of(&bytes[..*end]) != ServerGreeting::More);
         assert!(end.is_some());
-        assert_eq!(Greeting::of(&bytes), Greeting::Retry);
+        assert_eq!(ServerGreeting::of(&bytes), ServerGreeting::Retry);
     }
     for bytes in [
         greeting(2, [5; 32]),
@@ -472,24 +479,24 @@ fn a_server_that_wants_a_second_hello_is_understood() {
         [warning, &greeting(2, [5; 32])].concat(),
         vec![0x17, 3, 3, 0, 0],
     ] {
-        assert_eq!(Greeting::of(&bytes), Greeting::Other);
+        assert_eq!(ServerGreeting::of(&bytes), ServerGreeting::Other);
     }
 }
 
 #[test]
 fn between_two_hellos_stand_whole_records() {
-    let rows: [(&[u8], Result<Between, HelloError>); 9] = [
-        (&[], Ok(Between::More)),
-        (&[0x14, 3, 3, 0], Ok(Between::More)),
-        (&[0x14, 3, 3, 0, 1], Ok(Between::More)),
-        (&[0x14, 3, 3, 0, 1, 1, 0x16], Ok(Between::Record(6))),
-        (&[0x16, 3, 3, 0, 1], Ok(Between::Hello)),
-        (&[0x16, 9, 9, 0, 1], Ok(Between::Hello)),
+    let rows: [(&[u8], Result<NextRecord, HelloError>); 9] = [
+        (&[], Ok(NextRecord::More)),
+        (&[0x14, 3, 3, 0], Ok(NextRecord::More)),
+        (&[0x14, 3, 3, 0, 1], Ok(NextRecord::More)),
+        (&[0x14, 3, 3, 0, 1, 1, 0x16], Ok(NextRecord::Record(6))),
+        (&[0x16, 3, 3, 0, 1], Ok(NextRecord::Hello)),
+        (&[0x16, 9, 9, 0, 1], Ok(NextRecord::Hello)),
         (&[0x17, 3, 3, 0xff, 0xff], Err(HelloError::Unreadable)),
         (&[0x13, 3, 3, 0, 1, 1], Err(HelloError::Unreadable)),
         (b"GET / ", Err(HelloError::Unreadable)),
     ];
     for (bytes, expected) in rows {
-        assert_eq!(Between::of(bytes), expected, "{}", bytes.escape_ascii());
+        assert_eq!(NextRecord::of(bytes), expected, "{}", bytes.escape_ascii());
     }
 }

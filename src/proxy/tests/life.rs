@@ -83,7 +83,7 @@ async fn a_client_that_leaves_ends_the_question_about_it() {
     }
     drop(stream);
     let attempts = stage.attempts(1).await;
-    assert_eq!(attempts[0].outcome, Outcome::Abandoned(End::ClientLeft));
+    assert_eq!(attempts[0].outcome, Outcome::Abandoned(End::ClientClosed));
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! The proxy over real sockets of loopback, with a gate, a resolver and servers of the tests' own.
 
 mod connects;
+mod detection;
+mod file_budget;
 mod heads;
 mod hellos;
 mod life;
-mod looks;
 mod plain;
 mod refused;
-mod shares;
 mod socks;
 mod stage;
 mod tunnels;

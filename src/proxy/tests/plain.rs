@@ -264,7 +264,7 @@ async fn an_answer_that_breaks_off_is_not_made_whole() {
         let got = text(stage.say(sent.as_bytes()).await);
         assert!(got.contains("abc") && !got.contains("\r\n0\r\n"), "{got}");
         let attempts = stage.stop().await;
-        assert_eq!(attempts[0].outcome, Outcome::Passed(End::ServerLeft));
+        assert_eq!(attempts[0].outcome, Outcome::Passed(End::ServerClosed));
         assert_eq!(attempts[0].down, answer.len() as u64);
     }
 }

@@ -20,8 +20,8 @@ fn a_greeting_is_read_whole_or_not_at_all() {
         (&[5][..], Ok(Read::More)),
         (&[5, 1], Ok(Read::More)),
         (&[5, 3, 2, 1], Ok(Read::More)),
-        (&[5, 1, 0], Ok(Read::Whole((), 3))),
-        (&[5, 3, 2, 1, 0, 5, 1], Ok(Read::Whole((), 5))),
+        (&[5, 1, 0], Ok(Read::Complete((), 3))),
+        (&[5, 3, 2, 1, 0, 5, 1], Ok(Read::Complete((), 5))),
         (&[5, 0], Err(Unreadable::SocksMethod)),
         (&[5, 1, 2], Err(Unreadable::SocksMethod)),
         (&[5, 2, 1, 255], Err(Unreadable::SocksMethod)),
@@ -73,7 +73,7 @@ fn a_request_names_one_place_or_none() {
     ];
     for (bytes, read) in rows {
         let got = request(&bytes).map(|got| match got {
-            Read::Whole((host, port), length) => {
+            Read::Complete((host, port), length) => {
                 assert_eq!(length, bytes.len());
                 format!("{host}:{port}")
             }

@@ -12,8 +12,10 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::policy::{Host, HostName};
-use crate::proxy::files::Files;
-use crate::proxy::{Addresses, Attempt, Bounds, Decision, Failure, Gate, Proxy, Refusal, Resolve, Verdict, Wanted};
+use crate::proxy::file_budget::FileBudget;
+use crate::proxy::{
+    Addresses, Attempt, Bounds, ConnectRequest, Decision, Failure, Gate, Proxy, Refusal, Resolve, Verdict,
+};
 
 /// Longer than anything here takes, on the busiest machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(4);
@@ -22,12 +24,12 @@ pub(super) const PATIENCE: Duration = Duration::from_mins(4);
 #[derive(Default)]
 pub(super) struct TestGate {
     pub(super) attempts: Mutex<Vec<Attempt>>,
-    pub(super) asked: Mutex<Vec<Wanted>>,
+    pub(super) asked: Mutex<Vec<ConnectRequest>>,
     told: Notify,
 }
 
 impl Gate for TestGate {
-    fn decide(&self, wanted: Wanted) -> Decision<'_> {
+    fn decide(&self, wanted: ConnectRequest) -> Decision<'_> {
         let host = wanted.host.to_string();
         self.asked.lock().unwrap().push(wanted);
         Box::pin(async move {
@@ -83,11 +85,11 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn start(bounds: Bounds) -> Self {
-        Self::start_within(Files::of_this_process(), bounds)
+        Self::start_within(FileBudget::of_this_process(), bounds)
     }
 
     /// One of those that have these files together.
-    pub(super) fn start_within(files: &Files, bounds: Bounds) -> Self {
+    pub(super) fn start_within(files: &FileBudget, bounds: Bounds) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (gate, resolver) = (Arc::new(TestGate::default()), Arc::new(TestResolver::default()));

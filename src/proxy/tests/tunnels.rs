@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::hellos::{again, fragmented, greeting, hello, nameless};
 use super::stage::{PATIENCE, comes_to};
 use crate::policy::Host;
-use crate::proxy::attempt::{End, Outcome, Refusal, Seen};
+use crate::proxy::attempt::{End, Outcome, Refusal, TunnelContent};
 use crate::proxy::bounds::Bounds;
 use crate::proxy::meter::{Meter, Way};
 use crate::proxy::tls::HelloError;
@@ -144,48 +144,51 @@ fn get(host: &str) -> Vec<u8> {
 #[test]
 fn what_agrees_with_the_name_passes_unchanged() {
     let behind = |start: Vec<u8>| [start, vec![0x14, 3, 3, 0, 1, 1, 0x17, 3, 3, 0, 2, 9, 9]].concat();
-    let rows: Vec<(Vec<u8>, Seen)> = vec![
-        (Vec::new(), Seen::Nothing),
-        (hello(HOST), Seen::NamedTls),
-        (hello("A.EXAMPLE.ORG."), Seen::NamedTls),
-        (nameless(), Seen::NamelessTls),
-        (behind(hello(HOST)), Seen::NamedTls),
-        (behind(nameless()), Seen::NamelessTls),
-        (behind(fragmented(HOST, 7)), Seen::NamedTls),
-        (get(HOST), Seen::Http),
-        ([get(HOST), get("A.example.org:8080")].concat(), Seen::Http),
-        ([post("Content-Length: 3", "abc"), get(HOST)].concat(), Seen::Http),
+    let rows: Vec<(Vec<u8>, TunnelContent)> = vec![
+        (Vec::new(), TunnelContent::Nothing),
+        (hello(HOST), TunnelContent::NamedTls),
+        (hello("A.EXAMPLE.ORG."), TunnelContent::NamedTls),
+        (nameless(), TunnelContent::NamelessTls),
+        (behind(hello(HOST)), TunnelContent::NamedTls),
+        (behind(nameless()), TunnelContent::NamelessTls),
+        (behind(fragmented(HOST, 7)), TunnelContent::NamedTls),
+        (get(HOST), TunnelContent::Http),
+        ([get(HOST), get("A.example.org:8080")].concat(), TunnelContent::Http),
+        (
+            [post("Content-Length: 3", "abc"), get(HOST)].concat(),
+            TunnelContent::Http,
+        ),
         (
             [post("Transfer-Encoding: chunked", "3\r\nabc\r\n0\r\n\r\n"), get(HOST)].concat(),
-            Seen::Http,
+            TunnelContent::Http,
         ),
         (
             post("Content-Length: 28", "GET / HTTP/1.1\r\nHost: evil\r\n"),
-            Seen::Http,
+            TunnelContent::Http,
         ),
-        (b"GET / HTTP/1.0\r\n\r\n".to_vec(), Seen::Http),
+        (b"GET / HTTP/1.0\r\n\r\n".to_vec(), TunnelContent::Http),
         (
             b"SSH-2.0-OpenSSH\r\nGET / HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_vec(),
-            Seen::Other,
+            TunnelContent::Other,
         ),
-        (b"\0\0\0\x08\x04\xd2\x16\x2f".to_vec(), Seen::Other),
-        (b"no line".to_vec(), Seen::Other),
-        (vec![0xab; 300_000], Seen::Other),
+        (b"\0\0\0\x08\x04\xd2\x16\x2f".to_vec(), TunnelContent::Other),
+        (b"no line".to_vec(), TunnelContent::Other),
+        (vec![0xab; 300_000], TunnelContent::Other),
     ];
     let greeting = greeting(2, [7; 32]);
     runtime().block_on(async {
-        for (bytes, seen) in rows {
+        for (bytes, content) in rows {
             for pieces in [0, 1 << 20, 11, 1] {
                 if (pieces == 0 && bytes.len() > 1 << 16) || (pieces == 1 && bytes.len() > 1000) {
                     continue;
                 }
-                let says: &[u8] = if seen == Seen::Http { b"" } else { &greeting };
+                let says: &[u8] = if content == TunnelContent::Http { b"" } else { &greeting };
                 let (server, client, tunnelled) = answered(HOST, says, &bytes, pieces).await;
                 let what = format!("{} by {pieces}", bytes[..bytes.len().min(80)].escape_ascii());
                 assert!(server == bytes, "{what}: got {}", server.escape_ascii());
                 assert_eq!(client, says, "{what}");
                 let outcome = Outcome::Passed(End::Closed);
-                assert_eq!(tunnelled, Tunnelled { outcome, seen }, "{what}");
+                assert_eq!(tunnelled, Tunnelled { outcome, content }, "{what}");
             }
         }
     });
@@ -399,7 +402,7 @@ fn an_address_that_was_asked_for_is_not_named_in_its_tunnel() {
             Outcome::Refused(HelloError::Named("a.example.org".into()).into())
         );
         let (_, _, tunnelled) = sent("192.0.2.1", &nameless(), 20).await;
-        assert_eq!(tunnelled.seen, Seen::NamelessTls);
+        assert_eq!(tunnelled.content, TunnelContent::NamelessTls);
         let (_, _, tunnelled) = sent("192.0.2.1", &get("192.0.2.1:8080"), 20).await;
         assert_eq!(tunnelled.outcome, Outcome::Passed(End::Closed));
         let (_, _, tunnelled) = sent("192.0.2.1", &get("a.example.org"), 20).await;
@@ -474,7 +477,7 @@ fn a_connection_that_is_upgraded_is_looked_at_no_more() {
         assert_eq!(all(&mut ends.server).await, b"");
         ends.server.shutdown().await.unwrap();
         assert_eq!(all(&mut ends.client).await, b"");
-        assert_eq!(ends.end().await.0.seen, Seen::Upgraded);
+        assert_eq!(ends.end().await.0.content, TunnelContent::Upgraded);
         // A server that does not want to is asked in HTTP again.
         let mut ends = open("a.example.org", ask, PATIENCE).await;
         ends.server_gets(ask).await;
@@ -507,7 +510,7 @@ fn a_server_may_speak_first_and_a_client_wait_within_a_line() {
         assert_eq!(all(&mut ends.server).await, b"");
         drop(ends.server);
         let (tunnelled, up, down) = ends.ended.await.unwrap();
-        assert_eq!((tunnelled.seen, up, down), (Seen::Other, 13, 22));
+        assert_eq!((tunnelled.content, up, down), (TunnelContent::Other, 13, 22));
     });
 }
 
@@ -533,7 +536,7 @@ fn either_side_may_end_before_the_other() {
             (
                 Tunnelled {
                     outcome: Outcome::Passed(End::Closed),
-                    seen: Seen::Other
+                    content: TunnelContent::Other
                 },
                 5,
                 3,
@@ -555,7 +558,7 @@ fn whoever_breaks_off_is_told_of() {
         } = ends;
         drop(client);
         all(&mut server).await;
-        assert_eq!(ended.await.unwrap().0.outcome, Outcome::Passed(End::ClientLeft));
+        assert_eq!(ended.await.unwrap().0.outcome, Outcome::Passed(End::ClientClosed));
         let ends = open("a.example.org", b"\0", PATIENCE).await;
         ends.server.set_zero_linger().unwrap();
         let Ends {
@@ -566,7 +569,7 @@ fn whoever_breaks_off_is_told_of() {
         } = ends;
         drop(server);
         all(&mut client).await;
-        assert_eq!(ended.await.unwrap().0.outcome, Outcome::Passed(End::ServerLeft));
+        assert_eq!(ended.await.unwrap().0.outcome, Outcome::Passed(End::ServerClosed));
     });
 }
 
@@ -694,7 +697,7 @@ fn a_tunnel_that_is_stopped_says_what_it_moved() {
             (
                 Tunnelled {
                     outcome,
-                    seen: Seen::Other
+                    content: TunnelContent::Other
                 },
                 3,
                 5

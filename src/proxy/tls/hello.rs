@@ -1,18 +1,18 @@
-//! A client's first message: read whole, and strictly.
+//! A strict parser of a client's first message.
 
 use super::error::HelloError;
 use super::record::{HANDSHAKE, PLAIN, RECORD};
 use crate::policy::{Host, HostName};
-use crate::proxy::attempt::Seen;
+use crate::proxy::attempt::TunnelContent;
 use crate::proxy::bounds::BUFFER;
 
-/// The most bytes of another host's name that are told.
+/// The longest name in an error.
 const SHOWN: usize = 100;
 
-/// A `ClientHello`, as far as it matters here.
+/// The relevant part of a `ClientHello`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::proxy) struct Hello {
-    /// The host that it names, byte by byte as it stands there.
+    /// The bytes of the server name.
     named: Option<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl HelloReader {
             };
             self.message.extend_from_slice(fragment);
             self.at += RECORD + length;
-            if let Some(hello) = self.whole()? {
+            if let Some(hello) = self.complete()? {
                 return Ok(Some((hello, self.at)));
             }
         }
@@ -56,7 +56,7 @@ impl HelloReader {
     }
 
     /// The message, when it is complete and nothing follows it in its last record.
-    fn whole(&self) -> Result<Option<Hello>, HelloError> {
+    fn complete(&self) -> Result<Option<Hello>, HelloError> {
         if *self.message.first().ok_or(HelloError::Unreadable)? != 1 {
             return Err(HelloError::Unreadable);
         }
@@ -119,9 +119,9 @@ impl Hello {
     ///
     /// # Errors
     /// It names another one, in whatever form.
-    pub(in crate::proxy) fn agrees(&self, host: &Host) -> Result<Seen, HelloError> {
+    pub(in crate::proxy) fn check_host(&self, host: &Host) -> Result<TunnelContent, HelloError> {
         let Some(named) = &self.named else {
-            return Ok(Seen::NamelessTls);
+            return Ok(TunnelContent::NamelessTls);
         };
         let shown = || {
             let start = named.get(..SHOWN.min(named.len())).unwrap_or_default();
@@ -132,7 +132,7 @@ impl Hello {
             Host::Name(name) => {
                 let text = str::from_utf8(named).ok().filter(|text| text.is_ascii());
                 match text.map(HostName::parse) {
-                    Some(Ok(other)) if other == *name => Ok(Seen::NamedTls),
+                    Some(Ok(other)) if other == *name => Ok(TunnelContent::NamedTls),
                     Some(Ok(_) | Err(_)) | None => Err(HelloError::Differs(shown())),
                 }
             }

@@ -12,4 +12,4 @@ pub use error::HelloError;
 #[cfg(test)]
 pub(super) use hello::Hello;
 pub(super) use hello::HelloReader;
-pub(super) use record::{Between, Greeting, begins_ssl2, begins_tls};
+pub(super) use record::{NextRecord, ServerGreeting, begins_ssl2, begins_tls};

@@ -35,9 +35,9 @@ pub(in crate::proxy) fn begins_ssl2(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// What stands between two hellos of a client.
+/// The next record between two hellos of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::proxy) enum Between {
+pub(in crate::proxy) enum NextRecord {
     /// More must come.
     More,
     /// The second hello.
@@ -46,7 +46,7 @@ pub(in crate::proxy) enum Between {
     Record(usize),
 }
 
-impl Between {
+impl NextRecord {
     /// What these bytes begin with.
     ///
     /// # Errors
@@ -72,9 +72,9 @@ impl Between {
     }
 }
 
-/// What a server's first message says to the client.
+/// The first message of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::proxy) enum Greeting {
+pub(in crate::proxy) enum ServerGreeting {
     /// More must come.
     More,
     /// To begin again (`HelloRetryRequest`).
@@ -83,7 +83,7 @@ pub(in crate::proxy) enum Greeting {
     Other,
 }
 
-impl Greeting {
+impl ServerGreeting {
     /// What these bytes begin with; warnings before it are passed over.
     pub(in crate::proxy) fn of(bytes: &[u8]) -> Self {
         /// What stands for randomness in a `ServerHello` that is none (RFC 8446, 4.1.3).

@@ -15,7 +15,7 @@ use super::log::Log;
 use super::question::{About, Answered, Asker, QuestionHandle, request};
 use super::tried::NetworkUse;
 use crate::policy::{Host, HostAccess, HostList};
-use crate::proxy::{Attempt, Decision, Gate, Refusal, Verdict, Wanted};
+use crate::proxy::{Attempt, Decision, Gate, Refusal, Verdict, ConnectRequest};
 
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -142,7 +142,7 @@ impl HostGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn judge(&self, wanted: Wanted) -> Verdict {
+    async fn judge(&self, wanted: ConnectRequest) -> Verdict {
         let access = self.list.access(&wanted.host, wanted.port);
         // Where one of these stands, what the config says would not help alone.
         let bound = || self.about.bounds.setting(&wanted.host, wanted.port, access);
@@ -164,7 +164,7 @@ impl HostGate {
     }
 
     /// The answer about a host and port; asks if nobody has yet.
-    async fn answer_for(&self, wanted: Wanted) -> Answered {
+    async fn answer_for(&self, wanted: ConnectRequest) -> Answered {
         let nobody = |why: &str| Answered::Nobody(why.to_owned());
         let Some(asker) = &self.asker else {
             return nobody("nobody is asked about what this command does");
@@ -227,7 +227,7 @@ impl HostGate {
     fn pending(
         &self,
         asker: Asker,
-        wanted: Wanted,
+        wanted: ConnectRequest,
         sender: watch::Sender<Option<Answered>>,
         open: Arc<QuestionHandle>,
     ) {
@@ -253,7 +253,7 @@ fn unanswered(bound: Option<&str>, why: &str) -> Refusal {
 }
 
 impl Gate for HostGate {
-    fn decide(&self, wanted: Wanted) -> Decision<'_> {
+    fn decide(&self, wanted: ConnectRequest) -> Decision<'_> {
         Box::pin(self.judge(wanted))
     }
 

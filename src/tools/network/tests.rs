@@ -18,7 +18,8 @@ use crate::approval::{
 use crate::confine::io::Pause;
 use crate::policy::{Destination, Host, HostList, HostRule, Mode, Network, Origin};
 use crate::proxy::{
-    Attempt, End, Failure, Gate, HelloError, Outcome, Protocol, Refusal, Seen, Subject, Verdict, Wanted,
+    Attempt, ConnectRequest, End, Failure, Gate, HelloError, Outcome, Protocol, Refusal, Subject, TunnelContent,
+    Verdict,
 };
 use crate::tools::deciding::Deciding;
 
@@ -43,8 +44,8 @@ fn about(digest: u8) -> About {
     }
 }
 
-fn wanted(host: &str, port: u16) -> Wanted {
-    Wanted {
+fn wanted(host: &str, port: u16) -> ConnectRequest {
+    ConnectRequest {
         host: Host::parse(host).unwrap(),
         port,
         protocol: Protocol::Connect,
@@ -324,7 +325,7 @@ async fn a_command_that_has_ended_asks_nothing() {
 
 fn attempt(host: &str, outcome: Outcome, down: u64) -> Attempt {
     Attempt {
-        subject: Subject::Place {
+        subject: Subject::Destination {
             host: Host::parse(host).unwrap(),
             port: 443,
         },
@@ -332,7 +333,7 @@ fn attempt(host: &str, outcome: Outcome, down: u64) -> Attempt {
         client: CLIENT,
         outcome,
         address: None,
-        seen: Seen::Nothing,
+        content: TunnelContent::Nothing,
         up: 0,
         down,
         duration: Duration::ZERO,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::bounds::{UNLISTED, is_bounded};
-use crate::proxy::{Attempt, Outcome, Seen, Subject};
+use crate::proxy::{Attempt, Outcome, Subject, TunnelContent};
 
 /// The most lines that a person is told.
 const MOST_LINES: usize = 200;
@@ -93,14 +93,14 @@ pub enum Carried {
 }
 
 impl Carried {
-    const fn of(seen: Seen) -> Option<Self> {
+    const fn of(seen: TunnelContent) -> Option<Self> {
         match seen {
-            Seen::Nothing => None,
-            Seen::NamedTls => Some(Self::NamedTls),
-            Seen::NamelessTls => Some(Self::NamelessTls),
-            Seen::Http => Some(Self::Http),
-            Seen::Upgraded => Some(Self::Upgraded),
-            Seen::Other => Some(Self::Other),
+            TunnelContent::Nothing => None,
+            TunnelContent::NamedTls => Some(Self::NamedTls),
+            TunnelContent::NamelessTls => Some(Self::NamelessTls),
+            TunnelContent::Http => Some(Self::Http),
+            TunnelContent::Upgraded => Some(Self::Upgraded),
+            TunnelContent::Other => Some(Self::Other),
         }
     }
 }
@@ -126,7 +126,7 @@ fn by_number(host: &str, port: Option<u16>) -> String {
 impl Tried {
     pub(super) fn of(attempt: &Attempt) -> Self {
         let (host, port) = match &attempt.subject {
-            Subject::Place { host, port } => (Some(host.to_string()), Some(*port)),
+            Subject::Destination { host, port } => (Some(host.to_string()), Some(*port)),
             Subject::Unreadable(_) => (None, None),
         };
         Self {
@@ -146,7 +146,7 @@ impl Tried {
                 Outcome::Failed(why) => why.to_string(),
             },
             addresses: attempt.address.iter().map(ToString::to_string).collect(),
-            carried: Carried::of(attempt.seen).into_iter().collect(),
+            carried: Carried::of(attempt.content).into_iter().collect(),
             times: 1,
             up: attempt.up,
             down: attempt.down,
