@@ -96,7 +96,7 @@ fn from_head(paths: &LogPaths, head: &Head) -> Result<AppendAt, AuditError> {
                 io::ErrorKind::NotFound => fault(paths.log(), Some(written), Wrong::Truncated { written }),
                 _ => AuditError::io(&path, "opening")(error),
             })?;
-            (Cursor::unpositioned(file, path, head.file), Some(other))
+            (Cursor::new(file, &path, head.file, head.end, head.link), Some(other))
         }
     };
     cursor.seek_to_head(head)?;
@@ -170,17 +170,6 @@ impl Cursor {
             start: 0,
             end,
             link,
-        }
-    }
-
-    const fn unpositioned(file: File, path: PathBuf, number: u64) -> Self {
-        Self {
-            file,
-            path,
-            number,
-            start: 0,
-            end: 0,
-            link: Link { seq: 0, hash: [0; 32] },
         }
     }
 
@@ -261,10 +250,5 @@ impl AppendAt {
 
 /// A fault without a line number.
 pub(super) fn fault(file: &Path, seq: Option<u64>, wrong: Wrong) -> AuditError {
-    AuditError::from(Fault {
-        file: file.to_owned(),
-        line: None,
-        seq,
-        wrong,
-    })
+    Fault::of_file(file, seq, wrong).into()
 }

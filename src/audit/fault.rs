@@ -93,6 +93,16 @@ pub enum Wrong {
 }
 
 impl Fault {
+    /// A fault without a line number.
+    pub(super) fn of_file(file: &Path, seq: Option<u64>, wrong: Wrong) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: None,
+            seq,
+            wrong,
+        }
+    }
+
     /// What is wrong where something that is no regular file stands in the place of one.
     pub(super) fn of_no_file(path: &Path) -> Option<Self> {
         let kind = symlink_metadata(path).ok()?.file_type();
@@ -109,12 +119,7 @@ impl Fault {
         } else {
             "a device"
         };
-        Some(Self {
-            file: path.to_owned(),
-            line: None,
-            seq: None,
-            wrong: Wrong::NoFile { is },
-        })
+        Some(Self::of_file(path, None, Wrong::NoFile { is }))
     }
 }
 

@@ -40,12 +40,7 @@ impl Files {
 
     /// What bears the name of an earlier file, and is none.
     pub(super) fn stray(&self) -> Option<Fault> {
-        self.stray.as_ref().map(|file| Fault {
-            file: file.clone(),
-            line: None,
-            seq: None,
-            wrong: Wrong::Stray,
-        })
+        self.stray.as_ref().map(|file| Fault::of_file(file, None, Wrong::Stray))
     }
 }
 

@@ -332,14 +332,7 @@ impl Walk {
 
     /// The fault of a log in which every record follows the one before.
     fn end(&self, paths: &LogPaths, snapshot: &Snapshot) -> Option<Fault> {
-        let log_fault = |file: &Path, seq: Option<u64>, wrong: Wrong| {
-            Some(Fault {
-                file: file.to_owned(),
-                line: None,
-                seq,
-                wrong,
-            })
-        };
+        let log_fault = |file: &Path, seq, wrong| Some(Fault::of_file(file, seq, wrong));
         match snapshot.head {
             HeadState::Unreadable => return log_fault(&snapshot.head_path, None, Wrong::HeadUnreadable),
             // Killed before the head was first written.

@@ -12,7 +12,7 @@ use super::paths;
 use super::roots::Draft;
 use super::state_files::state_dir;
 use super::system_paths::{holds, pseudo_file_system};
-use crate::policy::{AbsPath, Rights, Target};
+use crate::policy::{AbsPath, Rights};
 
 /// Refuses a grant under a deny of the same right, and links the agent could re-point.
 pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
@@ -86,8 +86,10 @@ fn denies_of<'a, 'b>(drafts: &'b [Draft<'a>]) -> Denies<'a, 'b> {
         .iter()
         .flat_map(|draft| draft.denies.iter().map(move |deny| (draft, deny)));
     for (order, (draft, deny)) in all.enumerate() {
-        let (Target::Path(path) | Target::Pattern { root: path, .. }) = &deny.deny.target;
-        denies.entry(path.as_bytes()).or_default().push((order, draft, deny));
+        denies
+            .entry(deny.deny.target.path().as_bytes())
+            .or_default()
+            .push((order, draft, deny));
     }
     denies
 }

@@ -92,11 +92,6 @@ impl Environment {
         )
     }
 
-    /// A variable that `self` permits and `other` does not, if there is one.
-    pub fn wider_than(&self, other: &Self) -> Option<&VarName> {
-        self.all_wider_than(other).next()
-    }
-
     /// Every variable that `self` permits and `other` does not, sorted.
     pub fn all_wider_than(&self, other: &Self) -> impl Iterator<Item = &VarName> {
         self.0.iter().filter_map(|(name, rule)| {

@@ -243,6 +243,13 @@ pub enum Target {
 }
 
 impl Target {
+    /// The path, or that below which the pattern holds.
+    pub const fn path(&self) -> &AbsPath {
+        match self {
+            Self::Path(path) | Self::Pattern { root: path, .. } => path,
+        }
+    }
+
     /// Whether the target includes `path`.
     pub fn covers(&self, path: &AbsPath) -> bool {
         match self {

@@ -50,11 +50,6 @@ impl Limits {
         }
     }
 
-    /// The name of a bound that `self` sets wider than `other`, if there is one.
-    pub fn wider_than(&self, other: &Self) -> Option<&'static str> {
-        self.all_wider_than(other).next()
-    }
-
     /// The names of all bounds that `self` sets wider than `other`.
     pub fn all_wider_than(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         [

@@ -105,14 +105,14 @@ fn normalize_deny(mut deny: Deny) -> Option<Deny> {
     if deny.beyond.is_some() {
         deny.rights = deny.rights.and(Rights::WRITE);
     }
-    if deny.exempts_tree(deny_root(&deny)) {
+    if deny.exempts_tree(deny.target.path()) {
         return None;
     }
     let ends = std::mem::take(&mut deny.ends);
     let redundant = |end: &Ending| ends.iter().any(|other| other != end && other.holds(end));
     let inside = ends
         .iter()
-        .filter(|end| end.path().is_within(deny_root(&deny)) && !redundant(end));
+        .filter(|end| end.path().is_within(deny.target.path()) && !redundant(end));
     deny.ends = inside.cloned().collect();
     (!deny.rights.is_empty()).then_some(deny)
 }
@@ -120,12 +120,6 @@ fn normalize_deny(mut deny: Deny) -> Option<Deny> {
 /// Whether the deny holds at the path and everywhere below it.
 fn covers_tree(deny: &Deny, path: &AbsPath) -> bool {
     deny.covers(path) && !deny.ends_within(path)
-}
-
-const fn deny_root(deny: &Deny) -> &AbsPath {
-    match &deny.target {
-        Target::Path(path) | Target::Pattern { root: path, .. } => path,
-    }
 }
 
 fn deny_path(deny: &Deny) -> Option<&AbsPath> {
@@ -172,7 +166,7 @@ fn deny_within(a: &Deny, b: &Deny) -> bool {
     };
     // Where `b` ends, `a` must end too, or not reach at all.
     let ends = b.ends.iter().all(|end| {
-        let disjoint = !end.path().is_within(deny_root(a)) && !end.exempts_tree(deny_root(a));
+        let disjoint = !end.path().is_within(a.target.path()) && !end.exempts_tree(a.target.path());
         disjoint || a.ends.iter().any(|earlier| earlier.holds(end))
     });
     // What `b` excepts, `a` must except too.

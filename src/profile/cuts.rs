@@ -11,7 +11,7 @@ use super::derive::{Asked, Call, own};
 use super::index::Index;
 use super::order::{FileReach, Landmarks, Reach};
 use super::profile::Profile;
-use crate::policy::{AbsPath, Access, Ceiling, Cut, Deny, Grant, Lost, Operation, Origin, Policy, Rights, Target};
+use crate::policy::{AbsPath, Access, Ceiling, Cut, Deny, Grant, Lost, Operation, Origin, Policy, Rights};
 
 /// Every request of the policy that a ceiling cuts, sorted by line.
 pub fn cuts(policy: &Policy) -> Vec<Cut> {
@@ -129,9 +129,7 @@ fn decides(
     requested: Access,
 ) -> Option<Origin> {
     let takes = |deny: &&Deny| deny.leaves(operation, path) < requested;
-    let nearest = |deny: &&Deny| match &deny.target {
-        Target::Path(at) | Target::Pattern { root: at, .. } => at.as_bytes().len(),
-    };
+    let nearest = |deny: &&Deny| deny.target.path().as_bytes().len();
     let decisive = denies.iter().filter(takes).max_by_key(nearest);
     decisive
         .map(|deny| deny.origin.clone())

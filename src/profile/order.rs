@@ -169,12 +169,9 @@ pub fn within(a: &Profile, b: &Profile) -> Result<(), Witness> {
     files_within(a, b)?;
     let network = a.network.within(&b.network).err().map(Permission::Network);
     let sockets = (a.unix_sockets > b.unix_sockets).then_some(Permission::UnixSockets(a.unix_sockets));
-    let limit = a.limits.wider_than(&b.limits).map(Permission::Limit);
-    let variable = a
-        .environment
-        .wider_than(&b.environment)
-        .cloned()
-        .map(Permission::Variable);
+    let limit = a.limits.all_wider_than(&b.limits).next().map(Permission::Limit);
+    let mut variables = a.environment.all_wider_than(&b.environment).cloned();
+    let variable = variables.next().map(Permission::Variable);
     match network.or(sockets).or(limit).or(variable) {
         Some(what) => Err(Witness {
             what,
@@ -280,13 +277,7 @@ impl FileReach for Policy {
 
 /// Denies under the path they name, or under their pattern's root.
 fn index_denies<'a>(denies: impl Iterator<Item = &'a Deny>) -> Index<'a, &'a Deny> {
-    denies.map(|deny| (deny_path(deny), deny)).collect()
-}
-
-fn deny_path(deny: &Deny) -> &AbsPath {
-    match &deny.target {
-        Target::Path(path) | Target::Pattern { root: path, .. } => path,
-    }
+    denies.map(|deny| (deny.target.path(), deny)).collect()
 }
 
 fn mark_grant<'a>(landmarks: &mut Landmarks<'a>, grant: &'a Grant) {
@@ -301,7 +292,7 @@ fn mark<'a>(landmarks: &mut Landmarks<'a>, path: &'a AbsPath, suffixes: Option<&
 }
 
 fn mark_deny<'a>(landmarks: &mut Landmarks<'a>, deny: &'a Deny) {
-    mark(landmarks, deny_path(deny), deny.except.as_ref());
+    mark(landmarks, deny.target.path(), deny.except.as_ref());
     deny.ends.iter().for_each(|end| landmarks.path(end.path()));
     if let Target::Pattern { root, pattern } = &deny.target {
         landmarks.pattern(root, pattern);

@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use super::attempt::{End, Refusal, TunnelContent};
 use super::bounds::BUFFER;
-use super::detect::{ProtocolDetector, TunnelProtocol};
+use super::detect::{ProtocolDetector, TunnelProtocol, is_old_request};
 use super::first_reply::FirstReply;
 use super::http::body::{Body, Piece};
 use super::http::head::{Finder, Head};
@@ -117,7 +117,7 @@ impl ClientToServer<'_> {
             }
             self.send_pending(self.pending.len()).await?;
             if !self.more().await? {
-                return if ProtocolDetector::may_be_request(&self.pending) {
+                return if is_old_request(&self.pending) {
                     self.set_content(TunnelContent::Nothing);
                     Err(Unreadable::Short.into())
                 } else {

@@ -87,11 +87,6 @@ impl ProtocolDetector {
         }
     }
 
-    /// Whether a server could parse these final bytes as a request.
-    pub(super) fn may_be_request(bytes: &[u8]) -> bool {
-        is_old(bytes)
-    }
-
     fn step(&mut self, byte: u8, bytes: &[u8]) -> Option<TunnelProtocol> {
         if byte == b'/' && self.ends_in_a_version(bytes) {
             return Some(TunnelProtocol::Http);
@@ -100,7 +95,7 @@ impl ProtocolDetector {
             (At::Start, byte) if is_separator(byte) => None,
             (At::NotHttp | At::Rest | At::Token, b'\n') => {
                 let line = bytes.get(..self.seen).unwrap_or_default();
-                Some(if is_old(line) {
+                Some(if is_old_request(line) {
                     TunnelProtocol::Http
                 } else {
                     TunnelProtocol::Other
@@ -151,7 +146,7 @@ const fn is_token(byte: u8) -> bool {
 }
 
 /// Whether a server could parse a line as HTTP/0.9: a method and an argument.
-fn is_old(line: &[u8]) -> bool {
+pub(super) fn is_old_request(line: &[u8]) -> bool {
     let mut tokens = tokens(line);
     tokens.next().is_some_and(|token| METHODS.contains(&token)) && tokens.next().is_some()
 }

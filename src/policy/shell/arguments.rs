@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 
 use super::analysis::Analysis;
 use super::matching::base_name;
-use super::word::Word;
 
 /// The arguments of each simple command of a line that runs a program of this name; an expansion is an empty text.
 pub fn arguments_of_line(line: &str, program: &str) -> Vec<Vec<String>> {
@@ -13,11 +12,7 @@ pub fn arguments_of_line(line: &str, program: &str) -> Vec<Vec<String>> {
 
 /// The same for a command given as words.
 pub fn arguments_of_argv<S: AsRef<OsStr>>(argv: &[S], program: &str) -> Vec<Vec<String>> {
-    let word = |word: &S| match word.as_ref().to_str() {
-        Some(text) => Word::Literal(text.to_owned()),
-        None => Word::Dynamic(String::new()),
-    };
-    arguments(&Analysis::of_words(argv.iter().map(word).collect()), program)
+    arguments(&Analysis::of_argv(argv), program)
 }
 
 fn arguments(analysis: &Analysis, program: &str) -> Vec<Vec<String>> {

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use super::analysis::{Analysis, SimpleCommand};
 use super::matching::{Directory, Match, Roots, demand, forbids, matches};
 use super::word::Word;
-use crate::policy::{Demand, Network, Requirement, ShellRule, path};
+use crate::policy::{Demand, Network, Requirement, ShellRule};
 
 /// What a command line demands, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,12 +133,7 @@ pub fn judge_argv_in<S: AsRef<OsStr>>(
     if asks_nothing(rules, default) {
         return unread();
     }
-    let word = |word: &S| match word.as_ref().to_str() {
-        Some(text) => Word::Literal(text.to_owned()),
-        None => Word::Dynamic(path::display(word.as_ref())),
-    };
-    let analysis = Analysis::of_words(argv.iter().map(word).collect());
-    decide((&analysis, directory), rules, default, roots)
+    decide((&Analysis::of_argv(argv), directory), rules, default, roots)
 }
 
 /// Whether some simple command of the line matches the rule: what a `match` example claims.

@@ -7,7 +7,6 @@ use super::inline;
 use super::matching::base_name;
 use super::programs::is_interpreter;
 use super::word::Word;
-use crate::policy::path;
 
 /// What a command names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,11 +32,7 @@ pub fn names_of_line(line: &str) -> Names {
 
 /// What a command given as words names.
 pub fn names_of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Names {
-    let word = |word: &S| match word.as_ref().to_str() {
-        Some(text) => Word::Literal(text.to_owned()),
-        None => Word::Dynamic(path::display(word.as_ref())),
-    };
-    names(Analysis::of_words(argv.iter().map(word).collect()))
+    names(Analysis::of_argv(argv))
 }
 
 fn names(analysis: Analysis) -> Names {

@@ -80,7 +80,7 @@ impl Scanner<'_> {
         while let Some(c) = self.next() {
             match c {
                 '\'' if within == Within::Word => self.single_quotes()?,
-                '"' if within == Within::Word => self.double_quotes()?,
+                '"' if within == Within::Word => self.run(Within::Quotes)?,
                 '"' if within == Within::Quotes => return Ok(()),
                 '}' if within == Within::Braces => return Ok(()),
                 '\'' | '"' | '\\' if within == Within::Braces => return Err("quotes inside ${…}"),
@@ -124,10 +124,6 @@ impl Scanner<'_> {
                 None => return Err(UNFINISHED),
             }
         }
-    }
-
-    fn double_quotes(&mut self) -> Result<(), Doubt> {
-        self.run(Within::Quotes)
     }
 
     fn backslash(&mut self, within: Within) -> Result<(), Doubt> {

@@ -1,5 +1,7 @@
 //! Command line → syntax tree → every simple command in it, wherever it stands.
 
+use std::ffi::OsStr;
+
 use brush_parser::ast;
 
 use super::analysis::{Analysis, SimpleCommand};
@@ -9,6 +11,7 @@ use super::unquote;
 use super::variable::is_counter;
 use super::word::Word;
 use super::wrapper;
+use crate::policy::path;
 
 /// How deep substitutions and wrappers may nest.
 const MAX_DEPTH: usize = 8;
@@ -23,10 +26,14 @@ impl Analysis {
         analysis
     }
 
-    /// What a single command with these words does.
-    pub(super) fn of_words(words: Vec<Word>) -> Self {
+    /// What a single command with these words does. A word that is not UTF-8 counts as unknown.
+    pub(super) fn of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Self {
+        let word = |word: &S| match word.as_ref().to_str() {
+            Some(text) => Word::Literal(text.to_owned()),
+            None => Word::Dynamic(path::display(word.as_ref())),
+        };
         let mut analysis = Self::default();
-        analysis.command(SimpleCommand::of(words), 0);
+        analysis.command(SimpleCommand::of(argv.iter().map(word).collect()), 0);
         analysis
     }
 

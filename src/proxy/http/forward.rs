@@ -252,10 +252,8 @@ async fn download(
 ) -> Result<KeepAlive, Outcome> {
     let client_closed = |_| Outcome::Passed(End::ClientClosed);
     // To ask for a password, or to speak something else from here on, is not for a server to do through a proxy.
-    if parts.status.is_informational() || parts.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-        return Err(Outcome::Failed(Failure::BadAnswer));
-    }
-    if names_too_many(&parts.headers) {
+    let is_for_proxy = parts.status.is_informational() || parts.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+    if is_for_proxy || names_too_many(&parts.headers) {
         return Err(Outcome::Failed(Failure::BadAnswer));
     }
     let length = Length::of(exchange, parts, &body);

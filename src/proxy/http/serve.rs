@@ -92,9 +92,7 @@ async fn refuse(state: &ProxyState, client: &mut Client, started: Instant, why: 
         why,
     );
     let answer = rejection("this request", &Outcome::Refused(why.into()), KeepAlive::No);
-    client
-        .send_final(&answer.unwrap_or_default(), state.bounds.linger)
-        .await;
+    respond(state, client, &answer.unwrap_or_default(), KeepAlive::No).await;
 }
 
 /// Opens a tunnel, or says no.
@@ -111,9 +109,7 @@ async fn tunnel<'a>(
         Err(outcome) => {
             let answer = rejection(&authority(&connect_request), &outcome, KeepAlive::No);
             record.end(outcome);
-            client
-                .send_final(&answer.unwrap_or_default(), state.bounds.linger)
-                .await;
+            respond(state, client, &answer.unwrap_or_default(), KeepAlive::No).await;
             return None;
         }
     };

@@ -1,6 +1,6 @@
 use crate::policy::Host;
 use crate::proxy::attempt::Refusal;
-use crate::proxy::detect::{ProtocolDetector, TunnelProtocol};
+use crate::proxy::detect::{ProtocolDetector, TunnelProtocol, is_old_request};
 use crate::proxy::first_reply::{FirstReply, FirstReplyReader};
 use crate::proxy::http::head::Head;
 use crate::proxy::tls::HelloError;
@@ -151,10 +151,10 @@ fn a_first_line_without_end_is_bounded() {
 
 #[test]
 fn a_line_that_ends_with_its_connection_can_be_a_request_too() {
-    assert!(ProtocolDetector::may_be_request(b"GET /"));
-    assert!(ProtocolDetector::may_be_request(b"GET http://evil.example/"));
-    assert!(!ProtocolDetector::may_be_request(b"EHLO mail.example.org"));
-    assert!(!ProtocolDetector::may_be_request(b""));
+    assert!(is_old_request(b"GET /"));
+    assert!(is_old_request(b"GET http://evil.example/"));
+    assert!(!is_old_request(b"EHLO mail.example.org"));
+    assert!(!is_old_request(b""));
 }
 
 /// Heads of requests in a tunnel to port 8080 of `web.example.org`, without their last line.
