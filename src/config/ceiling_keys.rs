@@ -62,9 +62,7 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
     let sandbox = raw.sandbox.as_ref();
     let shell = raw.shell.as_ref();
     let rules = "commands are judged by the config; a ceiling says what any command reaches at most";
-    let first = |list: &Option<Vec<At<String>>>| list.iter().flatten().next().map(|entry| entry.at);
-    let approval = raw.approval.as_ref();
-    let found: [(&str, Option<Position>, &str); 11] = [
+    let found: [(&str, Option<Position>, &str); 7] = [
         (
             "sandbox.backend",
             sandbox.and_then(|s| s.backend.as_ref()).map(|found| found.at),
@@ -94,21 +92,6 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
             rules,
         ),
         (
-            "approval.safe_commands",
-            approval.and_then(|a| first(&a.safe_commands)),
-            rules,
-        ),
-        (
-            "approval.dangerous_patterns",
-            approval.and_then(|a| first(&a.dangerous_patterns)),
-            rules,
-        ),
-        (
-            "approval.safe_paths",
-            approval.and_then(|a| first(&a.safe_paths)),
-            "a ceiling's root demands nothing unless it says so",
-        ),
-        (
             "tools",
             raw.tools
                 .as_ref()
@@ -122,14 +105,6 @@ fn check_own(layer: &Layer) -> Result<(), Box<Diagnostic>> {
                 .as_ref()
                 .and_then(|tools| tools.0.first())
                 .map(|(name, _)| name.at),
-            "tools belong to a config; a ceiling says what any of them reaches at most",
-        ),
-        (
-            "host_tools",
-            raw.host_tools
-                .as_ref()
-                .and_then(|names| names.first())
-                .map(|name| name.at),
             "tools belong to a config; a ceiling says what any of them reaches at most",
         ),
     ];

@@ -196,7 +196,7 @@ fn printable(text: &str) -> String {
 }
 
 /// The entry of `known` that `found` is most likely a misspelling of.
-fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(super) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     // The distance costs the product of the lengths.
     if found.len() > 64 {
         return None;

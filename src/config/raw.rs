@@ -24,10 +24,8 @@ pub(crate) struct RawConfig {
     pub(crate) shell: Option<RawShell>,
     /// Per-tool overrides, by tool name. They win over the tool's own opinion; they never un-block.
     pub(crate) tools: Option<Entries<RawTool>>,
-    /// Commands with named arguments, offered as tools.
+    /// Commands with named arguments, offered as tools; without a command, functions of the program that embeds Stockade.
     pub(crate) custom_tools: Option<Entries<RawCustomTool>>,
-    /// Tools of the program that embeds Stockade, so that `tools` can speak of them.
-    pub(crate) host_tools: Option<Vec<At<String>>>,
     /// How questions are answered.
     pub(crate) approval: Option<RawApproval>,
     /// Whether what happens is recorded, and where.
@@ -202,23 +200,29 @@ pub(crate) struct RawRule {
 }
 
 /// An override for one tool.
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTool {
     /// What the tool demands.
     pub(crate) approval: Option<At<RawDemand>>,
     /// `true` is a synonym of `approval: none`.
     pub(crate) pre_approved: Option<At<bool>>,
+    /// Of `shell`: commands that nobody is asked about. Each is a rule `{pattern, approval: none}` after `shell.rules`.
+    pub(crate) safe_commands: Option<Vec<At<String>>>,
+    /// Of `shell`: regular expressions. A line that one matches is asked about, whatever rule answers for it.
+    pub(crate) dangerous_patterns: Option<Vec<At<String>>>,
+    /// Of a tool that changes files: paths, relative to this file, at or below which nobody is asked.
+    pub(crate) safe_paths: Option<Vec<At<String>>>,
 }
 
-/// A command with named arguments, offered as a tool.
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+/// A command with named arguments, offered as a tool; without a command, a function of the program that embeds Stockade.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawCustomTool {
-    /// What it does, told to the agent.
-    pub(crate) description: String,
+    /// What it does, told to the agent. A command needs it.
+    pub(crate) description: Option<String>,
     /// The program and its arguments; `{name}` is replaced by the argument of that name.
-    pub(crate) command: Vec<At<String>>,
+    pub(crate) command: Option<Vec<At<String>>>,
     /// The arguments.
     pub(crate) args: Option<Entries<At<RawArg>>>,
     /// What a call demands. Default `required`.
@@ -253,12 +257,6 @@ pub(crate) struct RawApproval {
     /// Where somebody is asked: the first of these that can be. `terminal`, `socket`, `program`, `elicitation`; none of
     /// them means that nobody is.
     pub(crate) channel: Option<At<Vec<At<RawChannel>>>>,
-    /// Commands that nobody is asked about: each is a rule `{pattern, approval: none}` after `shell.rules`.
-    pub(crate) safe_commands: Option<Vec<At<String>>>,
-    /// Commands that are blocked: each is a rule `{pattern, allowed: false}` after `shell.rules`.
-    pub(crate) dangerous_patterns: Option<Vec<At<String>>>,
-    /// Names of roots that are written without a question: `approval: {write: none}` for each.
-    pub(crate) safe_paths: Option<Vec<At<String>>>,
 }
 
 /// Whether what happens is recorded, and where.

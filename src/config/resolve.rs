@@ -54,7 +54,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
     roots::inherit_execute(&mut drafts, &base);
     let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let custom_tools = tools::custom(layers, &names)?;
-    let tools = tools::overrides(layers, &custom_tools)?;
+    let tools = tools::overrides(layers, &custom_tools, &mut warnings)?;
     let rules = rules::rules(layers, &names, context)?;
     let default_rule = rules::default_rule(layers)?;
     let environment = environment::environment(layers, context, &mut warnings)?;
@@ -62,10 +62,8 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
     let network = network(layers)?;
     let mut missing = Vec::new();
     let mut finished = Vec::new();
-    let safe = short_forms::safe_paths(layers, &drafts)?;
     for draft in drafts {
         let writing = match layers.role {
-            Role::Config if safe.contains(draft.name.value.as_str()) => Demand::None,
             Role::Config => Demand::Required,
             // A ceiling that says nothing demands nothing.
             Role::Ceiling => Demand::None,
@@ -83,6 +81,8 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
             layers.span_of(origin)
         }));
     }
+    let dangerous = short_forms::dangerous(layers)?;
+    let safe_paths = short_forms::safe_paths(layers, &finished, context, &mut warnings)?;
     let asking: Vec<&ShellRule> = rules.iter().chain([&default_rule]).collect();
     warnings.extend(warnings::switched_off(layers, &tools, &finished, &asking));
     warnings.extend(warnings::unprotected_config(layers, &writable));
@@ -107,7 +107,9 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
         limits,
         rules,
         default_rule,
+        dangerous,
         tools,
+        safe_paths,
         mode: mode(layers),
         channels: short_forms::channels(layers)?,
         audit: audit::audit(layers, context)?,

@@ -1,83 +1,166 @@
-//! The short forms under `approval:`, and their contradictions.
+//! The short forms of `tools:`, their contradictions, and the channels of `approval:`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
+use regex::RegexBuilder;
+
+use super::context::Context;
 use super::error::Diagnostic;
 use super::keywords::RawChannel;
-use super::layers::{Layer, Layers, Role};
+use super::layers::{Layer, Layers};
+use super::paths::{self, Variables};
 use super::pattern;
-use super::roots::Draft;
-use super::scalar::{At, Position, RawDemand};
-use super::values;
-use crate::policy::{Channel, Channels, Demand, Rights, ShellRule};
+use super::raw::RawTool;
+use super::scalar::{At, Position};
+use super::warnings::{SHELL, WRITERS};
+use crate::policy::{AbsPath, Channel, Channels, Demand, LinePattern, Right, Root, ShellRule};
 
-/// The rules for `safe_commands` and `dangerous_patterns` of a file, with their positions. `written` are the full rules of
-/// the file.
+/// Bytes that one expression may take when compiled.
+const MAX_EXPRESSION: usize = 1 << 20;
+
+/// The entry of a tool in a file.
+fn entry<'a>(layer: &'a Layer, tool: &str) -> Option<&'a RawTool> {
+    let entries = layer.raw.tools.iter().flat_map(|tools| &tools.0);
+    entries
+        .filter(|(name, _)| name.value == tool)
+        .map(|(_, raw)| raw)
+        .next()
+}
+
+/// The rules for the `safe_commands` of a file, with their positions. `written` are the full rules of the file.
 pub(super) fn rules(
     layer: &Layer,
     written: &[(ShellRule, Position)],
 ) -> Result<Vec<(ShellRule, Position)>, Box<Diagnostic>> {
-    let mut rules: Vec<(ShellRule, Position)> = Vec::new();
-    let Some(approval) = &layer.raw.approval else {
-        return Ok(rules);
-    };
-    let safe = approval
-        .safe_commands
+    let mut rules = Vec::new();
+    for command in entry(layer, SHELL)
         .iter()
-        .flatten()
-        .map(|entry| (entry, Demand::None));
-    let dangerous = approval
-        .dangerous_patterns
-        .iter()
-        .flatten()
-        .map(|entry| (entry, Demand::Deny));
-    for (entry, demand) in safe.chain(dangerous) {
-        let origin = layer.source.origin(entry.at);
-        let rule = ShellRule::plain(pattern::parse(layer, entry)?, demand, origin);
+        .flat_map(|shell| shell.safe_commands.iter().flatten())
+    {
+        let origin = layer.source.origin(command.at);
+        let rule = ShellRule::plain(pattern::parse(layer, command)?, Demand::None, origin);
         // A rule with `sandbox_paths` is no contradiction.
         let alike = |other: &&(ShellRule, Position)| {
-            other.0.pattern == rule.pattern && other.0.sandbox_paths.is_none() && other.0.approval != demand
+            other.0.pattern == rule.pattern && other.0.sandbox_paths.is_none() && other.0.approval != Demand::None
         };
-        if let Some((_, at)) = written.iter().chain(&rules).find(alike) {
-            return Err(contradicts(layer, entry, demand, *at));
+        if let Some((_, at)) = written.iter().find(alike) {
+            return Err(Diagnostic::error(format!(
+                "`{}` cannot be safe: another line says otherwise",
+                command.value
+            ))
+            .at(layer.source.span(command.at), "says that it is safe")
+            .and(layer.source.span(*at), "says otherwise of the same command")
+            .hint("keep one of them"));
         }
-        rules.push((rule, entry.at));
+        rules.push((rule, command.at));
     }
     Ok(rules)
 }
 
-fn contradicts(layer: &Layer, entry: &At<String>, demand: Demand, other: Position) -> Box<Diagnostic> {
-    let class = if demand == Demand::Deny { "dangerous" } else { "safe" };
-    Diagnostic::error(format!(
-        "`{}` cannot be {class}: another line says otherwise",
-        entry.value
-    ))
-    .at(layer.source.span(entry.at), format!("says that it is {class}"))
-    .and(layer.source.span(other), "says otherwise of the same command")
-    .hint("keep one of them")
+/// The `dangerous_patterns` of all files.
+pub(super) fn dangerous(layers: &Layers) -> Result<Vec<LinePattern>, Box<Diagnostic>> {
+    let mut patterns = Vec::new();
+    for layer in &layers.stack {
+        let written = entry(layer, SHELL).and_then(|shell| shell.dangerous_patterns.as_ref());
+        for text in written.into_iter().flatten() {
+            let expression = RegexBuilder::new(&text.value).size_limit(MAX_EXPRESSION).build();
+            let expression = expression.map_err(|error| {
+                Diagnostic::error(format!("`{}` is no regular expression", text.value))
+                    .at(layer.source.span(text.at), reason(&error))
+                    .hint("a command of that name is `'\\brm\\b'`; a sign with a meaning of its own has a backslash before it: `'\\|'`")
+            })?;
+            patterns.push(LinePattern {
+                expression,
+                origin: layer.source.origin(text.at),
+            });
+        }
+    }
+    Ok(patterns)
 }
 
-/// The names under `safe_paths`: roots that are written without a question.
-pub(super) fn safe_paths<'a>(layers: &'a Layers, drafts: &[Draft<'_>]) -> Result<BTreeSet<&'a str>, Box<Diagnostic>> {
-    let mut safe = BTreeSet::new();
-    if layers.role == Role::Ceiling {
-        return Ok(safe);
+/// Why an expression is none, in a line.
+fn reason(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(_) => "too large".to_owned(),
+        other => {
+            let text = other.to_string();
+            text.lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ")
+                .to_owned()
+        }
     }
+}
+
+/// The `safe_paths` of all files, by tool, and a warning for each that lies in no root that is written.
+pub(super) fn safe_paths(
+    layers: &Layers,
+    roots: &[Root],
+    context: &Context,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<BTreeMap<String, Vec<AbsPath>>, Box<Diagnostic>> {
+    let mut safe: BTreeMap<String, Vec<AbsPath>> = BTreeMap::new();
     for layer in &layers.stack {
-        let named = layer.raw.approval.iter().flat_map(|a| a.safe_paths.iter().flatten());
-        for entry in named {
-            match drafts.iter().find(|draft| draft.name.value == entry.value) {
-                Some(draft) => check(layer, entry, draft)?,
-                None if is_omitted(layers, &entry.value) => {}
-                None => {
-                    let known = drafts.iter().map(|draft| draft.name.value.as_str());
-                    return Err(values::unknown_root(&layer.source, entry, known));
+        for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
+            for written in raw.safe_paths.iter().flatten() {
+                let span = || layer.source.span(written.at);
+                let expanded = paths::expand(&written.value, &layers.base, Variables::of(&layer.source), context);
+                let expanded = expanded.map_err(|error| {
+                    Diagnostic::error(format!("`{}` cannot be a safe path: {error}", written.value)).at(span(), "here")
+                })?;
+                let Some(path) = expanded.and_then(|path| AbsPath::new(path).ok()) else {
+                    continue;
+                };
+                let writable = |root: &&Root| root.rights.has(Right::Write);
+                if !roots
+                    .iter()
+                    .filter(writable)
+                    .any(|root| path.is_within(&root.path) || root.path.is_within(&path))
+                {
+                    warnings.push(*no_root(layer, written, name));
                 }
+                safe.entry(name.value.clone()).or_default().push(path);
             }
-            safe.insert(entry.value.as_str());
         }
     }
     Ok(safe)
+}
+
+fn no_root(layer: &Layer, written: &At<String>, tool: &At<String>) -> Box<Diagnostic> {
+    let text = written.value.trim_end_matches('/');
+    let name = text.rsplit('/').next().unwrap_or_default();
+    Diagnostic::warning(format!(
+        "`{}` is in no writable root, so `{}` cannot write there",
+        written.value, tool.value
+    ))
+    .at(layer.source.span(written.at), "it says only that nobody is asked")
+    .hint(format!(
+        "write `sandbox: {{paths: {{{name}: {{root: {text}, mode: rw}}}}}}` to make it writable"
+    ))
+}
+
+/// Refuses keys of one tool in the entry of another.
+pub(super) fn misplaced(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<(), Box<Diagnostic>> {
+    let of_shell = [
+        ("safe_commands", raw.safe_commands.as_ref()),
+        ("dangerous_patterns", raw.dangerous_patterns.as_ref()),
+    ];
+    let of_writers = [("safe_paths", raw.safe_paths.as_ref())];
+    let wrong =
+        |keys: &[(&'static str, Option<&Vec<At<String>>>)]| keys.iter().find_map(|(key, value)| value.map(|_| *key));
+    let wrong = match name.value.as_str() {
+        SHELL => wrong(&of_writers).map(|key| (key, "tools that change files")),
+        other if WRITERS.contains(&other) => wrong(&of_shell).map(|key| (key, "`shell`")),
+        _ => wrong(&of_writers)
+            .map(|key| (key, "tools that change files"))
+            .or_else(|| wrong(&of_shell).map(|key| (key, "`shell`"))),
+    };
+    match wrong {
+        Some((key, tools)) => Err(Diagnostic::error(format!("`{key}` says nothing for `{}`", name.value))
+            .at(layer.source.span(name.at), format!("it is a key of {tools}"))),
+        None => Ok(()),
+    }
 }
 
 /// The channels of `approval.channel`; all of them by default.
@@ -102,38 +185,4 @@ pub(super) fn channels(layers: &Layers) -> Result<Channels, Box<Diagnostic>> {
         named.push((channel, entry.at));
     }
     Ok(Channels::only(named.into_iter().map(|(channel, _)| channel).collect()))
-}
-
-/// Whether a root of this name is optional and missing.
-fn is_omitted(layers: &Layers, name: &str) -> bool {
-    let sandboxes = layers.stack.iter().filter_map(|layer| layer.raw.sandbox.as_ref());
-    let mut roots = sandboxes.flat_map(|sandbox| sandbox.paths.iter().flat_map(|paths| &paths.0));
-    roots.any(|(root, _)| root.value == name)
-}
-
-fn check(layer: &Layer, entry: &At<String>, draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
-    let of_root = |at| draft.layer.source.span(at);
-    if !draft.rights.contains(Rights::WRITE) {
-        return Err(
-            Diagnostic::error(format!("`{}` cannot be safe to write: it is read-only", entry.value))
-                .at(layer.source.span(entry.at), "says that writing it needs no yes")
-                .and(of_root(draft.name.at), "grants no writing")
-                .hint("drop it here, or give the root `mode: rw`"),
-        );
-    }
-    let long = draft.raw.approval.as_ref().and_then(|a| a.value.write.as_ref());
-    let long =
-        long.map(|demand: &At<RawDemand>| values::demand(&draft.layer.source, demand).map(|value| (value, demand.at)));
-    let short = draft.raw.write_approval.as_ref();
-    let short = short.map(|short| (if short.value { Demand::Required } else { Demand::None }, short.at));
-    match long.transpose()?.or(short) {
-        Some((Demand::Required | Demand::OncePerSession | Demand::Deny, at)) => Err(Diagnostic::error(format!(
-            "`{}` cannot be safe to write: its root says otherwise",
-            entry.value
-        ))
-        .at(layer.source.span(entry.at), "says that writing it needs no yes")
-        .and(of_root(at), "says that it needs one")
-        .hint("keep one of them")),
-        Some((Demand::None, _)) | None => Ok(()),
-    }
 }

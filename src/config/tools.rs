@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::custom_tool::{ArgKind, CustomArg, CustomTool};
-use super::error::Diagnostic;
+use super::error::{Diagnostic, nearest};
 use super::hosts;
 use super::keywords::RawArgKind;
 use super::layers::{Layer, Layers};
 use super::raw::{RawArg, RawCustomTool, RawTool};
 use super::scalar::At;
+use super::short_forms;
 use super::values;
 use crate::policy::{Demand, OwnNetwork, ToolRule};
 
@@ -27,61 +28,118 @@ pub const TOOL_NAMES: &[&str] = &[
 ];
 
 /// The overrides, the file's own winning.
-pub(crate) fn overrides(layers: &Layers, custom: &[CustomTool]) -> Result<BTreeMap<String, ToolRule>, Box<Diagnostic>> {
-    let host = host(layers, custom)?;
+pub(crate) fn overrides(
+    layers: &Layers,
+    custom: &[CustomTool],
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<BTreeMap<String, ToolRule>, Box<Diagnostic>> {
+    let functions = functions(layers)?;
     let known = || {
         let custom = custom.iter().map(|tool| tool.name.as_str());
-        TOOL_NAMES.iter().copied().chain(custom).chain(host.iter().copied())
+        let functions = functions.keys().map(String::as_str);
+        TOOL_NAMES.iter().copied().chain(custom).chain(functions)
     };
     let names: HashSet<&str> = known().collect();
     let mut tools = BTreeMap::new();
     for layer in &layers.stack {
         for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
             if !names.contains(name.value.as_str()) {
-                let unknown = Diagnostic::error(format!("unknown tool `{}`", name.value))
-                    .at(layer.source.span(name.at), "no such tool")
-                    .hint("a tool of the program that embeds Stockade, or of a third party's MCP server, is named under `host_tools`");
-                return Err(unknown.did_you_mean(&name.value, known()));
+                warnings.push(*unknown(layer, name, known())?);
             }
-            let rule = ToolRule {
-                approval: override_demand(layer, name, raw)?,
-                origin: layer.source.origin(name.at),
+            short_forms::misplaced(layer, name, raw)?;
+            let Some(approval) = override_demand(layer, name, raw)? else {
+                continue;
             };
-            tools.entry(name.value.clone()).or_insert(rule);
+            let origin = layer.source.origin(name.at);
+            tools.entry(name.value.clone()).or_insert(ToolRule { approval, origin });
+        }
+    }
+    for (name, rule) in functions {
+        if let Some(rule) = rule {
+            tools.entry(name).or_insert(rule);
         }
     }
     Ok(tools)
 }
 
-/// The tools of the program that embeds Stockade.
-fn host<'a>(layers: &'a Layers, custom: &[CustomTool]) -> Result<Vec<&'a str>, Box<Diagnostic>> {
-    let mut names = Vec::new();
-    let taken: HashSet<&str> = custom.iter().map(|tool| tool.name.as_str()).collect();
+/// A warning for a tool that only the program that embeds Stockade may know; an error where the name looks like a known one
+/// written wrong, because its entry would count for nothing.
+fn unknown<'a>(
+    layer: &Layer,
+    name: &At<String>,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<Box<Diagnostic>, Box<Diagnostic>> {
+    let span = layer.source.span(name.at);
+    if let Some(meant) = nearest(&name.value, &known.collect::<Vec<_>>()) {
+        return Err(Diagnostic::error(format!("unknown tool `{}`", name.value))
+            .at(span, format!("did you mean `{meant}`?"))
+            .hint(format!(
+                "a tool of your own program of that name is written `custom_tools: {{{}: {{}}}}`",
+                name.value
+            )));
+    }
+    Ok(
+        Diagnostic::warning(format!("no tool of Stockade is called `{}`", name.value))
+            .at(
+                span,
+                "it counts for a function of the program that embeds Stockade, or a tool of an MCP server behind it",
+            )
+            .hint(format!("`custom_tools: {{{}: {{}}}}` says that it is one", name.value)),
+    )
+}
+
+/// The functions of the program that embeds Stockade, custom tools without a command, with what their entries demand.
+fn functions(layers: &Layers) -> Result<BTreeMap<String, Option<ToolRule>>, Box<Diagnostic>> {
+    let mut functions = BTreeMap::new();
     for layer in &layers.stack {
-        for name in layer.raw.host_tools.iter().flatten() {
+        let entries = layer.raw.custom_tools.iter().flat_map(|tools| &tools.0);
+        for (name, raw) in entries.filter(|(_, raw)| raw.command.is_none()) {
             // Servers may have dots in the names of their tools.
-            if !is_free(&name.value.replace('.', "_")) || taken.contains(name.value.as_str()) {
-                return Err(Diagnostic::error(format!("`{}` cannot name a host tool", name.value))
+            if !is_free(&name.value.replace('.', "_")) {
+                return Err(Diagnostic::error(format!("`{}` cannot name a function", name.value))
                     .at(layer.source.span(name.at), "taken, or not a name")
-                    .hint(HOST_NAMING));
+                    .hint(FUNCTION_NAMING));
             }
-            names.push(name.value.as_str());
+            let only_for_commands = [
+                raw.args.as_ref().map(|_| "args"),
+                raw.sandbox_paths.as_ref().map(|_| "sandbox_paths"),
+                raw.network.as_ref().map(|_| "network"),
+            ];
+            if let Some(key) = only_for_commands.into_iter().flatten().next() {
+                return Err(
+                    Diagnostic::error(format!("`{}` has `{key}` and no `command`", name.value))
+                        .at(
+                            layer.source.span(name.at),
+                            "without a command it is a function of your program, which nothing confines",
+                        )
+                        .hint("write `command: [PROGRAM, ARGUMENT, …]`, or drop the key"),
+                );
+            }
+            let rule = raw.approval.as_ref().map(|demand| {
+                Ok(ToolRule {
+                    approval: values::demand(&layer.source, demand)?,
+                    origin: layer.source.origin(name.at),
+                })
+            });
+            let rule: Option<Result<ToolRule, Box<Diagnostic>>> = rule;
+            functions.entry(name.value.clone()).or_insert(rule.transpose()?);
         }
     }
-    Ok(names)
+    Ok(functions)
 }
 
 /// What a tool that is none of Stockade's may be called.
 const NAMING: &str = "use up to 64 letters, digits, `_` and `-`, and no built-in tool's name";
 
-const HOST_NAMING: &str = "use up to 64 letters, digits, `_`, `-` and `.`, and no built-in tool's name";
+const FUNCTION_NAMING: &str = "use up to 64 letters, digits, `_`, `-` and `.`, and no built-in tool's name";
 
 fn is_free(name: &str) -> bool {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !TOOL_NAMES.contains(&name) && !name.is_empty() && name.len() <= 64 && name.chars().all(good)
 }
 
-fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<Demand, Box<Diagnostic>> {
+/// What an entry demands; `None` where it says nothing of approval.
+fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<Option<Demand>, Box<Diagnostic>> {
     let span = |at| layer.source.span(at);
     match (&raw.approval, &raw.pre_approved) {
         (Some(long), Some(short)) => Err(
@@ -90,13 +148,9 @@ fn override_demand(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<De
                 .and(span(long.at), "`approval`")
                 .hint("keep one of them"),
         ),
-        (Some(long), None) => values::demand(&layer.source, long),
-        (None, Some(short)) => Ok(if short.value { Demand::None } else { Demand::Required }),
-        (None, None) => Err(
-            Diagnostic::error(format!("the entry for `{}` says nothing", name.value))
-                .at(span(name.at), "no `approval`")
-                .hint("write `approval: required`, `none`, `once_per_session` or `deny`"),
-        ),
+        (Some(long), None) => values::demand(&layer.source, long).map(Some),
+        (None, Some(short)) => Ok(Some(if short.value { Demand::None } else { Demand::Required })),
+        (None, None) => Ok(None),
     }
 }
 
@@ -106,8 +160,10 @@ pub(crate) fn custom(layers: &Layers, roots: &[&str]) -> Result<Vec<CustomTool>,
     let mut names: HashSet<&str> = HashSet::new();
     for layer in &layers.stack {
         for (name, raw) in layer.raw.custom_tools.iter().flat_map(|tools| &tools.0) {
-            if names.insert(&name.value) {
-                tools.push(custom_tool(layer, name, raw, roots)?);
+            if names.insert(&name.value)
+                && let Some(command) = &raw.command
+            {
+                tools.push(custom_tool(layer, name, raw, command, roots)?);
             }
         }
     }
@@ -133,6 +189,7 @@ fn custom_tool(
     layer: &Layer,
     name: &At<String>,
     raw: &RawCustomTool,
+    command: &[At<String>],
     roots: &[&str],
 ) -> Result<CustomTool, Box<Diagnostic>> {
     let span = |at| layer.source.span(at);
@@ -152,7 +209,7 @@ fn custom_tool(
     });
     let args = args.collect::<Result<Vec<_>, Box<Diagnostic>>>()?;
     let mut used = Vec::new();
-    for (index, argument) in raw.command.iter().enumerate() {
+    for (index, argument) in command.iter().enumerate() {
         for placeholder in placeholders(&argument.value) {
             if index == 0 {
                 return Err(Diagnostic::error("the program of a custom tool is fixed")
@@ -166,7 +223,7 @@ fn custom_tool(
             used.push(placeholder);
         }
     }
-    if raw.command.first().is_none_or(|program| program.value.is_empty()) {
+    if command.first().is_none_or(|program| program.value.is_empty()) {
         return Err(
             Diagnostic::error(format!("custom tool `{}` has no command", name.value))
                 .at(span(name.at), "`command` is empty"),
@@ -177,10 +234,17 @@ fn custom_tool(
             .at(span(unused.at), "not in the command")
             .hint(format!("write `{{{}}}` where it goes", unused.value)));
     }
+    let Some(description) = raw.description.clone() else {
+        return Err(
+            Diagnostic::error(format!("custom tool `{}` has no `description`", name.value))
+                .at(span(name.at), "the agent is told what it does")
+                .hint("write `description: What it does`"),
+        );
+    };
     Ok(CustomTool {
         name: name.value.clone(),
-        description: raw.description.clone(),
-        command: raw.command.iter().map(|argument| argument.value.clone()).collect(),
+        description,
+        command: command.iter().map(|argument| argument.value.clone()).collect(),
         args,
         approval: match &raw.approval {
             Some(demand) => values::demand(&layer.source, demand)?,

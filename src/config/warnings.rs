@@ -10,7 +10,7 @@ use super::scalar::RawProtect;
 use crate::policy::{AbsPath, Demand, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule};
 
 /// Tools that write; a root's write demand is theirs.
-const WRITERS: &[&str] = &[
+pub(super) const WRITERS: &[&str] = &[
     "write_file",
     "edit_file",
     "patch_file",

@@ -94,7 +94,10 @@ fn explain(source: &Arc<Source>, error: &Error) -> Box<Diagnostic> {
                 None => found,
             }
         }
-        Error::SerdeUnknownField { field, expected, .. } => found.did_you_mean(field, expected.iter().copied()),
+        Error::SerdeUnknownField { field, expected, .. } => match replacement(field) {
+            Some(line) => found.hint(line),
+            None => found.did_you_mean(field, expected.iter().copied()),
+        },
         Error::SerdeUnknownVariant { variant, expected, .. } => found.did_you_mean(variant, expected.iter().copied()),
         Error::InvalidBooleanStrict { .. } => found.hint(BOOLEANS),
         Error::DuplicateMappingKey { .. } => found.hint("each key may stand once: merge the two, or drop one"),
@@ -111,6 +114,24 @@ fn explain(source: &Arc<Source>, error: &Error) -> Box<Diagnostic> {
         } => found.hint("a config is one document: remove what follows `---`"),
         _ => found,
     }
+}
+
+/// The line to write in place of a key that other programs, or earlier drafts, have.
+fn replacement(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "tool_rules" => "write `tools: {write_file: {approval: required}}`, with an entry for each tool",
+        "pre_approved" => "write `tools: {read_file: {pre_approved: true}}`, with an entry for each tool",
+        "action" => {
+            "write `approval: none` for what is approved, `approval: required` for what is asked about, `allowed: false` for what is blocked"
+        }
+        "host_tools" => "write `custom_tools: {NAME: {}}`, with an entry for each function of your program",
+        "safe_commands" => "write `tools: {shell: {safe_commands: [git status, ls]}}`",
+        "dangerous_patterns" => {
+            "write `tools: {shell: {dangerous_patterns: ['\\brm\\b']}}`: regular expressions that force a question; a rule with `allowed: false` forbids"
+        }
+        "safe_paths" => "write `tools: {write_file: {safe_paths: [./cache/]}}`: paths relative to this file",
+        _ => return None,
+    })
 }
 
 pub(crate) const BOOLEANS: &str = "write `true` or `false`: `yes`, `no`, `on` and `off` are plain words in YAML 1.2";

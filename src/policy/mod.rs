@@ -44,8 +44,8 @@ pub use name_pattern::{NameChanges, NamePattern, NamePatternError};
 pub use network::{Network, NetworkWitness, OwnNetwork, UnixSockets};
 pub use path::AbsPath;
 pub use policy::{
-    BackendChoice, Ceiling, Ceilings, DenyFallback, Explain, HomeChoice, NetworkOf, OsSandbox, Policy, Protect,
-    ProtectFallback, Residuals, ToolRule,
+    BackendChoice, Ceiling, Ceilings, DenyFallback, Explain, HomeChoice, LinePattern, NetworkOf, OsSandbox, Policy,
+    Protect, ProtectFallback, Residuals, ToolRule,
 };
 pub use right::{Operation, Right, Rights};
 pub use root::{BasePath, Identity, Root};

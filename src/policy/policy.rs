@@ -17,6 +17,8 @@ use super::network::{Network, OwnNetwork, UnixSockets};
 use super::path::{AbsPath, escape};
 use super::right::Operation;
 use super::root::{BasePath, Root};
+use regex::Regex;
+
 use super::rule::ShellRule;
 
 /// What a config says, once its paths are absolute and its presets are merged in.
@@ -63,8 +65,12 @@ pub struct Policy {
     pub rules: Vec<ShellRule>,
     /// What holds where no rule matches; its pattern is empty.
     pub default_rule: ShellRule,
+    /// Lines that are asked about, whatever rule answers for them.
+    pub dangerous: Vec<LinePattern>,
     /// Per-tool overrides, by tool name.
     pub tools: BTreeMap<String, ToolRule>,
+    /// Paths at or below which a tool that changes files asks nobody, by tool name.
+    pub safe_paths: BTreeMap<String, Vec<AbsPath>>,
     /// How questions are answered unless a flag says otherwise.
     pub mode: Mode,
     /// Where somebody may be asked.
@@ -241,6 +247,23 @@ pub struct ToolRule {
     /// Where it was written.
     pub origin: Origin,
 }
+
+/// A regular expression on a command line.
+#[derive(Debug, Clone)]
+pub struct LinePattern {
+    /// The expression; it is searched for, not matched from the start.
+    pub expression: Regex,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl PartialEq for LinePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.expression.as_str() == other.expression.as_str() && self.origin == other.origin
+    }
+}
+
+impl Eq for LinePattern {}
 
 /// The owner of a network of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

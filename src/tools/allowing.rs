@@ -22,6 +22,14 @@ pub(super) fn allow_hint(
     judgement: &Judgement,
     judge: &dyn Fn(Vec<ShellRule>) -> Judgement,
 ) -> String {
+    if let Some(pattern) = &judgement.dangerous {
+        return format!(
+            "no rule allows a line that `{}` at {} matches: drop that pattern, write the line without what it matches, or run it where \
+             a person can say yes (`--mode interactive`)",
+            escape(pattern.expression.as_str().as_bytes()),
+            pattern.origin
+        );
+    }
     if let Some(what) = &judgement.not_understood {
         return format!(
             "no rule can allow what is not understood ({}): write it as plain commands that rules can name, or run it where \

@@ -210,6 +210,13 @@ pub(super) fn why(policy: &Policy, judgement: &Judgement, planted: &WritableProg
             }
         })
         .collect();
+    if let Some(pattern) = &judgement.dangerous {
+        why.push(format!(
+            "`tools: {{shell: {{dangerous_patterns: …}}}}` at {} has a person asked about each line that `{}` matches",
+            pattern.origin,
+            escape(pattern.expression.as_str().as_bytes())
+        ));
+    }
     if let Some(what) = &judgement.not_understood {
         why.push(format!(
             "the rules do not understand all of it: {}",

@@ -6,14 +6,14 @@
 
 use super::allowing;
 use super::approvals::{self, QuestionSubject, WritablePrograms};
-use super::call::{NAME, ShellCommand};
+use super::call::{NAME, ShellCommand, words};
 use super::files::Operands;
 use super::permit::{CommandRequest, Permit};
 use super::profiles::Derived;
 use super::programs::{Program, Programs, program_at, searches_in_reach};
 use super::search::Search;
 use super::session_policy::SessionPolicy;
-use super::tool::Assessment;
+use super::tool::{Assessment, OverrideByConfig};
 use crate::approval::Remember;
 use crate::config::CustomTool;
 use crate::policy::shell::{
@@ -133,7 +133,15 @@ impl Assessor<'_> {
             search,
             next: _,
         } = ruled;
-        let permit = Permit { call, operands, search };
+        let permit = Permit {
+            call,
+            operands,
+            search,
+            override_by_config: match judgement.dangerous {
+                Some(_) => OverrideByConfig::Never,
+                None => OverrideByConfig::Possible,
+            },
+        };
         if judgement.requirement == Requirement::Blocked {
             let why = judgement.reason;
             let why = why.unwrap_or_else(|| "a rule of the config forbids it".to_owned());
@@ -296,12 +304,13 @@ fn judged_by(
     // The same directory may be spelled otherwise.
     let is_start = directory == start || std::fs::canonicalize(start).is_ok_and(|start| start == directory.as_path());
     let from = if is_start { Directory::Start } else { Directory::Other };
-    match command {
+    let judgement = match command {
         ShellCommand::Line(line) => match line.to_str() {
             Some(line) => judge_in(from, line, rules, default, &lies_in),
             // A line that is not text is judged by what is shown of it, which no rule can understand.
             None => judge_argv_in(from, &[line], rules, default, &lies_in),
         },
         ShellCommand::Argv(argv) => judge_argv_in(from, argv, rules, default, &lies_in),
-    }
+    };
+    judgement.asked_by(&policy.dangerous, &String::from_utf8_lossy(&words(command)))
 }

@@ -22,7 +22,9 @@ use super::programs::find_program;
 use super::search::Search;
 use super::shared::Shared;
 use super::shell_tool::{self, Work};
-use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Tool, ready};
+use super::tool::{
+    ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OverrideByConfig, Prepared, Tool, ready,
+};
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Demand};
@@ -256,7 +258,11 @@ impl Tool for CommandTool {
                 timeout: None,
                 permit,
             });
-            Ok(Assessed { assessment, prepared })
+            Ok(Assessed {
+                assessment,
+                prepared,
+                override_by_config: OverrideByConfig::Possible,
+            })
         })
     }
 
@@ -330,7 +336,12 @@ async fn assess_custom(
     };
     let bound = (call.narrow.as_deref(), names.why_not_remembered());
     let assessment = executor.assessor().assess_custom(tool, wanted, bound, &operands, facts);
-    let permit = Permit { call, operands, search };
+    let permit = Permit {
+        call,
+        operands,
+        search,
+        override_by_config: OverrideByConfig::Possible,
+    };
     Ok((assessment, permit))
 }
 

@@ -16,7 +16,9 @@ use super::deciding::{Deciding, decide_all, lost};
 use super::on_record::with_recovery;
 use super::recorder::{self, OpenCall};
 use super::restored::Recovered;
-use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, Prepared, Question, Tool};
+use super::tool::{
+    ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OverrideByConfig, Prepared, Question, Tool,
+};
 use super::tool_question;
 use crate::approval::{ApprovalRequest, DecidedBy, Verdict};
 use crate::policy::{Requirement, ToolRule};
@@ -117,16 +119,22 @@ impl Guarded {
 
     /// Assesses a call as the config and the hook see it.
     async fn judge(&mut self, context: &ApprovalContext) -> Result<Assessed, ToolError> {
-        let Assessed { assessment, prepared } = self.tool.assess(context).await?;
-        let assessment = match self.guard.rules.get(self.tool.name()) {
-            Some(rule) => apply_rule(rule, assessment, context),
-            None => assessment,
-        };
+        let Assessed {
+            assessment,
+            prepared,
+            override_by_config,
+        } = self.tool.assess(context).await?;
+        let rule = self.guard.rules.get(self.tool.name());
+        let assessment = overridden(rule, assessment, override_by_config, context);
         let assessment = match &self.guard.hook {
             Some(hook) => apply_override(hook(context, &assessment), assessment, context),
             None => assessment,
         };
-        Ok(Assessed { assessment, prepared })
+        Ok(Assessed {
+            assessment,
+            prepared,
+            override_by_config,
+        })
     }
 
     /// A call, as far as it goes without asking. It is on record before anything is looked at.
@@ -146,7 +154,9 @@ impl Guarded {
 
     /// The same once the context names caller and tool.
     async fn begin_named(&mut self, context: ApprovalContext) -> Result<PendingCall, ToolError> {
-        let Assessed { assessment, prepared } = self.judge(&context).await?;
+        let Assessed {
+            assessment, prepared, ..
+        } = self.judge(&context).await?;
         if let (Some(recorder), Some(call)) = (&self.guard.deciding.recorder, &context.call) {
             recorder.note(vec![recorder::assessment(call, &assessment)]).await?;
         }
@@ -309,6 +319,20 @@ fn apply_override(decision: Override, assessment: Assessment, context: &Approval
                 ..question_or_default(question, context)
             }))
         }
+    }
+}
+
+/// An assessment under the entry of `tools:`, if there is one.
+pub(super) fn overridden(
+    rule: Option<&ToolRule>,
+    assessment: Assessment,
+    override_by_config: OverrideByConfig,
+    context: &ApprovalContext,
+) -> Assessment {
+    match (rule, override_by_config) {
+        (None, _) => assessment,
+        (Some(rule), OverrideByConfig::Never) if rule.approval.requirement() == Requirement::PreApproved => assessment,
+        (Some(rule), _) => apply_rule(rule, assessment, context),
     }
 }
 

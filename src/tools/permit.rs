@@ -6,6 +6,7 @@ use super::approval_authority::ApprovalAuthority;
 use super::call::ShellCommand;
 use super::files::Operands;
 use super::search::Search;
+use super::tool::OverrideByConfig;
 use crate::policy::AbsPath;
 use crate::profile::{Asked, Call};
 
@@ -17,6 +18,8 @@ pub(super) struct Permit {
     pub(super) operands: Operands,
     /// Where its programs are searched.
     pub(super) search: Search,
+    /// Whether an entry of `tools:` may pre-approve it.
+    pub(super) override_by_config: OverrideByConfig,
 }
 
 impl Permit {

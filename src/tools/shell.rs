@@ -12,7 +12,7 @@ use super::explain::visible_paths::VisiblePaths;
 use super::explain::{CommandResult, Explained};
 use super::files::check_operands;
 use super::git;
-use super::guarded::{MAX_RETRIES, apply_rule, question_or_default};
+use super::guarded::{MAX_RETRIES, overridden, question_or_default};
 use super::network::ProxySession;
 use super::on_record::{failed, failed_under_way, record_end};
 use super::outcome::{Outcome, Status, lossy};
@@ -101,10 +101,8 @@ async fn permission(
     };
     let (assessment, permit) = assess_shell(executor, wanted, &mut call.stops).await?;
     let context = ApprovalContext::new(NAME, Value::Null);
-    let assessment = match executor.session().policy.tools.get(NAME) {
-        Some(rule) => apply_rule(rule, assessment, &context),
-        None => assessment,
-    };
+    let rule = executor.session().policy.tools.get(NAME);
+    let assessment = overridden(rule, assessment, permit.override_by_config, &context);
     if let (Some(recorder), Some(name)) = (&executor.deciding.recorder, name) {
         recorder.note(vec![recorder::assessment(name, &assessment)]).await?;
     }

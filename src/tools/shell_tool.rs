@@ -133,13 +133,18 @@ impl Tool for ShellTool {
                 authority: self.authority,
             };
             let (assessment, permit) = assess_shell(&mut executor, wanted, &mut stops).await?;
+            let override_by_config = permit.override_by_config;
             let prepared = Prepared::of(Work {
                 command,
                 directory,
                 timeout: args.timeout_seconds.map(Duration::from_secs),
                 permit,
             });
-            Ok(Assessed { assessment, prepared })
+            Ok(Assessed {
+                assessment,
+                prepared,
+                override_by_config,
+            })
         })
     }
 

@@ -162,6 +162,18 @@ pub struct Assessed {
     pub assessment: Assessment,
     /// What would be done; handed back to [`Tool::call`].
     pub prepared: Prepared,
+    /// Whether an entry of `tools:` may pre-approve the call.
+    pub override_by_config: OverrideByConfig,
+}
+
+/// Whether an entry of `tools:` in the config may pre-approve a call that needs approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OverrideByConfig {
+    /// It may.
+    #[default]
+    Possible,
+    /// The config itself says of this very call that somebody is asked: a dangerous pattern.
+    Never,
 }
 
 impl From<Assessment> for Assessed {
@@ -169,6 +181,7 @@ impl From<Assessment> for Assessed {
         Self {
             assessment,
             prepared: Prepared::nothing(),
+            override_by_config: OverrideByConfig::Possible,
         }
     }
 }

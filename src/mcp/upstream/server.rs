@@ -153,7 +153,7 @@ impl Server {
         if self.rules.contains_key(name) || crate::config::TOOL_NAMES.contains(&name) {
             rule
         } else {
-            format!("{rule} with `host_tools: [{name}]`")
+            format!("{rule} with `custom_tools: {{{name}: {{}}}}`")
         }
     }
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use super::analysis::{Analysis, SimpleCommand};
 use super::matching::{Directory, Match, Roots, demand, forbids, matches};
 use super::word::Word;
-use crate::policy::{Demand, Network, Requirement, ShellRule};
+use crate::policy::{Demand, LinePattern, Network, Requirement, ShellRule};
 
 /// What a command line demands, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,24 @@ pub struct Judgement {
     pub network: RuleNetwork,
     /// What in it is not understood.
     pub not_understood: Option<String>,
+    /// The pattern that has a person asked about it, whatever rule answers for it.
+    pub dangerous: Option<LinePattern>,
+}
+
+impl Judgement {
+    /// The same, where one of these patterns has a person asked about the line.
+    #[must_use]
+    pub fn asked_by(self, patterns: &[LinePattern], line: &str) -> Self {
+        match patterns.iter().find(|pattern| pattern.expression.is_match(line)) {
+            None => self,
+            Some(pattern) => Self {
+                requirement: self.requirement.max(Requirement::NeedsApproval),
+                demand: self.demand.max(Demand::Required),
+                dangerous: Some(pattern.clone()),
+                ..self
+            },
+        }
+    }
 }
 
 /// What rules say of the network of a line: it runs in one sandbox, so it gets what each command in it gets.
@@ -185,6 +203,7 @@ fn unread() -> Judgement {
         narrow: None,
         network: RuleNetwork::Default,
         not_understood: None,
+        dangerous: None,
     }
 }
 

@@ -24,7 +24,7 @@ use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::restored::{Changed, MEANWHILE, Then};
-use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
+use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, OverrideByConfig, Prepared};
 
 /// What was prepared, and what it is called.
 #[derive(Debug)]
@@ -84,6 +84,11 @@ pub(super) async fn assess_change(
         presentation: present::changes(server, changes, measured),
     };
     let Sum { demand, why, asked } = sum;
+    let demand = if executor.judge().is_safe(kind, &judged, &asked) {
+        Demand::None
+    } else {
+        demand
+    };
     let question = Box::new(question::request(context, facts, demand, why));
     let prepared = Prepared::of(Work {
         asked,
@@ -96,6 +101,7 @@ pub(super) async fn assess_change(
         data: data_of(&parts),
     });
     Ok(Assessed {
+        override_by_config: OverrideByConfig::Possible,
         assessment: Assessment::demanded(demand, question),
         prepared,
     })
@@ -204,6 +210,7 @@ fn failing_question(
     };
     let question = Box::new(question::request(context, facts, demand, lines));
     Ok(Assessed {
+        override_by_config: OverrideByConfig::Possible,
         assessment: Assessment::demanded(demand, question),
         prepared: Prepared::of(Work {
             asked,

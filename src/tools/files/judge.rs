@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::arguments::FileKind;
 use crate::confine::protect::protected_by;
 use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Root, Target};
 use crate::profile::Asked;
@@ -116,6 +117,18 @@ impl Judge<'_> {
             Demand::OncePerSession | Demand::Required | Demand::Deny => Asked::Roots(roots),
         };
         Sum { demand, why, asked }
+    }
+
+    /// Whether the tool asks nobody about these paths: `safe_paths` of its entry. A ceiling that demands a question is not answered by it.
+    pub(super) fn is_safe(self, kind: FileKind, judged: &[Judged], asked: &Asked) -> bool {
+        let Some(safe) = self.0.policy.safe_paths.get(kind.name()) else {
+            return false;
+        };
+        let is_safe = |one: &Judged| safe.iter().any(|path| one.path.is_within(path));
+        match asked {
+            Asked::Nobody | Asked::Roots(_) => !judged.is_empty() && judged.iter().all(is_safe),
+            Asked::Everything => false,
+        }
     }
 
     fn in_no_root(self, path: &AbsPath) -> String {

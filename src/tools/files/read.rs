@@ -26,7 +26,7 @@ use crate::profile::Asked;
 use crate::tools::approval_authority::ApprovalAuthority;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
-use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, Prepared};
+use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, OverrideByConfig, Prepared};
 
 const MAX_BYTES: u64 = 256 * 1024;
 /// The most entries or matches that may be asked for.
@@ -60,6 +60,7 @@ pub(super) async fn assess_read(
     if demand == Demand::None && !authority.may_ask(&executor.session().policy, kind.name()) {
         // A question that is never asked is not made.
         return Ok(Assessed {
+            override_by_config: OverrideByConfig::Possible,
             assessment: Assessment::PreApproved(None),
             prepared: Prepared::of(Work {
                 asked,
@@ -92,6 +93,7 @@ pub(super) async fn assess_read(
         preread: None,
     });
     Ok(Assessed {
+        override_by_config: OverrideByConfig::Possible,
         assessment: Assessment::demanded(demand, question),
         prepared,
     })

@@ -15,7 +15,7 @@ use super::log::Log;
 use super::question::{About, Answered, Asker, QuestionHandle, request};
 use super::tried::NetworkUse;
 use crate::policy::{Host, HostAccess, HostList};
-use crate::proxy::{Attempt, Decision, Gate, Refusal, Verdict, ConnectRequest};
+use crate::proxy::{Attempt, ConnectRequest, Decision, Gate, Refusal, Verdict};
 
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_mins(2);

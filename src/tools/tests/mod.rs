@@ -139,6 +139,7 @@ impl Tool for Fake {
                 Says::NothingAtAll => Assessment::NoOpinion(None),
             };
             Ok(Assessed {
+                override_by_config: OverrideByConfig::Possible,
                 assessment,
                 prepared: Prepared::of("prepared"),
             })
