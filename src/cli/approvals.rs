@@ -1,10 +1,10 @@
-//! `stockade approvals`: whoever answers the questions of sessions from outside.
+//! `stockade approvals`: answers the questions of sessions from another process.
 
 use serde_json::{Value, json};
 
 use super::approver;
 use super::args::{ApprovalsAction, ApprovalsArgs};
-use super::complain::{Complaint, print, say};
+use super::error::{CliError, print, print_notice};
 use super::exit::Exit;
 use super::policy;
 use crate::approval::{
@@ -14,19 +14,18 @@ use crate::approval::{
 use crate::policy::path::escape;
 use crate::tools::terminal_size;
 
-/// How wide a question is shown where nobody tells the width.
+/// The width of a question where the terminal has none.
 const COLUMNS: u16 = 100;
 
-/// Lists, shows, answers, or watches.
-pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, Complaint> {
+pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, CliError> {
     let places = policy::places(&policy::context(&[]))?;
-    let place = approver::approvals_place(&args.socket, &places.state);
+    let sockets = approver::approvals_sockets(&args.socket, &places.state);
     let json = args.json;
     match args.action {
-        None if json => list(&place, json),
-        None => answer(place),
-        Some(ApprovalsAction::List) => list(&place, json),
-        Some(ApprovalsAction::Show { id }) => show(&place, &id, json),
+        None if json => list(&sockets, json),
+        None => answer(sockets),
+        Some(ApprovalsAction::List) => list(&sockets, json),
+        Some(ApprovalsAction::Show { id }) => show(&sockets, &id, json),
         Some(ApprovalsAction::Approve { id, session, note }) => {
             let remember = if session { Remember::Session } else { Remember::None };
             let request = ApprovalsRequest::Approve {
@@ -34,41 +33,41 @@ pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, Complaint> {
                 remember,
                 note,
             };
-            settle(&place, request, "approved", &id, json)
+            settle(&sockets, request, "approved", &id, json)
         }
         Some(ApprovalsAction::Deny { id, note }) => {
             let request = ApprovalsRequest::Deny { id: id.clone(), note };
-            settle(&place, request, "denied", &id, json)
+            settle(&sockets, request, "denied", &id, json)
         }
-        Some(ApprovalsAction::Watch) => watch(place, json),
+        Some(ApprovalsAction::Watch) => watch(sockets, json),
     }
 }
 
-/// What all sessions ask that answer. One that does not is named, and the exit code says that the list is not whole.
-fn list(place: &ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
-    let sessions = place.list().map_err(complain)?;
+/// Lists the open questions of all sessions. A session that does not answer is named, and makes the exit code a failure.
+fn list(sockets: &ApprovalsPlace, json: bool) -> Result<Exit, CliError> {
+    let sessions = sockets.list().map_err(client_error)?;
     let several = sessions.len() > 1;
     let mut all = Vec::new();
     let mut unanswered = Vec::new();
     for Listed { process, asks, .. } in sessions {
         match asks {
             Ok(waiting) => all.extend(waiting.into_iter().map(|waiting| (process, waiting))),
-            // It ended meanwhile.
+            // The session ended meanwhile.
             Err(error) if several && error.is_gone() => {}
             Err(error) if several || matches!(error, ClientError::Unanswered(_)) => unanswered.push((process, error)),
-            Err(error) => return Err(complain(error)),
+            Err(error) => return Err(client_error(error)),
         }
     }
     all.sort_by(|(_, one), (_, other)| (other.open_for, &one.id).cmp(&(one.open_for, &other.id)));
     if json {
         let objects = all.iter().map(|(process, waiting)| {
-            let mut object = serde_json::to_value(waiting).map_err(Complaint::failed)?;
+            let mut object = serde_json::to_value(waiting).map_err(CliError::failed)?;
             if let Value::Object(members) = &mut object {
                 members.insert("process".to_owned(), json!(process));
             }
             Ok(object)
         });
-        let objects: Vec<Value> = objects.collect::<Result<_, Complaint>>()?;
+        let objects: Vec<Value> = objects.collect::<Result<_, CliError>>()?;
         let silent = unanswered
             .iter()
             .map(|(process, error)| json!({"process": process, "reason": error.to_string()}));
@@ -84,7 +83,7 @@ fn list(place: &ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
         print(&lines.collect::<String>())?;
     }
     for (process, error) in &unanswered {
-        say(&format!("stockade: {error}{}\n", go_on(*process)));
+        print_notice(format_args!("{error}{}", resume_hint(*process)));
     }
     Ok(if unanswered.is_empty() {
         Exit::Success
@@ -93,14 +92,14 @@ fn list(place: &ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
     })
 }
 
-/// What to do about a session that does not answer, in the same line.
-fn go_on(process: Option<i32>) -> String {
+/// How to resume a session that does not answer.
+fn resume_hint(process: Option<i32>) -> String {
     process.map_or_else(String::new, |process| {
         format!("; `kill -CONT {process}` lets it go on, `kill -KILL {process}` ends it")
     })
 }
 
-/// A question in a line, safe to print.
+/// A question as one line, escaped.
 fn line(waiting: &Waiting) -> String {
     let shown = |text: &str| escape(text.as_bytes());
     let caller = waiting
@@ -121,44 +120,44 @@ fn line(waiting: &Waiting) -> String {
 
 fn question(client: &ApprovalsClient, id: &str) -> Result<Box<Asked>, ClientError> {
     match client.say(ApprovalsRequest::Show { id: id.to_owned() })? {
-        ApprovalsReply::Question(asked) => Ok(asked),
+        ApprovalsReply::Question(question_asked) => Ok(question_asked),
         ApprovalsReply::Waiting(_) | ApprovalsReply::Done | ApprovalsReply::Refused(_) => Err(ClientError::Unreadable),
     }
 }
 
-fn show(place: &ApprovalsPlace, id: &str, json: bool) -> Result<Exit, Complaint> {
-    let client = place.asking(id).map_err(complain)?;
-    let asked = question(&client, id).map_err(complain)?;
+fn show(sockets: &ApprovalsPlace, id: &str, json: bool) -> Result<Exit, CliError> {
+    let client = sockets.asking(id).map_err(client_error)?;
+    let question_asked = question(&client, id).map_err(client_error)?;
     if json {
-        let object = serde_json::to_string(&asked).map_err(Complaint::failed)?;
+        let object = serde_json::to_string(&question_asked).map_err(CliError::failed)?;
         print(&format!("{object}\n"))?;
     } else {
-        print(&asked.text(COLUMNS))?;
+        print(&question_asked.text(COLUMNS))?;
     }
     Ok(Exit::Success)
 }
 
 fn settle(
-    place: &ApprovalsPlace,
+    sockets: &ApprovalsPlace,
     request: ApprovalsRequest,
     how: &str,
     id: &str,
     json: bool,
-) -> Result<Exit, Complaint> {
-    let client = place.asking(id).map_err(complain)?;
+) -> Result<Exit, CliError> {
+    let client = sockets.asking(id).map_err(client_error)?;
     let replied = client.say(request).map_err(|error| {
-        let is_late = matches!(error, ClientError::Unanswered(_));
-        let complaint = complain(error);
-        if is_late {
-            complaint.remedy("the answer may count when the session goes on")
+        let may_count_later = matches!(error, ClientError::Unanswered(_));
+        let failure = client_error(error);
+        if may_count_later {
+            failure.remedy("the answer may count when the session goes on")
         } else {
-            complaint
+            failure
         }
     });
     match replied? {
         ApprovalsReply::Done => {}
         ApprovalsReply::Waiting(_) | ApprovalsReply::Question(_) | ApprovalsReply::Refused(_) => {
-            return Err(complain(ClientError::Unreadable));
+            return Err(client_error(ClientError::Unreadable));
         }
     }
     if json {
@@ -169,23 +168,27 @@ fn settle(
     Ok(Exit::Success)
 }
 
-/// Says on standard error what becomes of sessions; gives the rest on.
-fn heard(happening: Result<Happening, ClientError>) -> Result<Option<(ApprovalsClient, ApprovalsEvent)>, Complaint> {
-    match happening.map_err(complain)? {
-        Happening::Nobody => say("stockade: no session asks now; waiting for one (Ctrl-C to leave)\n"),
-        Happening::Ended => say("stockade: a session has ended\n"),
-        Happening::Event(_, ApprovalsEvent::Refused(why)) => return Err(complain(ClientError::Refused(why))),
+/// Prints the end of sessions to standard error; returns any other event.
+fn session_event(
+    event_or_end: Result<Happening, ClientError>,
+) -> Result<Option<(ApprovalsClient, ApprovalsEvent)>, CliError> {
+    match event_or_end.map_err(client_error)? {
+        Happening::Nobody => print_notice("no session asks now; waiting for one (Ctrl-C to leave)"),
+        Happening::Ended => print_notice("a session has ended"),
+        Happening::Event(_, ApprovalsEvent::Refused(why)) => return Err(client_error(ClientError::Refused(why))),
         Happening::Event(client, event) => return Ok(Some((client, event))),
     }
     Ok(None)
 }
 
-/// Prints what happens in all sessions, those that are still to come as well.
-fn watch(place: ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
-    for happening in place.follow() {
-        let Some((_, event)) = heard(happening)? else { continue };
+/// Prints the events of all sessions, including those that start later.
+fn watch(sockets: ApprovalsPlace, json: bool) -> Result<Exit, CliError> {
+    for event_or_end in sockets.follow() {
+        let Some((_, event)) = session_event(event_or_end)? else {
+            continue;
+        };
         if json {
-            let object = serde_json::to_string(&event).map_err(Complaint::failed)?;
+            let object = serde_json::to_string(&event).map_err(CliError::failed)?;
             print(&format!("{object}\n"))?;
             continue;
         }
@@ -194,60 +197,57 @@ fn watch(place: ApprovalsPlace, json: bool) -> Result<Exit, Complaint> {
             ApprovalsEvent::Settled { id, how } => {
                 format!("{} is settled: {}\n", escape(id.as_bytes()), escape(how.as_bytes()))
             }
-            ApprovalsEvent::Refused(why) => return Err(complain(ClientError::Refused(why))),
+            ApprovalsEvent::Refused(why) => return Err(client_error(ClientError::Refused(why))),
         })?;
     }
     Ok(Exit::Success)
 }
 
-/// Asks each question on this terminal, one after the other, whichever session asks it.
-fn answer(place: ApprovalsPlace) -> Result<Exit, Complaint> {
+/// Asks the questions of all sessions on this terminal, one at a time.
+fn answer(sockets: ApprovalsPlace) -> Result<Exit, CliError> {
     let mut terminal = TerminalApprover::new(terminal_size);
-    for happening in place.follow() {
-        let Some((client, ApprovalsEvent::Asked(Waiting { id, .. }))) = heard(happening)? else {
+    for event_or_end in sockets.follow() {
+        let Some((client, ApprovalsEvent::Asked(Waiting { id, .. }))) = session_event(event_or_end)? else {
             continue;
         };
-        let asked = match question(&client, &id) {
-            Ok(asked) => asked,
-            // Somebody else was faster, or the session is over.
+        let question_asked = match question(&client, &id) {
+            Ok(question_asked) => question_asked,
+            // Another client answered, or the session ended.
             Err(ClientError::Refused(_)) => continue,
             Err(error) if error.is_gone() => continue,
-            // The others go on asking.
+            // Other sessions still ask.
             Err(ClientError::Unanswered(processes)) => {
                 let process = processes.first().copied().flatten();
                 let error = ClientError::Unanswered(processes);
-                say(&format!("stockade: {error}{}\n", go_on(process)));
+                print_notice(format_args!("{error}{}", resume_hint(process)));
                 continue;
             }
-            Err(error) => return Err(complain(error)),
+            Err(error) => return Err(client_error(error)),
         };
         let decision = terminal
-            .ask(&asked.request(), &asked.presentation)
-            .map_err(|error| Complaint::failed(error).remedy("`stockade approvals list` needs no terminal"))?;
-        match client.say(said(id, decision)) {
+            .ask(&question_asked.request(), &question_asked.presentation)
+            .map_err(|error| CliError::failed(error).remedy("`stockade approvals list` needs no terminal"))?;
+        match client.say(answer_request(id, decision)) {
             Ok(_) => {}
             Err(ClientError::Refused(why)) => {
-                say(&format!(
-                    "stockade: the answer came too late: {}\n",
-                    escape(why.as_bytes())
-                ));
+                print_notice(format_args!("the answer came too late: {}", escape(why.as_bytes())));
             }
-            Err(error) if error.is_gone() => say("stockade: the answer came too late: the session has ended\n"),
+            Err(error) if error.is_gone() => print_notice("the answer came too late: the session has ended"),
             Err(ClientError::Unanswered(processes)) => {
                 let process = processes.first().copied().flatten();
                 let error = ClientError::Unanswered(processes);
-                say(&format!(
-                    "stockade: {error}, and the answer may count when it goes on{}\n",
-                    go_on(process)
+                print_notice(format_args!(
+                    "{error}, and the answer may count when it goes on{}",
+                    resume_hint(process)
                 ));
             }
-            Err(error) => return Err(complain(error)),
+            Err(error) => return Err(client_error(error)),
         }
     }
     Ok(Exit::Success)
 }
 
-fn said(id: String, decision: ApprovalDecision) -> ApprovalsRequest {
+fn answer_request(id: String, decision: ApprovalDecision) -> ApprovalsRequest {
     let ApprovalDecision {
         approved,
         note,
@@ -260,10 +260,10 @@ fn said(id: String, decision: ApprovalDecision) -> ApprovalsRequest {
     }
 }
 
-fn complain(error: ClientError) -> Complaint {
-    let complaint = Complaint::failed(&error);
+fn client_error(error: ClientError) -> CliError {
+    let failure = CliError::failed(&error);
     match error {
-        ClientError::NobodyListens { .. } | ClientError::NoSession => complaint
+        ClientError::NobodyListens { .. } | ClientError::NoSession => failure
             .remedy("start a session with `stockade run --approvals-socket PATH|default …`, and name the same place"),
         ClientError::Unanswered(processes) => {
             let named = processes
@@ -272,7 +272,7 @@ fn complain(error: ClientError) -> Complaint {
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
                 .join(" ");
-            complaint.remedy(if named.is_empty() {
+            failure.remedy(if named.is_empty() {
                 "let the session go on (`kill -CONT PROCESS`), and ask again".to_owned()
             } else {
                 format!("let it go on (`kill -CONT {named}`) or end it (`kill -KILL {named}`), and ask again")
@@ -283,6 +283,6 @@ fn complain(error: ClientError) -> Complaint {
         | ClientError::Silent(_)
         | ClientError::Unreadable
         | ClientError::TooLong
-        | ClientError::Refused(_) => complaint,
+        | ClientError::Refused(_) => failure,
     }
 }

@@ -1,12 +1,12 @@
-//! The approver flags → whoever answers.
+//! The approver flags → an approver.
 //!
-//! Only flags name an approver program or a socket: a config may have come with the files it speaks of.
+//! Only flags name an approver program or a socket. A config may not: it may come from the project that the agent works in.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::complain::{Complaint, say};
+use super::error::{CliError, print_notice};
 use super::flags::ApproverFlags;
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, ApprovalsPlace, Approver, ApproverError, CancelHandle, Presentation,
@@ -17,39 +17,39 @@ use crate::policy::path::display;
 use crate::policy::{AbsPath, Channel, Policy, Right};
 use crate::tools::{ExtraApprover, UserPaths, approver_program, reachable_reason, terminal_size};
 
-/// How long a program, or whoever comes to a socket, may take.
-const PATIENCE: Duration = Duration::from_mins(5);
-/// How long nothing is typed before an answer to a question counts that came up while a command runs.
-const QUIET: Duration = Duration::from_secs(1);
+/// The default timeout of an approver program or socket.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(5);
+/// How long the terminal must be idle before a question that interrupts a command takes an answer.
+const QUIET_TIME: Duration = Duration::from_secs(1);
 
-/// Who answers, and what withdraws the questions.
-pub(super) type Answering = (Box<dyn Approver + Send>, CancelHandle);
+/// An approver, and the handle that withdraws its questions.
+pub(super) type CancellableApprover = (Box<dyn Approver + Send>, CancelHandle);
 
-/// Whoever was named, for one question after the other or several at once.
-pub(super) enum Answerer {
-    /// A program, started anew for each question.
+/// The approver that the flags and the config select.
+pub(super) enum ApproverChoice {
+    /// A program, started for each question.
     Program {
         program: PathBuf,
         writable: Vec<AbsPath>,
         patience: Duration,
     },
-    /// Whoever comes to this socket.
+    /// Clients of this socket.
     Socket(SocketApprover),
     /// The person at the terminal.
     Terminal(Option<Duration>),
-    /// Nobody: the config names no one who is here.
+    /// Nobody: the config allows no channel that is available.
     Nobody,
 }
 
-impl Answerer {
-    /// Whoever the flags name; the person at the terminal where they name nobody. The config may say who may be asked.
-    pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &UserPaths) -> Result<Self, Complaint> {
+impl ApproverChoice {
+    /// Selects the approver that the flags name, else the terminal, as far as the config allows the channel.
+    pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Self, CliError> {
         let patience = patience(flags);
-        let may = |channel: Channel, flag: &str| {
+        let require_channel = |channel: Channel, flag: &str| {
             if policy.channels.allow(channel) {
                 return Ok(());
             }
-            Err(Complaint::failed(format!(
+            Err(CliError::failed(format!(
                 "nobody may be asked by a {channel}: `approval.channel` does not name it"
             ))
             .remedy(format!(
@@ -57,36 +57,36 @@ impl Answerer {
             )))
         };
         if let Some(program) = &flags.approver_program {
-            may(Channel::Program, "--approver-program")?;
-            let answerer = Self::Program {
+            require_channel(Channel::Program, "--approver-program")?;
+            let choice = Self::Program {
                 program: program.clone(),
                 writable: writable(policy),
                 patience,
             };
-            // What cannot be used is better said before anything is asked.
-            answerer.next().map_err(|error| {
-                Complaint::failed(error)
+            // A program that cannot be used is reported at the start.
+            choice.next().map_err(|error| {
+                CliError::failed(error)
                     .remedy("an approver program is yours alone, and lies outside every root that commands may write")
             })?;
-            return Ok(answerer);
+            return Ok(choice);
         }
-        if let Some(named) = &flags.approvals_socket {
-            may(Channel::Socket, "--approvals-socket")?;
-            let reachable = |path: &AbsPath| reachable_reason(policy, path);
-            let approver = if is_default(named) {
-                let directory = default_places(&places.state).swap_remove(0);
-                config::register_socket_dir(&places.state, &directory).map_err(|error| {
+        if let Some(name) = &flags.approvals_socket {
+            require_channel(Channel::Socket, "--approvals-socket")?;
+            let reached = |path: &AbsPath| reached(policy, path);
+            let approver = if is_default_name(name) {
+                let directory = default_socket_directories(&places.state).swap_remove(0);
+                config::note(&places.state, &directory).map_err(|error| {
                     let directory = display(&directory);
-                    Complaint::failed(format!(
+                    CliError::failed(format!(
                         "{directory}, a place for sockets, cannot be kept from commands: {error}"
                     ))
                 })?;
                 SocketApprover::among_others(&directory, patience, reachable)
             } else {
-                SocketApprover::new(named, patience, reachable)
+                SocketApprover::new(name, patience, reached)
             };
             return approver.map(Self::Socket).map_err(|error| {
-                Complaint::failed(error)
+                CliError::failed(error)
                     .remedy("name a place in a directory of your own, outside of everything that commands may reach")
             });
         }
@@ -97,7 +97,7 @@ impl Answerer {
         })
     }
 
-    /// Where it asks, if anybody is asked.
+    /// The channel of the approver, if there is one.
     pub(super) const fn channel(&self) -> Option<Channel> {
         match self {
             Self::Program { .. } => Some(Channel::Program),
@@ -108,8 +108,8 @@ impl Answerer {
     }
 
     /// An approver for one call.
-    pub(super) fn next(&self) -> Result<Answering, ApproverError> {
-        let unprepared = |error: std::io::Error| ApproverError::NoDecision(error.to_string());
+    pub(super) fn next(&self) -> Result<CancellableApprover, ApproverError> {
+        let setup_failed = |error: std::io::Error| ApproverError::NoDecision(error.to_string());
         match self {
             Self::Nobody => Err(ApproverError::Nobody(
                 "`approval.channel` names nobody who is here".to_owned(),
@@ -119,30 +119,32 @@ impl Answerer {
                 writable,
                 patience,
             } => {
-                let tell = |line: &str| say(&format!("stockade: the approver program says: {line}\n"));
-                let approver = ProgramApprover::new(program, writable, *patience, approver_program::run, tell)?;
-                let (approver, withdraw) = approver.cancellable().map_err(unprepared)?;
+                let report_line = |line: &str| print_notice(format_args!("the approver program says: {line}"));
+                let approver = ProgramApprover::new(program, writable, *patience, approver_program::run, report_line)?;
+                let (approver, withdraw) = approver.cancellable().map_err(setup_failed)?;
                 Ok((Box::new(approver), withdraw))
             }
             Self::Socket(socket) => {
-                let (approver, withdraw) = socket.another().cancellable().map_err(unprepared)?;
+                let (approver, withdraw) = socket.another().cancellable().map_err(setup_failed)?;
                 Ok((Box::new(approver), withdraw))
             }
             Self::Terminal(timeout) => at_terminal(TerminalApprover::new(terminal_size), *timeout),
         }
     }
 
-    /// An approver for a question that comes up while a command runs.
-    pub(super) fn meanwhile(&self) -> Result<Answering, ApproverError> {
+    /// An approver for a question that interrupts a command.
+    pub(super) fn during_command(&self) -> Result<CancellableApprover, ApproverError> {
         match self {
-            // Whoever types for the command has not read the question yet.
-            Self::Terminal(timeout) => at_terminal(TerminalApprover::new(terminal_size).after_quiet(QUIET), *timeout),
+            // Keys typed for the command are no answer.
+            Self::Terminal(timeout) => {
+                at_terminal(TerminalApprover::new(terminal_size).after_quiet(QUIET_TIME), *timeout)
+            }
             Self::Program { .. } | Self::Socket(_) | Self::Nobody => self.next(),
         }
     }
 }
 
-fn at_terminal(approver: TerminalApprover, timeout: Option<Duration>) -> Result<Answering, ApproverError> {
+fn at_terminal(approver: TerminalApprover, timeout: Option<Duration>) -> Result<CancellableApprover, ApproverError> {
     let approver = match timeout {
         Some(timeout) => approver.with_timeout(timeout),
         None => approver,
@@ -153,38 +155,39 @@ fn at_terminal(approver: TerminalApprover, timeout: Option<Duration>) -> Result<
     Ok((Box::new(approver), withdraw))
 }
 
-/// How long somebody else than the person at the terminal may take.
+/// The timeout of every approver but the terminal.
 pub(super) fn patience(flags: &ApproverFlags) -> Duration {
-    flags.approval_timeout.unwrap_or(PATIENCE)
+    flags.approval_timeout.unwrap_or(DEFAULT_TIMEOUT)
 }
 
-/// Whoever answers the calls of one session, and whoever is asked while a command of it runs.
+/// The approver of one session, and the one that asks while a command runs.
 pub(super) fn approver(
     flags: &ApproverFlags,
     policy: &Policy,
-    places: &UserPaths,
-) -> Result<(Box<dyn Approver + Send>, CancelHandle, ExtraApprover), Complaint> {
-    let answerer = Answerer::of(flags, policy, places)?;
-    let (approver, withdraw) = match answerer.channel() {
-        Some(_) => answerer.next().map_err(unprepared)?,
-        // The mode, and what was approved before, decide all the same.
+    places: &Places,
+) -> Result<(Box<dyn Approver + Send>, CancelHandle, Another), CliError> {
+    let choice = ApproverChoice::of(flags, policy, places)?;
+    let (approver, withdraw) = match choice.channel() {
+        Some(_) => choice.next().map_err(setup_failed)?,
+        // The mode and remembered approvals still decide.
         None => nobody()?,
     };
     let another = Arc::new(move || {
-        let (approver, withdraw) = answerer.meanwhile()?;
+        let (approver, withdraw) = choice.during_command()?;
         Ok((approver, Some(withdraw)))
     });
     Ok((approver, withdraw, another))
 }
 
-/// An approver that says no.
-pub(super) fn nobody() -> Result<Answering, Complaint> {
-    // Its questions are over at once.
-    let (_, withdraw) = TerminalApprover::new(terminal_size).cancellable().map_err(unprepared)?;
+/// An approver that denies, and a handle without effect.
+pub(super) fn nobody() -> Result<CancellableApprover, CliError> {
+    let (_, withdraw) = TerminalApprover::new(terminal_size)
+        .cancellable()
+        .map_err(setup_failed)?;
     Ok((Box::new(Nobody), withdraw))
 }
 
-/// Nobody is asked, so the answer is no.
+/// An approver that asks nobody and denies.
 pub(super) struct Nobody;
 
 impl Approver for Nobody {
@@ -195,14 +198,14 @@ impl Approver for Nobody {
     }
 }
 
-fn unprepared(error: impl std::fmt::Display) -> Complaint {
-    Complaint::failed(format!("failed to prepare the approver: {error}"))
+fn setup_failed(error: impl std::fmt::Display) -> CliError {
+    CliError::failed(format!("failed to prepare the approver: {error}"))
 }
 
-/// Refuses a socket where nothing keeps commands from its token.
-pub(super) fn hold_apart(flags: &ApproverFlags, is_unconfined: bool) -> Result<(), Complaint> {
+/// Refuses a socket in an unconfined session: commands could read its token.
+pub(super) fn refuse_unconfined_socket(flags: &ApproverFlags, is_unconfined: bool) -> Result<(), CliError> {
     match &flags.approvals_socket {
-        Some(_) if is_unconfined => Err(Complaint::failed(
+        Some(_) if is_unconfined => Err(CliError::failed(
             "commands of this session run unconfined, so they could approve themselves over the approvals socket",
         )
         .remedy("ask on the terminal, or run where commands can be confined (`stockade doctor`)")),
@@ -210,29 +213,29 @@ pub(super) fn hold_apart(flags: &ApproverFlags, is_unconfined: bool) -> Result<(
     }
 }
 
-/// Where `approvals` looks for sessions.
-pub(super) fn approvals_place(named: &Path, state: &Path) -> ApprovalsPlace {
-    if is_default(named) {
-        ApprovalsPlace::In(default_places(state))
+/// Where `approvals` looks for the sockets of sessions.
+pub(super) fn approvals_sockets(name: &Path, state: &Path) -> ApprovalsPlace {
+    if is_default_name(name) {
+        ApprovalsPlace::In(default_socket_directories(state))
     } else {
-        ApprovalsPlace::At(named.to_owned())
+        ApprovalsPlace::At(name.to_owned())
     }
 }
 
-/// The directories in which sessions have their sockets by default, never empty: they take the first. A session that was started
-/// without the variable, by a service for one, is in the other.
-fn default_places(state: &Path) -> Vec<PathBuf> {
+/// The default directories for sockets, never empty; a session uses the first. One that was started without `XDG_RUNTIME_DIR`, by a
+/// service for example, uses the second.
+fn default_socket_directories(state: &Path) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|runtime| runtime.is_absolute() && runtime.is_dir());
     let runtime = runtime.map(|runtime| runtime.join("stockade-approvals"));
     runtime.into_iter().chain([state.join("approvals")]).collect()
 }
 
-fn is_default(named: &Path) -> bool {
-    named == Path::new("default")
+fn is_default_name(name: &Path) -> bool {
+    name == Path::new("default")
 }
 
-/// The roots that commands may write, asked or not.
+/// The roots that commands may write, with or without a question.
 fn writable(policy: &Policy) -> Vec<AbsPath> {
     let roots = policy.roots.iter().filter(|root| root.rights.has(Right::Write));
     roots.map(|root| root.path.clone()).collect()

@@ -10,15 +10,15 @@ use tokio::sync::mpsc;
 
 use super::approver;
 use super::audit::AuditFlag;
-use super::complain::{Complaint, print, say};
+use super::error::{CliError, print, print_notice};
 use super::exit::Exit;
 use super::flags::{ApproverFlags, PolicyFlags};
 use super::output::{exit_of_output, object};
 use super::policy::{self, Chosen};
-use super::start::{self, Start, Told};
-use super::stops::{Ends, stops};
+use super::signals::{StopScope, stop_signals};
+use super::start::{self, Start};
 use super::stream;
-use super::tool_error::{session_complaint, tool_complaint};
+use super::tool_error::{session_failure, tool_failure};
 use crate::policy::Explain;
 use crate::policy::path::escape;
 use crate::tools::{Output, Session, ToolError, ToolInfo};
@@ -63,44 +63,34 @@ pub struct CallArgs {
 const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
 
 /// Calls the tool, or lists what can be called.
-pub(super) fn call(args: CallArgs) -> Result<Exit, Complaint> {
-    let runtime = start::runtime()?;
-    let done = runtime.block_on(call_in(args));
-    // A read of standard input that is under way is not waited for.
-    runtime.shutdown_background();
-    done
+pub(super) fn call(args: CallArgs) -> Result<Exit, CliError> {
+    start::block_on(call_in(args))
 }
 
-async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
+async fn call_in(args: CallArgs) -> Result<Exit, CliError> {
     let Start {
         context,
         chosen: Chosen { mut loaded, narrowing },
         directory,
-    } = start::start(
-        &args.policy,
-        &args.audit,
-        args.cwd.as_deref(),
-        &[],
-        Told::unless(args.quiet),
-    )?;
+    } = start::start(&args.policy, &args.audit, args.cwd.as_deref(), &[], args.quiet)?;
     if args.explain {
         loaded.policy.explain = Explain::Always;
     }
     let places = policy::places(&context)?;
     let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
     let session = Session::open(loaded, narrowing, &directory, approver, &context)
-        .map_err(session_complaint)?
+        .map_err(session_failure)?
         .withdrawing_with(withdraw)
         .asking_meanwhile(another);
-    approver::hold_apart(&args.approver, session.is_unconfined().await)?;
-    let told = session.is_unconfined().await || (!args.quiet && std::io::stderr().is_terminal());
-    if told && !args.json {
-        let line = session.regime_line().await.map_err(tool_complaint)?;
-        say(&format!("stockade: {line}\n"));
+    approver::refuse_unconfined_socket(&args.approver, session.is_unconfined().await)?;
+    let shows_regime = session.is_unconfined().await || (!args.quiet && std::io::stderr().is_terminal());
+    if shows_regime && !args.json {
+        let line = session.regime_line().await.map_err(tool_failure)?;
+        print_notice(line);
     }
     let mut tools = session.tools();
     if args.stream {
-        let signals = pass_on_signals(&session, Ends::Call)?;
+        let signals = forward_signals(&session, StopScope::Call)?;
         let done = stream::stream(&session, signals).await;
         session.finish().await;
         return done;
@@ -111,33 +101,33 @@ async fn call_in(args: CallArgs) -> Result<Exit, Complaint> {
         return Ok(Exit::Success);
     };
     let arguments = arguments(args.arguments.as_deref())?;
-    let _signals = pass_on_signals(&session, Ends::Program)?;
+    let _signals = forward_signals(&session, StopScope::Program)?;
     let done = tools.call(tool, arguments).await;
     session.finish().await;
     if args.json {
         return report(&done);
     }
-    let output = done.map_err(|error| complaint(error, &tools.list()))?;
-    tell(&output)?;
+    let output = done.map_err(|error| failure(error, &tools.list()))?;
+    print_output(&output)?;
     Ok(exit_of_output(&output))
 }
 
 /// What stops Stockade stops what is under way first; each signal is told here as well.
-fn pass_on_signals(session: &Session, ends: Ends) -> Result<mpsc::Receiver<Signal>, Complaint> {
+fn forward_signals(session: &Session, scope: StopScope) -> Result<mpsc::Receiver<Signal>, CliError> {
     let stopper = session.stopper();
-    let mut signals = stops(ends)?;
-    let (teller, told) = mpsc::channel(8);
+    let mut signals = stop_signals(scope)?;
+    let (forwarder, forwarded) = mpsc::channel(8);
     tokio::spawn(async move {
         while let Some(signal) = signals.recv().await {
             // Nobody may be under way, or nobody listening.
-            let (_passed, _told) = (stopper.try_send(signal), teller.try_send(signal));
+            let (_stopped, _forwarded) = (stopper.try_send(signal), forwarder.try_send(signal));
         }
     });
-    Ok(told)
+    Ok(forwarded)
 }
 
 /// The arguments: JSON on the command line, on standard input, or none.
-fn arguments(text: Option<&str>) -> Result<Value, Complaint> {
+fn arguments(text: Option<&str>) -> Result<Value, CliError> {
     let read = match text {
         None => return Ok(json!({})),
         Some("-") => {
@@ -147,21 +137,21 @@ fn arguments(text: Option<&str>) -> Result<Value, Complaint> {
                 .take(MAX_ARGUMENTS)
                 .read_to_string(&mut read)
                 .map_err(|error| {
-                    Complaint::failed(format!("failed to read the arguments from standard input: {error}"))
+                    CliError::failed(format!("failed to read the arguments from standard input: {error}"))
                 })?;
             read
         }
         Some(text) => text.to_owned(),
     };
     serde_json::from_str(&read).map_err(|error| {
-        Complaint::failed(format!("the arguments are no JSON: {error}"))
+        CliError::failed(format!("the arguments are no JSON: {error}"))
             .remedy("quote them for the shell, as in `stockade call read_file '{\"path\": \"README.md\"}'`, or give `-` and write them to standard input")
     })
 }
 
-fn list(tools: &[ToolInfo], as_json: bool) -> Result<(), Complaint> {
+fn list(tools: &[ToolInfo], as_json: bool) -> Result<(), CliError> {
     if as_json {
-        let text = serde_json::to_string(&json!({ "tools": tools })).map_err(Complaint::failed)?;
+        let text = serde_json::to_string(&json!({ "tools": tools })).map_err(CliError::failed)?;
         return print(&format!("{text}\n"));
     }
     let width = tools.iter().map(|tool| tool.name.len()).max().unwrap_or(0);
@@ -185,7 +175,7 @@ fn list(tools: &[ToolInfo], as_json: bool) -> Result<(), Complaint> {
     Ok(())
 }
 
-fn tell(output: &Output) -> Result<(), Complaint> {
+fn print_output(output: &Output) -> Result<(), CliError> {
     let end = if output.text.is_empty() || output.text.ends_with('\n') {
         ""
     } else {
@@ -205,29 +195,29 @@ fn shown(line: &str) -> String {
     pieces.join("\t")
 }
 
-fn report(done: &Result<Output, ToolError>) -> Result<Exit, Complaint> {
+fn report(done: &Result<Output, ToolError>) -> Result<Exit, CliError> {
     let (object, exit) = object(done);
     print(&format!("{object}\n"))?;
     Ok(exit)
 }
 
-fn complaint(error: ToolError, tools: &[ToolInfo]) -> Complaint {
+fn failure(error: ToolError, tools: &[ToolInfo]) -> CliError {
     match &error {
         ToolError::Arguments { tool, .. } => {
             let takes = tools
                 .iter()
                 .find(|info| info.name == *tool)
                 .map(|info| takes(&info.input_schema));
-            let complaint = tool_complaint(error);
+            let failure = tool_failure(error);
             match takes {
-                Some(takes) => complaint.remedy(format!("it takes {takes}")),
-                None => complaint,
+                Some(takes) => failure.remedy(format!("it takes {takes}")),
+                None => failure,
             }
         }
         ToolError::NoSuchTool(_) => {
-            tool_complaint(error).remedy("`stockade call` without a tool lists what this config can allow")
+            tool_failure(error).remedy("`stockade call` without a tool lists what this config can allow")
         }
-        _ => tool_complaint(error),
+        _ => tool_failure(error),
     }
 }
 
@@ -241,7 +231,7 @@ fn takes(schema: &Value) -> String {
     lines.join("\n")
 }
 
-fn members(whole: &Value, object: &Value, indent: &str, lines: &mut Vec<String>) {
+fn members(schema: &Value, object: &Value, indent: &str, lines: &mut Vec<String>) {
     let required = object.get("required").and_then(Value::as_array);
     for (name, member) in object
         .get("properties")
@@ -266,13 +256,13 @@ fn members(whole: &Value, object: &Value, indent: &str, lines: &mut Vec<String>)
             Some(choices) => choices.iter().map(Value::to_string).collect(),
             None => kinds.iter().map(|kind| (*kind).to_owned()).collect(),
         };
-        let told = member.get("description").and_then(Value::as_str);
-        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
-        let line = format!("`{name}` ({}{need}){told}", choices.join(" or "));
+        let description = member.get("description").and_then(Value::as_str);
+        let description = description.map(|text| format!(": {text}")).unwrap_or_default();
+        let line = format!("`{name}` ({}{need}){description}", choices.join(" or "));
         lines.push(format!("{indent}{}", escape(line.as_bytes())));
         let named = member.pointer("/items/$ref").and_then(Value::as_str);
-        if let Some(each) = named.and_then(|named| whole.pointer(named.trim_start_matches('#'))) {
-            members(whole, each, &format!("{indent}  "), lines);
+        if let Some(each) = named.and_then(|named| schema.pointer(named.trim_start_matches('#'))) {
+            members(schema, each, &format!("{indent}  "), lines);
         }
     }
 }

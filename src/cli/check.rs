@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::args::CheckArgs;
-use super::complain::{Complaint, print};
+use super::error::{CliError, print};
 use super::exit::Exit;
 use super::{cuts, policy, reach};
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
@@ -15,24 +15,24 @@ use crate::tools::narrowing::Narrowing;
 use crate::tools::{UserPaths, leaves_no_place, log_stays_out_of_reach, unreadable_authorities};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
-pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, Complaint> {
+pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, CliError> {
     if let Some(file) = named {
         return Ok(file.clone());
     }
     config::discover(Path::new(".")).ok_or_else(|| {
-        Complaint::failed("there is no stockade.yaml here").remedy("name a config, or write one with `stockade init`")
+        CliError::failed("there is no stockade.yaml here").remedy("name a config, or write one with `stockade init`")
     })
 }
 
 /// A config whose log its commands could reach starts nothing.
-fn recorded_apart(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
-    let kept = UserPaths::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
-    let Err(error) = kept else {
+fn require_private_log(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
+    let verified = Places::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
+    let Err(error) = verified else {
         return Ok(loaded);
     };
     let diagnostic = Diagnostic::error(error.to_string());
     let diagnostic = match &loaded.log {
-        Some(place) => diagnostic.at(place.clone(), "not a place for a log"),
+        Some(span) => diagnostic.at(span.clone(), "not a place for a log"),
         None => diagnostic,
     };
     Err(ConfigError::Invalid(diagnostic.hint(
@@ -41,7 +41,7 @@ fn recorded_apart(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigErr
 }
 
 /// A config that no backend it may use can ever hold starts nothing, whatever the machine.
-fn held(loaded: Loaded) -> Result<Loaded, ConfigError> {
+fn require_enforceable(loaded: Loaded) -> Result<Loaded, ConfigError> {
     let inspection = Inspection::of(loaded.policy.clone(), Narrowing::default());
     if let Some(why) = leaves_no_place(&inspection.approved) {
         return Err(ConfigError::Invalid(Diagnostic::error(why)));
@@ -60,17 +60,17 @@ fn held(loaded: Loaded) -> Result<Loaded, ConfigError> {
 }
 
 /// Reads the config; exit code 125, as `run` would give, when something is wrong with it.
-pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
+pub(super) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
     let file = target(args.file.as_ref())?;
     let context = policy::context(&args.ceiling);
     // What was found here is held to what `run` holds it to; nothing is made either way.
-    let looked = match &args.file {
+    let loaded = match &args.file {
         Some(file) => config::examine(file, &context),
         None => config::trust::review(&file, &context).map(|(loaded, _)| loaded),
     };
-    let loaded = match looked
-        .and_then(|loaded| recorded_apart(loaded, &context))
-        .and_then(held)
+    let loaded = match loaded
+        .and_then(|loaded| require_private_log(loaded, &context))
+        .and_then(require_enforceable)
     {
         Ok(loaded) => loaded,
         Err(error) if args.json => {
@@ -83,14 +83,14 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Complaint> {
             print(&format!("{object}\n"))?;
             return Ok(Exit::Failed);
         }
-        Err(error) => return Err(policy::complain(error)),
+        Err(error) => return Err(CliError::failed(error)),
     };
     let warnings = loaded.warnings.iter().chain(&loaded.notes);
     let starts_nothing = keeps_writers_out(&loaded.policy).map(|refusal| {
         Diagnostic::warning(format!("a command that may write there starts nowhere: {refusal}")).to_string()
     });
     let unreadable = unreadable_authorities(&loaded.policy, &Narrowing::default(), &[]).into_iter();
-    let unreadable = unreadable.map(|told| Diagnostic::warning(told).to_string());
+    let unreadable = unreadable.map(|unreadable| Diagnostic::warning(unreadable).to_string());
     let warnings: Vec<String> = policy::warnings(warnings)
         .into_iter()
         .chain(starts_nothing)

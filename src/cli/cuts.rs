@@ -10,7 +10,7 @@ use crate::policy::{Cut, Origin, Policy};
 use crate::profile;
 
 /// As many lines as a run tells before the rest is a number.
-const TOLD: usize = 3;
+const MOST_LINES: usize = 3;
 
 /// A few lines for standard error; none when nothing was cut.
 pub(super) fn short(policy: &Policy, variables: &[(OsString, OsString)]) -> String {
@@ -25,7 +25,7 @@ pub(super) fn short(policy: &Policy, variables: &[(OsString, OsString)]) -> Stri
     }
     let (own, of_presets): (Vec<Cut>, Vec<Cut>) = profile::cuts(policy).into_iter().partition(is_own);
     lines.extend(own.iter().map(ToString::to_string));
-    let mut left = lines.len().saturating_sub(TOLD) + of_presets.len();
+    let mut left = lines.len().saturating_sub(MOST_LINES) + of_presets.len();
     if lines.is_empty()
         && let Some(first) = of_presets.first()
     {
@@ -33,7 +33,7 @@ pub(super) fn short(policy: &Policy, variables: &[(OsString, OsString)]) -> Stri
         left -= 1;
     }
     let mut text = String::new();
-    for line in lines.iter().take(TOLD) {
+    for line in lines.iter().take(MOST_LINES) {
         // Writing to a String cannot fail.
         let _infallible = writeln!(text, "stockade: {line}");
     }

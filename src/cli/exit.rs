@@ -7,7 +7,7 @@ use crate::tools::Status;
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// As asked.
+    /// Done.
     Success,
     /// A check found something wrong, two policies differ, nothing of what was asked about is permitted, or this
     /// machine cannot confine.
@@ -28,7 +28,6 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    /// The number.
     pub(super) const fn code(self) -> i32 {
         match self {
             Self::Success => 0,
@@ -59,7 +58,7 @@ impl From<&Status> for Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        // A code that no process can have is Stockade's failure.
+        // Codes outside of 0 to 255 become 125.
         u8::try_from(exit.code()).map_or(Self::from(125), Self::from)
     }
 }

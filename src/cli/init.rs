@@ -4,13 +4,13 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 
 use super::args::InitArgs;
-use super::complain::{Complaint, print};
+use super::error::{CliError, print};
 use super::exit::Exit;
 use crate::config;
 use crate::policy::path::display;
 
 /// Writes the commented config, never over an existing file.
-pub(super) fn init(args: &InitArgs) -> Result<Exit, Complaint> {
+pub(super) fn init(args: &InitArgs) -> Result<Exit, CliError> {
     let shown = display(&args.file);
     let written = OpenOptions::new()
         .write(true)
@@ -26,15 +26,15 @@ pub(super) fn init(args: &InitArgs) -> Result<Exit, Complaint> {
             Ok(Exit::Success)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(Complaint::failed(format!("{shown} exists already; it was left as it is")).remedy("name another file"))
+            Err(CliError::failed(format!("{shown} exists already; it was left as it is")).remedy("name another file"))
         }
-        Err(error) => Err(Complaint::failed(format!("failed to write {shown}: {error}"))),
+        Err(error) => Err(CliError::failed(format!("failed to write {shown}: {error}"))),
     }
 }
 
 /// Prints the JSON Schema of the config.
-pub(super) fn schema() -> Result<Exit, Complaint> {
-    let text = serde_json::to_string_pretty(&config::schema()).map_err(Complaint::failed)?;
+pub(super) fn schema() -> Result<Exit, CliError> {
+    let text = serde_json::to_string_pretty(&config::schema()).map_err(CliError::failed)?;
     print(&format!("{text}\n"))?;
     Ok(Exit::Success)
 }

@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::approver::{self, Answerer, Nobody};
+use super::approver::{self, ApproverChoice, Nobody};
 use super::audit::AuditFlag;
-use super::complain::{Complaint, say};
+use super::error::{CliError, print_notice};
 use super::exit::Exit;
 use super::flags::{ApproverFlags, PolicyFlags};
 use super::mcp_http::HttpFlags;
 use super::policy::{self, Chosen};
-use super::start::{self, Start, Told};
-use super::stops::{Ends, stops};
-use super::tool_error::{session_complaint, tool_complaint};
+use super::signals::{StopScope, stop_signals};
+use super::start::{self, Start};
+use super::tool_error::{session_failure, tool_failure};
 use crate::policy::{Channel, Channels};
 use crate::tools::serving::{
     ApproverChain, ApproverSource, Serve, ServeEnd, ServedTools, Serving, Transport, Upstream,
 };
 use crate::tools::{Lanes, Session};
 
-/// How many calls of one kind are under way at once, where nothing else is said.
+/// The default number of concurrent calls of one kind.
 const WIDTH: usize = 4;
 
 /// `stockade mcp`.
@@ -60,21 +60,14 @@ pub struct McpArgs {
 }
 
 /// Serves until the client is gone, or a signal comes.
-pub(super) fn mcp(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
-    let runtime = start::runtime()?;
-    let done = runtime.block_on(serve_in(args, serve));
-    // A read of standard input that is under way is not waited for.
-    runtime.shutdown_background();
-    done
+pub(super) fn mcp(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
+    start::block_on(serve_in(args, serve))
 }
 
-async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
-    let over = match args.http.http {
-        None => Over::Stdio,
-        Some(_) => Over::Http,
-    };
-    if over == Over::Stdio && std::io::stdin().is_terminal() {
-        return Err(Complaint::failed("standard input is a terminal, and no MCP client").remedy(
+async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
+    let is_http = args.http.http.is_some();
+    if !is_http && std::io::stdin().is_terminal() {
+        return Err(CliError::failed("standard input is a terminal, and no MCP client").remedy(
             "have a client start it, as in `claude mcp add files -- stockade mcp --config agent.yaml`, or serve several with --http; docs/mcp.md has more",
         ));
     }
@@ -82,43 +75,37 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
         context,
         chosen: Chosen { loaded, narrowing },
         directory,
-    } = start::start(
-        &args.policy,
-        &args.audit,
-        args.cwd.as_deref(),
-        &[],
-        Told::unless(args.quiet),
-    )?;
+    } = start::start(&args.policy, &args.audit, args.cwd.as_deref(), &[], args.quiet)?;
     let places = policy::places(&context)?;
-    let answerer = Answerer::of(&args.approver, &loaded.policy, &places)?;
-    let asking = asking(&args.approver, &loaded.policy.channels, answerer, over);
+    let choice = ApproverChoice::of(&args.approver, &loaded.policy, &places)?;
+    let asking = asking(&args.approver, &loaded.policy.channels, choice, is_http);
     let allowed = loaded.policy.clone();
-    // What a command left behind of protected names is offered to nobody: there is no question without a call.
-    let session =
-        Session::open(loaded, narrowing, &directory, Box::new(Nobody), &context).map_err(session_complaint)?;
+    // Changes to protected names are not offered here: every question belongs to a call.
+    let session = Session::open(loaded, narrowing, &directory, Box::new(Nobody), &context).map_err(session_failure)?;
     let unconfined = session.is_unconfined().await;
-    approver::hold_apart(&args.approver, unconfined)?;
+    approver::refuse_unconfined_socket(&args.approver, unconfined)?;
     let regime = if args.upstream {
         session.served_regime_line(&args.command).await
     } else {
         session.regime_line().await
     };
-    session.begin_record().await.map_err(tool_complaint)?;
+    session.begin_record().await.map_err(tool_failure)?;
     let is_ready = regime.is_ok();
     match regime {
-        Ok(line) if unconfined || !args.quiet => say(&format!("stockade: {line}\n")),
+        Ok(line) if unconfined || !args.quiet => print_notice(line),
         Ok(_) => {}
-        // A config may want to be served all the same: each call is told the same.
-        Err(error) => say(&format!("stockade: every call will be refused: {error}\n")),
+        // It is served nevertheless: each call reports this error.
+        Err(error) => print_notice(format_args!("every call will be refused: {error}")),
     }
-    let transport = match args.http.asked(&allowed, Box::new(move || is_ready)) {
+    let transport = match args.http.into_transport(&allowed, Box::new(move || is_ready)) {
         None => Transport::Stdio,
         Some(http) => Transport::Http(http),
     };
-    let stops = stops(match over {
-        Over::Stdio => Ends::Program,
-        // Calls under way are finished first, for as long as `--drain` says.
-        Over::Http => Ends::Call,
+    let stops = stop_signals(if is_http {
+        // Calls under way may finish within `--drain`.
+        StopScope::Call
+    } else {
+        StopScope::Program
     })?;
     let offered = if args.upstream {
         ServedTools::Upstream(Upstream {
@@ -135,27 +122,25 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, Complaint> {
         asking,
         transport,
         stops,
-        say: |line| say(&format!("stockade: {line}\n")),
+        say: |line| print_notice(line),
     };
     match serve(serving).await {
         Ok(ServeEnd::Closed | ServeEnd::Stopped(_)) => Ok(Exit::Success),
         Ok(ServeEnd::Cut(signal)) => Ok(Exit::Signaled(signal as i32)),
-        Err(error) => Err(Complaint::failed(error)),
+        Err(error) => Err(CliError::failed(error)),
     }
 }
 
-/// Who is asked, in which order.
-fn asking(flags: &ApproverFlags, channels: &Channels, named: Answerer, over: Over) -> ApproverChain {
+/// The approval channels, in the order in which they are tried.
+fn asking(flags: &ApproverFlags, channels: &Channels, named: ApproverChoice, is_http: bool) -> Asking {
     let here = named.channel();
     let named = Arc::new(named);
     let mut order = Vec::new();
     for channel in channels.order() {
         let available = match channel {
             Channel::Program | Channel::Socket => here == Some(channel),
-            // What started Stockade has the terminal, unless the config knows better.
-            Channel::Terminal => {
-                here == Some(channel) && (channels.name(channel) || (over == Over::Http && has_terminal()))
-            }
+            // Over stdio the terminal belongs to the client, unless the config names this channel.
+            Channel::Terminal => here == Some(channel) && (channels.name(channel) || (is_http && has_terminal())),
             Channel::Elicitation => {
                 order.push(ApproverSource::Elicitation);
                 continue;
@@ -172,16 +157,9 @@ fn asking(flags: &ApproverFlags, channels: &Channels, named: Answerer, over: Ove
     }
 }
 
-/// Whether anybody could be asked on a terminal.
+/// Whether there is a controlling terminal.
 fn has_terminal() -> bool {
     File::open("/dev/tty").is_ok()
-}
-
-/// How a client reaches the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
-    Stdio,
-    Http,
 }
 
 fn width(text: &str) -> Result<usize, String> {

@@ -31,8 +31,8 @@ pub struct HttpFlags {
 }
 
 impl HttpFlags {
-    /// What they ask for, if they ask for HTTP.
-    pub(super) fn asked(self, policy: &Policy, ready: ReadyCheck) -> Option<HttpOptions> {
+    /// The HTTP transport, if the flags ask for one.
+    pub(super) fn into_transport(self, policy: &Policy, ready: Ready) -> Option<OverHttp> {
         let policy = policy.clone();
         Some(HttpOptions {
             address: self.http?,

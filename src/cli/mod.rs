@@ -1,7 +1,7 @@
 //! People → tools: arguments in, text and an exit code out.
 //!
 //! One file per subcommand; [`args`] is the command line, [`flags`] what several of them have, [`policy`] turns the
-//! policy flags into a policy, [`exit`] is the one table of exit codes, [`complain`] says what failed, why, and what to do.
+//! policy flags into a policy, [`exit`] is the one table of exit codes, [`error`] says what failed, why, and what to do.
 
 mod approvals;
 mod approver;
@@ -9,15 +9,15 @@ mod args;
 mod audit;
 mod call;
 mod check;
-mod complain;
+mod command_line;
 mod cuts;
 mod deny_fallback;
 mod doctor;
+mod error;
 mod exit;
 mod flags;
 mod init;
 mod learn;
-mod line;
 mod mcp;
 mod mcp_http;
 mod net;
@@ -28,8 +28,8 @@ mod reach;
 mod readers;
 mod run;
 mod shells;
+mod signals;
 mod start;
-mod stops;
 mod stream;
 mod tool_error;
 mod trust;
@@ -37,7 +37,7 @@ mod trust;
 use std::process::ExitCode;
 
 pub use args::{Arguments, Subcommand};
-use complain::Complaint;
+use error::CliError;
 use exit::Exit;
 
 use crate::tools::serving::Serve;
@@ -45,15 +45,15 @@ use crate::tools::serving::Serve;
 /// Runs the program; never panics on closed output. `serve` serves agents.
 pub fn main(serve: Serve) -> ExitCode {
     // On less of it not even arguments can be read, `--json` among them.
-    if let Err(complaint) = start::enough_stack() {
-        return complaint.tell().into();
+    if let Err(failure) = start::require_stack() {
+        return failure.print().into();
     }
-    let arguments = match line::read(std::env::args_os()) {
+    let arguments = match command_line::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
     let form = FailureForm::of(&arguments.subcommand);
-    let done = start::enough_files().and_then(|()| match arguments.subcommand {
+    let done = start::require_open_files().and_then(|()| match arguments.subcommand {
         Subcommand::Run(args) => run::run(*args),
         Subcommand::Learn(args) => learn::learn(&args),
         Subcommand::Call(args) => call::call(*args),
@@ -69,13 +69,13 @@ pub fn main(serve: Serve) -> ExitCode {
         Subcommand::Completions { shell } => shells::completions(shell),
         Subcommand::Man { directory } => shells::man(directory.as_deref()),
     });
-    done.or_else(|complaint: Complaint| match form {
-        _ if complaint.is_of_output() => Err(complaint),
-        FailureForm::Text => Err(complaint),
-        FailureForm::Outcome => run::report_complaint(complaint),
-        FailureForm::Object => complaint.print_object(),
+    done.or_else(|failure: CliError| match form {
+        _ if failure.is_output_broken() => Err(failure),
+        FailureForm::Text => Err(failure),
+        FailureForm::Outcome => run::report_failure(failure),
+        FailureForm::Object => failure.print_object(),
     })
-    .unwrap_or_else(Complaint::tell)
+    .unwrap_or_else(CliError::print)
     .into()
 }
 

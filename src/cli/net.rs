@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use super::complain::Complaint;
-use crate::policy::{Destination, HostList, HostRule, Network, Origin, PatternError};
+use super::error::CliError;
+use crate::policy::{HostList, HostRule, Network, Origin, PatternError, Place};
 
 /// One `--net`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,10 +21,10 @@ pub enum NetFlag {
 pub enum NetError {
     /// A word for something else.
     #[error("write `off`, `on`, or HOST:PORTS, as in `example.org:443`")]
-    Word,
+    Keyword,
     /// No host and ports.
     #[error("{0}; write `off`, `on`, or HOST:PORTS, as in `example.org:443`")]
-    Place(#[from] PatternError),
+    Pattern(#[from] PatternError),
 }
 
 impl FromStr for NetFlag {
@@ -32,18 +32,18 @@ impl FromStr for NetFlag {
 
     fn from_str(text: &str) -> Result<Self, NetError> {
         // Words that somebody may try; a host of such a name can be written with its ports.
-        const WORDS: [&str; 9] = ["off", "on", "yes", "no", "true", "false", "none", "full", "all"];
+        const KEYWORDS: [&str; 9] = ["off", "on", "yes", "no", "true", "false", "none", "full", "all"];
         match text {
             "off" => Ok(Self::Off),
             "on" => Ok(Self::On),
-            word if WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) => Err(NetError::Word),
-            place => Ok(Self::Hosts(Destination::parse(place)?)),
+            keyword if KEYWORDS.iter().any(|known| known.eq_ignore_ascii_case(keyword)) => Err(NetError::Keyword),
+            host => Ok(Self::Hosts(Place::parse(host)?)),
         }
     }
 }
 
 /// The network that the flags name together; none where there is no such flag.
-pub(super) fn network(flags: &[NetFlag]) -> Result<Option<Network>, Complaint> {
+pub(super) fn network(flags: &[NetFlag]) -> Result<Option<Network>, CliError> {
     let Some((first, others)) = flags.split_first() else {
         return Ok(None);
     };
@@ -52,12 +52,12 @@ pub(super) fn network(flags: &[NetFlag]) -> Result<Option<Network>, Complaint> {
         match flag {
             NetFlag::Off | NetFlag::On if others.iter().all(|other| other == first) => {}
             NetFlag::Off | NetFlag::On => {
-                return Err(Complaint::failed("`--net off` and `--net on` stand alone")
+                return Err(CliError::failed("`--net off` and `--net on` stand alone")
                     .remedy("keep one of them, or only `--net HOST:PORTS`"));
             }
-            NetFlag::Hosts(place) => rules.push(HostRule::free(
-                place.clone(),
-                Origin::Flag(format!("--net {place}").into()),
+            NetFlag::Hosts(host) => rules.push(HostRule::free(
+                host.clone(),
+                Origin::Flag(format!("--net {host}").into()),
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! What came of a call of a tool: for a program, and as an exit code.
+//! The result of a tool call, as JSON and as an exit code.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::tool_error;
 use crate::tools::{Output, OutputEnd, ToolError};
 
-/// What came of a call, for a program.
+/// The result as a JSON object.
 pub(super) fn object(done: &Result<Output, ToolError>) -> (Value, Exit) {
     match done {
         Ok(output) => {

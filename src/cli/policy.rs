@@ -3,10 +3,10 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::complain::Complaint;
+use super::error::CliError;
 use super::flags::{BackendFlag, PolicyFlags};
 use super::net;
-use crate::config::{self, ConfigError, Context, Diagnostic, FlagPolicy, Loaded, Matchers};
+use crate::config::{self, Context, Diagnostic, FlagPolicy, Loaded, Matchers};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, BackendChoice, Identity, Network, Origin, Policy};
@@ -37,12 +37,10 @@ pub(super) fn context(ceilings: &[PathBuf]) -> Context {
 }
 
 /// Where Stockade keeps its own state.
-pub(super) fn places(context: &Context) -> Result<UserPaths, Complaint> {
-    UserPaths::of_user(context).ok_or_else(|| {
-        Complaint::failed(
-            "this user has no home directory in the passwd database, so there is no place for the journal",
-        )
-        .remedy("run as a user with a passwd entry")
+pub(super) fn places(context: &Context) -> Result<Places, CliError> {
+    Places::of_user(context).ok_or_else(|| {
+        CliError::failed("this user has no home directory in the passwd database, so there is no place for the journal")
+            .remedy("run as a user with a passwd entry")
     })
 }
 
@@ -50,84 +48,79 @@ pub(super) fn places(context: &Context) -> Result<UserPaths, Complaint> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Commands run under it: a found config must be trusted, and missing roots are made.
-    Obey,
+    Run,
     /// It is looked at: nothing is made, and nothing may run under it.
-    Look,
+    Inspect,
 }
 
 /// Turns the flags into a policy: a named config, a named preset, flags alone, a trusted
 /// `stockade.yaml` here, or the default preset.
-pub(super) fn choose(
-    flags: &PolicyFlags,
-    cwd: &Path,
-    context: &Context,
-    purpose: Purpose,
-) -> Result<Chosen, Complaint> {
+pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context, purpose: Purpose) -> Result<Chosen, CliError> {
     let network = net::network(&flags.net)?;
     let mut chosen = if let Some(file) = &flags.config {
         let loaded = match purpose {
-            Purpose::Obey => config::load(file, context),
-            Purpose::Look => config::examine(file, context),
+            Purpose::Run => config::load(file, context),
+            Purpose::Inspect => config::examine(file, context),
         };
-        let loaded = loaded.map_err(complain)?;
+        let loaded = loaded.map_err(CliError::failed)?;
         Chosen {
             loaded,
             narrowing: narrowing(flags, network, cwd)?,
         }
     } else if let Some(preset) = &flags.preset {
-        let loaded = tools::preset(preset, cwd, context).map_err(complain)?;
+        let loaded = tools::preset(preset, cwd, context).map_err(CliError::failed)?;
         Chosen {
             loaded,
             narrowing: narrowing(flags, network, cwd)?,
         }
-    } else if stand_alone(flags) {
+    } else if replace_config(flags) {
         let policy = FlagPolicy {
             rw: flags.rw.clone(),
             ro: flags.ro.clone(),
             deny: flags.deny.clone(),
             net: network.unwrap_or(Network::Off),
         };
-        let loaded = config::from_flags(&policy, cwd, context).map_err(complain)?;
+        let loaded = config::from_flags(&policy, cwd, context).map_err(CliError::failed)?;
         Chosen {
             loaded,
             narrowing: Narrowing::default(),
         }
     } else if let Some(found) = config::discover(cwd) {
         let loaded = match purpose {
-            Purpose::Obey => config::trust::load_discovered(&found, context),
-            Purpose::Look => config::trust::review(&found, context).map(|(loaded, _)| loaded),
+            Purpose::Run => config::trust::load_discovered(&found, context),
+            Purpose::Inspect => config::trust::review(&found, context).map(|(loaded, _)| loaded),
         };
-        let loaded = loaded.map_err(complain)?;
+        let loaded = loaded.map_err(CliError::failed)?;
         Chosen {
             loaded,
             narrowing: narrowing(flags, network, cwd)?,
         }
     } else {
         Chosen {
-            loaded: tools::preset(DEFAULT_PRESET, cwd, context).map_err(complain)?,
+            loaded: tools::preset(DEFAULT_PRESET, cwd, context).map_err(CliError::failed)?,
             narrowing: Narrowing::default(),
         }
     };
-    settle(flags, &mut chosen.loaded.policy, purpose)?;
+    apply_flags(flags, &mut chosen.loaded.policy, purpose)?;
     Ok(chosen)
 }
 
 /// Whether flags say what is granted, in place of a config.
-fn stand_alone(flags: &PolicyFlags) -> bool {
-    let said = [&flags.rw, &flags.ro, &flags.deny]
+fn replace_config(flags: &PolicyFlags) -> bool {
+    let has_any = [&flags.rw, &flags.ro, &flags.deny]
         .into_iter()
         .any(|paths| !paths.is_empty())
         || !flags.net.is_empty();
-    said && flags.config.is_none() && flags.preset.is_none()
+    has_any && flags.config.is_none() && flags.preset.is_none()
 }
 
 /// The config in `cwd` that flags stand in place of.
-pub(super) fn passed_over(flags: &PolicyFlags, cwd: &Path) -> Option<PathBuf> {
-    stand_alone(flags).then(|| config::discover(cwd))?
+pub(super) fn unused_config(flags: &PolicyFlags, cwd: &Path) -> Option<PathBuf> {
+    replace_config(flags).then(|| config::discover(cwd))?
 }
 
 /// Has a policy say what the flags say that speak in place of a config.
-pub(super) fn settle(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose) -> Result<(), Complaint> {
+pub(super) fn apply_flags(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose) -> Result<(), CliError> {
     let flag = |name: &str| Origin::Flag(name.into());
     if let Some(fallback) = flags.deny_fallback {
         policy.deny_fallback = fallback.into();
@@ -136,9 +129,9 @@ pub(super) fn settle(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose)
             .lines
             .set("sandbox.deny_fallback", flag("--deny-fallback"));
     }
-    if (flags.backend, purpose) == (BackendFlag::Seatbelt, Purpose::Obey) {
+    if (flags.backend, purpose) == (BackendFlag::Seatbelt, Purpose::Run) {
         return Err(
-            Complaint::failed("the backend `seatbelt` is not offered by this version")
+            CliError::failed("the backend `seatbelt` is not offered by this version")
                 .remedy("`stockade profile check --backend seatbelt` says what it would hold"),
         );
     }
@@ -162,32 +155,27 @@ pub(super) const fn backend(flags: &PolicyFlags) -> Option<BackendChoice> {
     }
 }
 
-/// A config error as it is shown: its own rendering says where and what to do.
-pub(super) fn complain(error: ConfigError) -> Complaint {
-    Complaint::failed(error)
-}
-
-fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Result<Narrowing, Complaint> {
-    let place = |flag: &str, path: &PathBuf| -> Result<(AbsPath, Identity), Complaint> {
-        let missing = |error: &dyn std::fmt::Display| Complaint::failed(format!("{flag} {}: {error}", display(path)));
-        let whole = std::fs::canonicalize(cwd.join(path)).map_err(|error| match error.kind() {
+fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Result<Narrowing, CliError> {
+    let resolve = |flag: &str, path: &PathBuf| -> Result<(AbsPath, Identity), CliError> {
+        let missing = |error: &dyn std::fmt::Display| CliError::failed(format!("{flag} {}: {error}", display(path)));
+        let canonical = std::fs::canonicalize(cwd.join(path)).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => missing(&"does not exist"),
             _ => missing(&error),
         })?;
-        let meta = std::fs::symlink_metadata(&whole).map_err(|error| missing(&error))?;
+        let meta = std::fs::symlink_metadata(&canonical).map_err(|error| missing(&error))?;
         let identity = Identity {
             device: meta.dev(),
             inode: meta.ino(),
         };
-        Ok((AbsPath::new(whole).map_err(|error| missing(&error))?, identity))
+        Ok((AbsPath::new(canonical).map_err(|error| missing(&error))?, identity))
     };
     let paths = |flag: &'static str, list: &[PathBuf]| {
         list.iter()
-            .map(|path| place(flag, path).map(|(path, _)| path))
+            .map(|path| resolve(flag, path).map(|(path, _)| path))
             .collect::<Result<Vec<_>, _>>()
     };
     if network == Some(Network::Full) {
-        return Err(Complaint::failed(
+        return Err(CliError::failed(
             "`--net on` cannot widen what a config says; flags beside a config only narrow it",
         )
         .remedy("set `shell: {network: true}` in the config"));
@@ -196,7 +184,7 @@ fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Resul
         writable: flags
             .rw
             .iter()
-            .map(|path| place("--rw", path))
+            .map(|path| resolve("--rw", path))
             .collect::<Result<_, _>>()?,
         readable: paths("--ro", &flags.ro)?,
         denied: paths("--deny", &flags.deny)?,
@@ -209,10 +197,10 @@ const MOST_WARNINGS: usize = 50;
 
 /// Warnings as they are told: the first, and how many more there are.
 pub(super) fn warnings<'a>(mut all: impl Iterator<Item = &'a Diagnostic>) -> Vec<String> {
-    let mut told: Vec<String> = all.by_ref().take(MOST_WARNINGS).map(ToString::to_string).collect();
+    let mut shown: Vec<String> = all.by_ref().take(MOST_WARNINGS).map(ToString::to_string).collect();
     let more = all.count();
     if more > 0 {
-        told.push(format!("stockade: … and {more} more warnings"));
+        shown.push(format!("stockade: … and {more} more warnings"));
     }
-    told
+    shown
 }

@@ -6,39 +6,29 @@ use serde_json::json;
 
 use super::approver;
 use super::args::RunArgs;
-use super::complain::{Complaint, print, say};
+use super::error::{CliError, print, print_notice};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
-use super::readers::has_ended_it;
-use super::start::{self, Start, Told};
-use super::stops::{Ends, stops};
-use super::tool_error::{exit_of, object, tool_complaint};
+use super::readers::command_ended;
+use super::signals::{StopScope, stop_signals};
+use super::start::{self, Start};
+use super::tool_error::{exit_of, object, tool_failure};
 use crate::policy::Explain;
 use crate::tools::{
     Changed, Executor, Explained, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, ToolError,
 };
 
 /// Runs the command and returns its exit code.
-pub(super) fn run(args: RunArgs) -> Result<Exit, Complaint> {
-    let runtime = start::runtime()?;
-    let done = runtime.block_on(run_in(args));
-    // A name that is still looked up is not waited for.
-    runtime.shutdown_background();
-    done
+pub(super) fn run(args: RunArgs) -> Result<Exit, CliError> {
+    start::block_on(run_in(args))
 }
 
-async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
+async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
     let Start {
         context,
         chosen: Chosen { mut loaded, narrowing },
         directory,
-    } = start::start(
-        &args.policy,
-        &args.audit,
-        args.cwd.as_deref(),
-        &args.env,
-        Told::unless(args.quiet),
-    )?;
+    } = start::start(&args.policy, &args.audit, args.cwd.as_deref(), &args.env, args.quiet)?;
     if args.explain {
         loaded.policy.explain = Explain::Always;
     }
@@ -56,45 +46,45 @@ async fn run_in(args: RunArgs) -> Result<Exit, Complaint> {
             OutputMode::Stream
         },
         kept: None,
-        stops: stops(Ends::Program)?,
+        stops: stop_signals(StopScope::Program)?,
     };
     let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
     let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
-        .map_err(tool_complaint)?
+        .map_err(tool_failure)?
         .withdrawing_with(withdraw)
         .asking_meanwhile(another);
     executor.named_in_record(&files);
-    approver::hold_apart(&args.approver, executor.is_unconfined())?;
+    approver::refuse_unconfined_socket(&args.approver, executor.is_unconfined())?;
     // That nothing confines it is said whatever was asked for; with --json the outcome says it.
-    let told = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
-    let before = executor.regime_line().map_err(tool_complaint)?;
-    if told && !args.json {
-        say(&format!("stockade: {before}\n"));
+    let shows_regime = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
+    let before = executor.regime_line().map_err(tool_failure)?;
+    if shows_regime && !args.json {
+        print_notice(&before);
     }
     if !args.json
         && let Some(line) = executor.git_settings_missed_by(&call)
     {
-        say(&format!("stockade: {line}\n"));
+        print_notice(line);
     }
     let session = executor.audit_session().map(str::to_owned);
     let outcome = executor.shell(call).await;
     if !args.json {
-        readers_are_given_up(&outcome);
+        stop_waiting_for_readers(&outcome);
     }
     // What was to hold may have turned out not to be had. That is said whatever was asked for, too.
     if let Ok(now) = executor.regime_line()
         && before != now
         && !args.json
     {
-        say(&format!("stockade: {now}\n"));
+        print_notice(now);
     }
     let finished = executor.finish().await;
     if args.json {
         return report(&outcome.and_then(|outcome| finished.map(|()| outcome)), session);
     }
-    let outcome = outcome.map_err(tool_complaint)?;
-    finished.map_err(tool_complaint)?;
-    tell(&outcome);
+    let outcome = outcome.map_err(tool_failure)?;
+    finished.map_err(tool_failure)?;
+    print_outcome(&outcome);
     Ok(exit_of_outcome(&outcome))
 }
 
@@ -108,13 +98,13 @@ pub(super) fn exit_of_outcome(outcome: &Outcome) -> Exit {
 }
 
 /// Of a command that was ended nothing waits long for a reader: it may be why there had to be an end.
-fn readers_are_given_up(outcome: &Result<Outcome, ToolError>) {
+fn stop_waiting_for_readers(outcome: &Result<Outcome, ToolError>) {
     if outcome.as_ref().is_ok_and(|outcome| outcome.undelivered_bytes > 0) {
-        has_ended_it();
+        command_ended();
     }
     match outcome.as_ref().map(|outcome| &outcome.status) {
         Ok(Status::Cancelled { .. } | Status::TimedOut | Status::OverLimit { .. } | Status::Failed { .. })
-        | Err(ToolError::Confine(_) | ToolError::UnderWay { .. } | ToolError::PutBack { .. }) => has_ended_it(),
+        | Err(ToolError::Confine(_) | ToolError::UnderWay { .. } | ToolError::PutBack { .. }) => command_ended(),
         Ok(
             Status::Exited { .. } | Status::Signaled { .. } | Status::NotFound { .. } | Status::NotExecutable { .. },
         )
@@ -123,27 +113,27 @@ fn readers_are_given_up(outcome: &Result<Outcome, ToolError>) {
 }
 
 /// What a person should know beside the output.
-pub(super) fn tell(outcome: &Outcome) {
+pub(super) fn print_outcome(outcome: &Outcome) {
     match &outcome.status {
         Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled { .. } => {}
-        Status::TimedOut => say(&format!(
-            "stockade: timed out after {:.1} s; the command and everything it started were killed\n",
+        Status::TimedOut => print_notice(format_args!(
+            "timed out after {:.1} s; the command and everything it started were killed",
             outcome.duration.as_secs_f64()
         )),
         Status::OverLimit { limit } => {
-            say(&format!(
-                "stockade: over the limit `{limit}`; the command and everything it started were killed\n"
+            print_notice(format_args!(
+                "over the limit `{limit}`; the command and everything it started were killed"
             ));
         }
-        Status::NotFound { program } => say(&format!("stockade: {program}: not found in the PATH of the sandbox\n")),
-        Status::NotExecutable { why } => say(&format!(
-            "stockade: {why}\n  → is it executable (`chmod +x`), and in a root with `execute: true`?\n"
+        Status::NotFound { program } => print_notice(format_args!("{program}: not found in the PATH of the sandbox")),
+        Status::NotExecutable { why } => print_notice(format_args!(
+            "{why}\n  → is it executable (`chmod +x`), and in a root with `execute: true`?"
         )),
-        Status::Failed { why } => say(&format!("stockade: {why}\n")),
+        Status::Failed { why } => print_notice(why),
     }
     if outcome.undelivered_bytes > 0 {
-        say(&format!(
-            "stockade: nobody read the last {} bytes of the output; they are lost\n",
+        print_notice(format_args!(
+            "nobody read the last {} bytes of the output; they are lost",
             outcome.undelivered_bytes
         ));
     }
@@ -159,21 +149,21 @@ pub(super) fn tell(outcome: &Outcome) {
         | Status::NotExecutable { .. } => NetworkUse::messages,
     };
     for line in outcome.network.iter().flat_map(lines) {
-        say(&format!("stockade: network: {line}\n"));
+        print_notice(format_args!("network: {line}"));
     }
-    for line in outcome.explained.iter().flat_map(Explained::messages) {
-        say(&format!("stockade: {line}\n"));
+    for line in outcome.explained.iter().flat_map(Explained::told) {
+        print_notice(line);
     }
     if let Some(hint) = &outcome.hint {
-        say(&format!("stockade: {hint}\n"));
+        print_notice(hint);
     }
-    if let Some(line) = outcome.denied.message() {
-        say(&format!("stockade: {line}\n"));
+    if let Some(line) = outcome.denied.told() {
+        print_notice(line);
     }
-    if let Some(line) = outcome.new_files.message() {
-        say(&format!("stockade: {line}\n"));
+    if let Some(line) = outcome.appeared.told() {
+        print_notice(line);
     }
-    tell_put_back(
+    print_restored(
         &outcome.changed,
         outcome.unsettled.as_deref(),
         "while the command ran, by it or by somebody else",
@@ -181,19 +171,19 @@ pub(super) fn tell(outcome: &Outcome) {
 }
 
 /// Tells what became of protected names that were changed at that time, and why the rest was not put back.
-pub(super) fn tell_put_back(changed: &Changed, unsettled: Option<&str>, when: &str) {
-    for line in changed.messages(when) {
-        say(&format!("stockade: {line}\n"));
+pub(super) fn print_restored(changed: &Changed, unsettled: Option<&str>, when: &str) {
+    for line in changed.told(when) {
+        print_notice(line);
     }
     if let Some(why) = unsettled {
-        say(&format!(
-            "stockade: protected names could not be restored: {why}\n  → look at them before you use this directory\n"
+        print_notice(format_args!(
+            "protected names could not be restored: {why}\n  → look at them before you use this directory"
         ));
     }
 }
 
 /// The outcome as JSON, with the name under which the audit log has it.
-fn report(outcome: &Result<Outcome, ToolError>, session: Option<String>) -> Result<Exit, Complaint> {
+fn report(outcome: &Result<Outcome, ToolError>, session: Option<String>) -> Result<Exit, CliError> {
     #[derive(serde::Serialize)]
     struct Reported<T> {
         #[serde(flatten)]
@@ -211,13 +201,13 @@ fn report(outcome: &Result<Outcome, ToolError>, session: Option<String>) -> Resu
             (serde_json::to_string(&Reported { outcome, session }), exit_of(error))
         }
     };
-    print(&format!("{}\n", json.map_err(Complaint::failed)?))?;
+    print(&format!("{}\n", json.map_err(CliError::failed)?))?;
     Ok(exit)
 }
 
 /// Prints the outcome of a call that it never came to.
-pub(super) fn report_complaint(complaint: Complaint) -> Result<Exit, Complaint> {
-    let (reason, exit) = complaint.into_parts();
+pub(super) fn report_failure(failure: CliError) -> Result<Exit, CliError> {
+    let (reason, exit) = failure.into_parts();
     let object = json!({"status": "refused", "reason": reason});
     print(&format!("{object}\n"))?;
     Ok(exit)

@@ -1,5 +1,4 @@
-//! What every subcommand begins with, limits that leave it room; and those that run something with: a runtime, the policy that holds,
-//! the directory.
+//! What subcommands start with: enough stack and open files, and for those that run something a runtime, a policy and a directory.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,8 +9,9 @@ use nix::sys::resource::{Resource, getrlimit};
 use tokio::runtime::{Builder, Runtime};
 
 use super::audit::AuditFlag;
-use super::complain::{Complaint, say};
 use super::cuts;
+use super::error::{CliError, print_notice, print_stderr};
+use super::exit::Exit;
 use super::flags::PolicyFlags;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Diagnostic};
@@ -19,103 +19,106 @@ use crate::policy::Policy;
 use crate::policy::path::display;
 use crate::tools::{Waiting, unreadable_authorities, unwritable_root_warning, waiting};
 
-/// What is said of a config that lies here and is not used.
-const PASSED_OVER: &str = "stockade: ./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it\n";
+/// The notice that `./stockade.yaml` exists and is not used.
+const CONFIG_UNUSED: &str = "./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it";
 
-/// Whether a person is told what ceilings took, and that a config is not used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    Briefly,
-    Nothing,
-}
-
-/// Where and under what something is run.
+/// What a session starts from.
 pub(super) struct Start {
     pub(super) context: Context,
     pub(super) chosen: Chosen,
     pub(super) directory: PathBuf,
 }
 
-/// Refuses to begin where a limit of this process is so low that it would crash or stop half-way.
-fn at_least(least: u64, what: &str, resource: Resource, raise: &str) -> Result<(), Complaint> {
+/// Refuses to start where a limit of this process is too low.
+fn require_limit(least: u64, what: &str, resource: Resource, raise: &str) -> Result<(), CliError> {
     let (most, _) = getrlimit(resource)
-        .map_err(|errno| Complaint::failed(format!("the limit of {what} cannot be told: {errno}")))?;
+        .map_err(|errno| CliError::failed(format!("the limit of {what} cannot be told: {errno}")))?;
     if most >= least {
         return Ok(());
     }
     let why = format!("this process may have {most} {what}, and Stockade needs {least}");
-    Err(Complaint::failed(why).remedy(format!(
+    Err(CliError::failed(why).remedy(format!(
         "raise the limit before it is started, for instance with `{raise}`"
     )))
 }
 
-/// Enough of a stack to read arguments and configs on: half of it was too little, where nothing is optimized.
-pub(super) fn enough_stack() -> Result<(), Complaint> {
-    at_least(512 << 10, "bytes of stack", Resource::RLIMIT_STACK, "ulimit -s 8192")
+/// Requires enough stack to parse arguments and configs: half of this is too little for a debug build.
+pub(super) fn require_stack() -> Result<(), CliError> {
+    require_limit(512 << 10, "bytes of stack", Resource::RLIMIT_STACK, "ulimit -s 8192")
 }
 
-/// Room for the files that one command has open here, whatever its network.
-pub(super) fn enough_files() -> Result<(), Complaint> {
+/// Requires room for the files that this process opens for one command.
+pub(super) fn require_open_files() -> Result<(), CliError> {
     const RAISE: &str = "ulimit -n 1024";
     const LEAST: u64 = 32;
-    /// What of these is not open yet when a program begins.
+    /// How many of them are not open yet at the start.
     const MORE: usize = 24;
-    at_least(LEAST, "open files", Resource::RLIMIT_NOFILE, RAISE)?;
+    require_limit(LEAST, "open files", Resource::RLIMIT_NOFILE, RAISE)?;
     let open = || File::open("/dev/null");
     let room: io::Result<Vec<File>> = (0..MORE).map(|_| open()).collect();
     room.map(drop).map_err(|error| {
         let why = format!("this process cannot have {MORE} more files open, which Stockade needs: {error}");
-        Complaint::failed(why).remedy(format!(
+        CliError::failed(why).remedy(format!(
             "start it with fewer files open, or raise the limit before, for instance with `{RAISE}`"
         ))
     })
 }
 
-/// A runtime for one thread.
-pub(super) fn runtime() -> Result<Runtime, Complaint> {
+/// The current directory.
+pub(super) fn current_directory() -> Result<PathBuf, CliError> {
+    std::env::current_dir().map_err(|error| CliError::failed(format!("the current directory cannot be told: {error}")))
+}
+
+/// Runs a subcommand to its end.
+pub(super) fn block_on(subcommand: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(subcommand);
+    // Reads of standard input and name lookups under way are not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+/// Builds a single-threaded runtime.
+pub(super) fn runtime() -> Result<Runtime, CliError> {
     Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Complaint::failed(format!("failed to start the runtime: {error}")))
+        .map_err(|error| CliError::failed(format!("failed to start the runtime: {error}")))
 }
 
-/// Chooses the policy, says what it warns of, and finds the directory.
+/// Chooses the policy, prints its warnings, and resolves the directory; `quiet` leaves out what ceilings took and unused configs.
 pub(super) fn start(
     flags: &PolicyFlags,
     audit: &AuditFlag,
     cwd: Option<&Path>,
     environment: &[(OsString, OsString)],
-    told: Told,
-) -> Result<Start, Complaint> {
-    let here = std::env::current_dir()
-        .map_err(|error| Complaint::failed(format!("the current directory cannot be told: {error}")))?;
+    quiet: bool,
+) -> Result<Start, CliError> {
+    let here = current_directory()?;
     let context = policy::context(&flags.ceiling);
-    let mut chosen = policy::choose(flags, &here, &context, Purpose::Obey)?;
+    let mut chosen = policy::choose(flags, &here, &context, Purpose::Run)?;
     audit.apply(&mut chosen.loaded.policy)?;
     for warning in policy::warnings(chosen.loaded.warnings.iter()) {
-        say(&format!("{warning}\n"));
+        print_stderr(&format!("{warning}\n"));
     }
     for unreadable in unreadable_authorities(&chosen.loaded.policy, &chosen.narrowing, environment) {
-        say(&format!("{}\n", Diagnostic::warning(unreadable)));
+        print_stderr(&format!("{}\n", Diagnostic::warning(unreadable)));
     }
-    match told {
-        Told::Briefly => {
-            if policy::passed_over(flags, &here).is_some() {
-                say(PASSED_OVER);
-            }
-            say(&cuts::short(&chosen.loaded.policy, environment));
-            if let Some(line) = unwritable_root_warning(&chosen.loaded.policy) {
-                say(&format!("stockade: {line}\n"));
-            }
+    if !quiet {
+        if policy::unused_config(flags, &here).is_some() {
+            print_notice(CONFIG_UNUSED);
         }
-        Told::Nothing => {}
+        print_stderr(&cuts::short(&chosen.loaded.policy, environment));
+        if let Some(line) = unwritable(&chosen.loaded.policy) {
+            print_notice(line);
+        }
     }
-    // Names that are not as they were are no news to leave out.
-    tell_waiting(&context, &chosen.loaded.policy);
+    // Printed with `--quiet` too: protected names are not as they were.
+    report_unrestored(&context, &chosen.loaded.policy);
     let directory = match cwd {
         None => here,
         Some(directory) => std::fs::canonicalize(here.join(directory))
-            .map_err(|error| Complaint::failed(format!("--cwd {}: {error}", display(directory))))?,
+            .map_err(|error| CliError::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
     Ok(Start {
         context,
@@ -124,9 +127,9 @@ pub(super) fn start(
     })
 }
 
-/// Tells of what interrupted sessions changed where nothing can be undone now, if that was in a root, around one or beside one.
-fn tell_waiting(context: &Context, policy: &Policy) {
-    /// More would hide what is said after them.
+/// Reports changes of interrupted sessions in or next to a root that cannot be undone now.
+fn report_unrestored(context: &Context, policy: &Policy) {
+    /// More would hide the lines that follow.
     const MOST: usize = 5;
     let Ok(places) = policy::places(context) else { return };
     let is_near = |one: &Waiting| {
@@ -136,21 +139,14 @@ fn tell_waiting(context: &Context, policy: &Policy) {
     };
     let all: Vec<Waiting> = waiting(&places.state).into_iter().filter(is_near).collect();
     for one in all.iter().take(MOST) {
-        say(&format!(
-            "stockade: what an interrupted session changed in {} is not undone: it is not there (unmounted, renamed or removed)\n  \
-             → bring it back and start in it; if it is gone for good, remove {}\n",
+        print_notice(format_args!(
+            "what an interrupted session changed in {} is not undone: it is not there (unmounted, renamed or removed)\n  \
+             → bring it back and start in it; if it is gone for good, remove {}",
             display(&one.root),
             display(&one.journal)
         ));
     }
     if all.len() > MOST {
-        say(&format!("stockade: … and {} more such directories\n", all.len() - MOST));
-    }
-}
-
-impl Told {
-    /// What `--quiet` says.
-    pub(super) const fn unless(quiet: bool) -> Self {
-        if quiet { Self::Nothing } else { Self::Briefly }
+        print_notice(format_args!("… and {} more such directories", all.len() - MOST));
     }
 }

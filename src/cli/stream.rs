@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::sync::mpsc;
 
-use super::complain::{Complaint, print};
+use super::error::{CliError, print};
 use super::exit::Exit;
 use super::output::object;
 use crate::approval::DecidedBy;
@@ -62,7 +62,7 @@ impl Call {
 /// Answers each line with a line, until there are no more.
 ///
 /// A signal stops the call under way; where there is none, or no more input, it ends.
-pub(super) async fn stream(session: &Session, mut signals: mpsc::Receiver<Signal>) -> Result<Exit, Complaint> {
+pub(super) async fn stream(session: &Session, mut signals: mpsc::Receiver<Signal>) -> Result<Exit, CliError> {
     let mut tools = session.tools();
     let mut input = BufReader::new(tokio::io::stdin());
     let mut groups = 0u64;
@@ -73,7 +73,7 @@ pub(super) async fn stream(session: &Session, mut signals: mpsc::Receiver<Signal
             read = limited.read_until(b'\n', &mut line) => read,
             Some(signal) = signals.recv() => return Ok(Exit::Signaled(signal as i32)),
         };
-        let count = read.map_err(|error| Complaint::failed(format!("failed to read standard input: {error}")))?;
+        let count = read.map_err(|error| CliError::failed(format!("failed to read standard input: {error}")))?;
         if count == 0 {
             return Ok(Exit::Success);
         }
@@ -81,7 +81,7 @@ pub(super) async fn stream(session: &Session, mut signals: mpsc::Receiver<Signal
             continue;
         }
         if line.last() != Some(&b'\n') && u64::try_from(count).is_ok_and(|count| count == MAX_LINE) {
-            return Err(Complaint::failed(format!("a line has more than {MAX_LINE} bytes")));
+            return Err(CliError::failed(format!("a line has more than {MAX_LINE} bytes")));
         }
         let answer = match serde_json::from_slice(&line) {
             Ok(Line::Call(call)) => object(&tools.call_in(&call.context(None)).await).0,

@@ -1,16 +1,14 @@
-//! Why a call came to nothing: in words, for a program, and as an exit code.
+//! Errors of tool calls, as text, as JSON and as exit codes.
 
 use serde_json::{Value, json};
 
-use super::complain::Complaint;
+use super::error::CliError;
 use super::exit::Exit;
-use super::policy;
 use crate::tools::{NetworkUse, SessionError, ToolError};
 
-/// Why a call gave no outcome, for a program.
+/// The error as a JSON object.
 pub(super) fn object(error: &ToolError) -> Value {
     let mut object = json!({"status": status_of(error), "reason": error.to_string()});
-    // Nothing of it is beyond JSON.
     if let Some(Ok(network)) = error.network().map(serde_json::to_value) {
         object["network"] = network;
     }
@@ -23,7 +21,7 @@ pub(super) fn object(error: &ToolError) -> Value {
     object
 }
 
-/// The word for a call that gave no outcome.
+/// The JSON status of an error.
 fn status_of(error: &ToolError) -> &'static str {
     match error {
         ToolError::Blocked(_) => "blocked",
@@ -67,25 +65,25 @@ pub(super) fn exit_of(error: &ToolError) -> Exit {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
-pub(super) fn tool_complaint(error: ToolError) -> Complaint {
+pub(super) fn tool_failure(error: ToolError) -> CliError {
     let tried = error.network().into_iter().flat_map(NetworkUse::listed);
     let tried = tried.map(|line| format!("\nstockade: network: {line}"));
     let text: String = std::iter::once(error.to_string()).chain(tried).collect();
-    let complaint = Complaint::ending(text, exit_of(&error));
+    let failure = CliError::with_exit(text, exit_of(&error));
     match error {
-        ToolError::Directory(_) => complaint.remedy(
+        ToolError::Directory(_) => failure.remedy(
             "start it in a granted directory, or grant this one: in the config, or with `--rw DIR` or `--ro DIR` where \
                  no --config or --preset is named",
         ),
-        _ => complaint,
+        _ => failure,
     }
 }
 
-pub(super) fn session_complaint(error: SessionError) -> Complaint {
+pub(super) fn session_failure(error: SessionError) -> CliError {
     match error {
-        SessionError::Config(error) => policy::complain(error),
-        SessionError::Tool(error) => tool_complaint(error),
-        SessionError::NoHome => Complaint::failed(error).remedy("run as a user with a passwd entry"),
-        SessionError::NotInitialized => Complaint::failed(error),
+        SessionError::Config(error) => CliError::failed(error),
+        SessionError::Tool(error) => tool_failure(error),
+        SessionError::NoHome => CliError::failed(error).remedy("run as a user with a passwd entry"),
+        SessionError::NotInitialized => CliError::failed(error),
     }
 }

@@ -1,7 +1,7 @@
 //! `stockade trust`: a person says that they have read a config.
 
 use super::args::TrustArgs;
-use super::complain::{Complaint, print};
+use super::error::{CliError, print};
 use super::exit::Exit;
 use super::{check, policy, reach};
 use crate::config::trust::{Store, TrustState};
@@ -9,7 +9,7 @@ use crate::config::{Context, NamedFile, trust};
 use crate::policy::path::display;
 
 /// Records path, content, resolved roots and base paths of the config, and shows what it comes to.
-pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
+pub(super) fn trust(args: &TrustArgs) -> Result<Exit, CliError> {
     let context = policy::context(&[]);
     if args.list {
         return list(args, &context);
@@ -18,8 +18,8 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
         return forget(args, &context);
     }
     let file = check::target(args.file.as_ref())?;
-    let (loaded, _) = trust::review(&file, &context).map_err(policy::complain)?;
-    trust::record(&loaded, &context).map_err(policy::complain)?;
+    let (loaded, _) = trust::review(&file, &context).map_err(CliError::failed)?;
+    trust::record(&loaded, &context).map_err(CliError::failed)?;
     let shown = reach::of(&loaded);
     let warnings = loaded.warnings.iter().chain(&loaded.notes);
     let warnings = policy::warnings(warnings);
@@ -43,8 +43,8 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, Complaint> {
 }
 
 /// What is trusted, one a line.
-fn list(args: &TrustArgs, context: &Context) -> Result<Exit, Complaint> {
-    let store = Store::open(context).map_err(policy::complain)?;
+fn list(args: &TrustArgs, context: &Context) -> Result<Exit, CliError> {
+    let store = Store::open(context).map_err(CliError::failed)?;
     let state = |state| match state {
         TrustState::Same => "trusted",
         TrustState::Changed => "changed",
@@ -65,11 +65,11 @@ fn list(args: &TrustArgs, context: &Context) -> Result<Exit, Complaint> {
 }
 
 /// Withdraws trust; that there was none is an error, because more likely a slip.
-fn forget(args: &TrustArgs, context: &Context) -> Result<Exit, Complaint> {
+fn forget(args: &TrustArgs, context: &Context) -> Result<Exit, CliError> {
     // What is to be forgotten may be gone.
     let file = args.file.clone().unwrap_or_else(|| "stockade.yaml".into());
-    if !trust::forget(&file, context).map_err(policy::complain)? {
-        return Err(Complaint::failed(format!("{} was not trusted", display(&file)))
+    if !trust::forget(&file, context).map_err(CliError::failed)? {
+        return Err(CliError::failed(format!("{} was not trusted", display(&file)))
             .remedy("`stockade trust --list` shows what is"));
     }
     if args.json {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::complain::Complaint;
+use crate::cli::error::CliError;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, AuditLog, Policy};
 
@@ -18,7 +18,7 @@ pub struct AuditFlag {
 
 impl AuditFlag {
     /// Has the policy say what the flag says.
-    pub(in crate::cli) fn apply(&self, policy: &mut Policy) -> Result<(), Complaint> {
+    pub(in crate::cli) fn apply(&self, policy: &mut Policy) -> Result<(), CliError> {
         let Some(named) = &self.audit else {
             return Ok(());
         };
@@ -28,7 +28,7 @@ impl AuditFlag {
             AuditLog::Default
         } else {
             let wrong =
-                |error: &dyn std::fmt::Display| Complaint::failed(format!("--audit {}: {error}", display(named)));
+                |error: &dyn std::fmt::Display| CliError::failed(format!("--audit {}: {error}", display(named)));
             let whole = std::path::absolute(named).map_err(|error| wrong(&error))?;
             AuditLog::At(AbsPath::new(whole).map_err(|error| wrong(&error))?)
         };
@@ -36,7 +36,7 @@ impl AuditFlag {
         let named_by_config = policy.ceilings.lines.get("audit.log");
         let refused = |what: &str, by: &dyn std::fmt::Display| {
             Err(
-                Complaint::failed(format!("`--audit` cannot {what}: {by} says `{}`", policy.audit.log))
+                CliError::failed(format!("`--audit` cannot {what}: {by} says `{}`", policy.audit.log))
                     .remedy("leave the flag out, or change what says so"),
             )
         };

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::audit::{AuditError, Entry, Fault, LogPaths, Report, Wrong, records};
-use crate::cli::complain::Complaint;
+use crate::audit::{AuditError, Entry, Fault, Place, Report, Wrong, records};
+use crate::cli::error::CliError;
 use crate::cli::policy;
 
 /// The log that is meant.
-pub(super) fn place(named: Option<&PathBuf>) -> Result<LogPaths, Complaint> {
+pub(super) fn locate(named: Option<&PathBuf>) -> Result<Place, CliError> {
     match named {
         Some(path) if path.as_os_str() != "default" => Ok(LogPaths::at(path)),
         Some(_) | None => {
@@ -19,10 +19,10 @@ pub(super) fn place(named: Option<&PathBuf>) -> Result<LogPaths, Complaint> {
 
 /// The records, as far as there are any: what stands in the place of a file of the log, which `found` says, has none.
 pub(super) fn entries(
-    place: &LogPaths,
+    location: &Place,
     found: &Report,
-) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, Complaint> {
-    let read = match (records(place), &found.fault) {
+) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, CliError> {
+    let read = match (records(location), &found.fault) {
         (Ok(read), _) => Some(read),
         (
             Err(_),
@@ -31,16 +31,16 @@ pub(super) fn entries(
                 ..
             }),
         ) => None,
-        (Err(error), _) => return Err(complain(error)),
+        (Err(error), _) => return Err(audit_error(error)),
     };
     Ok(read.into_iter().flatten())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the argument of map_err")]
-pub(super) fn complain(error: AuditError) -> Complaint {
-    let complaint = Complaint::failed(&error);
+pub(super) fn audit_error(error: AuditError) -> CliError {
+    let failure = CliError::failed(&error);
     match error {
-        AuditError::Absent(_) => complaint.remedy(
+        AuditError::Absent(_) => failure.remedy(
             "`audit: {log: default}` in a config, or `--audit default` for one run, keeps one; `--log PATH` names another",
         ),
         AuditError::Unsuitable { .. }
@@ -49,6 +49,6 @@ pub(super) fn complain(error: AuditError) -> Complaint {
         | AuditError::Broken(_)
         | AuditError::Stray(_)
         | AuditError::Unwritable(_)
-        | AuditError::Failed(_) => complaint,
+        | AuditError::Failed(_) => failure,
     }
 }

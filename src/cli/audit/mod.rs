@@ -3,13 +3,13 @@
 //! `verify` walks it and names what is wrong; `show` prints what it holds, in the words of `told`, filtered
 //! by `wanted`; `report` is the same for a browser. `log` finds and reads it for all of them.
 
+mod describe;
+mod filter;
 mod flag;
 mod log;
 mod report;
 mod show;
-mod told;
 mod verify;
-mod wanted;
 
 use clap::Args;
 
@@ -18,7 +18,7 @@ pub(super) use report::ReportArgs;
 pub(super) use show::ShowArgs;
 pub(super) use verify::VerifyArgs;
 
-use super::complain::Complaint;
+use super::error::CliError;
 use super::exit::Exit;
 
 /// `stockade audit`.
@@ -71,7 +71,7 @@ impl AuditAction {
 }
 
 /// Does it.
-pub(super) fn audit(args: AuditArgs) -> Result<Exit, Complaint> {
+pub(super) fn audit(args: AuditArgs) -> Result<Exit, CliError> {
     match args.action {
         AuditAction::Verify(args) => verify::verify(&args),
         AuditAction::Show(args) => show::show(&args),

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::log::{complain, entries, place};
-use super::told::told;
+use super::describe::record_line;
+use super::filter::{Calls, Filter};
+use super::log::{audit_error, entries, locate};
 use super::verify::partial;
-use super::wanted::{Calls, Wanted};
 use crate::audit::{AuditError, Entry, verify};
-use crate::cli::complain::{Complaint, print, say};
+use crate::cli::error::{CliError, print, print_notice, print_stderr};
 use crate::cli::exit::Exit;
 use crate::policy::path::escape;
 
@@ -25,7 +25,7 @@ pub struct ShowArgs {
     pub log: Option<PathBuf>,
     /// Which records are wanted.
     #[command(flatten)]
-    pub wanted: Wanted,
+    pub filter: Filter,
     /// Only the last so many of them.
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -34,27 +34,27 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
-pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {
-    let place = place(args.log.as_ref())?;
-    let report = verify(&place, None).map_err(complain)?;
+pub(super) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
+    let location = locate(args.log.as_ref())?;
+    let report = verify(&location, None).map_err(audit_error)?;
     if let Some(fault) = &report.fault {
-        say(&format!(
-            "stockade: THE LOG IS NOT AS IT WAS WRITTEN, so what follows may not be what happened\n  → {fault}\n"
+        print_notice(format_args!(
+            "THE LOG IS NOT AS IT WAS WRITTEN, so what follows may not be what happened\n  → {fault}"
         ));
     } else {
-        say(&partial(report.tail));
+        print_stderr(&partial(report.tail));
     }
     let mut calls = Calls::default();
-    let wanted = entries(&place, &report)?.filter(|entry| match entry {
-        Ok(Entry::Record(record)) => args.wanted.wants(record, &mut calls),
+    let matching = entries(&location, &report)?.filter(|entry| match entry {
+        Ok(Entry::Record(record)) => args.filter.matches(record, &mut calls),
         Ok(Entry::Unreadable(_)) | Err(_) => true,
     });
     match args.limit {
-        None => lines(wanted, args.json)?,
+        None => lines(matching, args.json)?,
         Some(limit) => {
             let mut kept = VecDeque::new();
-            for entry in wanted {
-                kept.push_back(Ok(entry.map_err(complain)?));
+            for entry in matching {
+                kept.push_back(Ok(entry.map_err(audit_error)?));
                 if kept.len() > limit {
                     kept.pop_front();
                 }
@@ -69,14 +69,14 @@ pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {
 }
 
 /// Prints them, many at once.
-fn lines(entries: impl Iterator<Item = Result<Entry, AuditError>>, json: bool) -> Result<(), Complaint> {
+fn lines(entries: impl Iterator<Item = Result<Entry, AuditError>>, json: bool) -> Result<(), CliError> {
     let mut text = String::new();
     for entry in entries {
         match entry {
             Ok(entry) => text.push_str(&line(entry, json)),
             Err(error) => {
                 print(&text)?;
-                return Err(complain(error));
+                return Err(audit_error(error));
             }
         }
         if text.len() >= AT_ONCE {
@@ -90,7 +90,7 @@ fn lines(entries: impl Iterator<Item = Result<Entry, AuditError>>, json: bool) -
 fn line(entry: Entry, json: bool) -> String {
     match entry {
         Entry::Record(record) if json => format!("{}\n", serde_json::Value::Object(record)),
-        Entry::Record(record) => told(&record),
+        Entry::Record(record) => record_line(&record),
         Entry::Unreadable(line) => {
             let line = escape(line.get(..line.len().min(200)).unwrap_or_default());
             if json {

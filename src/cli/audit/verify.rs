@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::log::{complain, place};
+use super::log::{audit_error, locate};
 use crate::audit::{Fault, Report, Tail, verify as walk};
-use crate::cli::complain::{Complaint, print};
+use crate::cli::error::{CliError, print};
 use crate::cli::exit::Exit;
 use crate::policy::hex::hex;
 use crate::policy::path::display;
@@ -19,25 +19,25 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "PATH")]
     pub log: Option<PathBuf>,
     /// A hash that was noted down elsewhere, all 64 hexadecimal digits of it: some record must have it.
-    #[arg(long, value_name = "HASH", value_parser = whole_hash)]
+    #[arg(long, value_name = "HASH", value_parser = parse_hash)]
     pub expect: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
 }
 
-/// A part of a hash, or a slip, must not look like a log that was tampered with.
-fn whole_hash(text: &str) -> Result<String, String> {
+/// Refuses anything but a full hash: a typing error must not look like a log that was changed.
+fn parse_hash(text: &str) -> Result<String, String> {
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text.to_owned());
     }
     Err("a hash is 64 hexadecimal digits, as `audit verify` prints it".to_owned())
 }
 
-pub(super) fn verify(args: &VerifyArgs) -> Result<Exit, Complaint> {
-    let place = place(args.log.as_ref())?;
-    let report = walk(&place, args.expect.as_deref()).map_err(complain)?;
-    let shown = display(place.log());
+pub(super) fn verify(args: &VerifyArgs) -> Result<Exit, CliError> {
+    let location = locate(args.log.as_ref())?;
+    let report = walk(&location, args.expect.as_deref()).map_err(audit_error)?;
+    let shown = display(location.log());
     if args.json {
         print(&format!("{}\n", object(&report, &shown)))?;
     } else {
@@ -77,7 +77,7 @@ fn text(report: &Report, shown: &str) -> String {
     }
 }
 
-/// What is to be said of a log behind which a crash left something.
+/// A note on a partial last line.
 pub(super) fn partial(tail: Tail) -> String {
     match tail {
         Tail::Complete => String::new(),
@@ -89,7 +89,7 @@ pub(super) fn partial(tail: Tail) -> String {
     }
 }
 
-/// What the head does not speak of.
+/// A note on records behind the head.
 fn behind(behind: Option<u64>) -> String {
     match behind {
         Some(0) => String::new(),

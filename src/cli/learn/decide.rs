@@ -4,26 +4,26 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::LearnArgs;
-use super::rounds::{Learned, Setting};
-use super::told;
-use crate::cli::complain::{Complaint, say};
-use crate::cli::tool_error::tool_complaint;
+use super::report;
+use super::rounds::{LearnRun, RoundContext};
+use crate::cli::error::{CliError, print_notice};
+use crate::cli::tool_error::tool_failure;
 use crate::learn::{AcceptedBy, Answer, ConfigQuestion, Proposal, questions};
 use crate::tools::{Executor, ToolError};
 
-impl Learned {
+impl LearnRun {
     /// Takes what is accepted out of what is left.
     pub(super) async fn decide(
         &mut self,
-        setting: &Setting<'_>,
+        round: &RoundContext<'_>,
         executor: &Executor,
-        halted: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<(Proposal, AcceptedBy)>, Complaint> {
-        let (args, consent) = (setting.args, setting.consent);
+        signals: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Vec<(Proposal, AcceptedBy)>, CliError> {
+        let (args, consent) = (round.args, round.consent);
         let by_person = if args.yes || !args.include.is_empty() {
             Vec::new()
         } else {
-            self.ask(executor, halted).await?
+            self.ask(executor, signals).await?
         };
         let mut accepted = Vec::new();
         for proposal in std::mem::take(&mut self.left) {
@@ -45,8 +45,8 @@ impl Learned {
     async fn ask(
         &mut self,
         executor: &Executor,
-        halted: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Vec<Proposal>, Complaint> {
+        signals: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Vec<Proposal>, CliError> {
         let mut accepted = Vec::new();
         for group in questions(&self.left) {
             let changes = group.iter().map(|proposal| proposal.change.clone());
@@ -58,9 +58,9 @@ impl Learned {
                     risk.map_or_else(String::new, |risk| risk.to_string()),
                 ),
                 diff: self.draft.difference(changes)?,
-                why: group.iter().flat_map(|proposal| told::reasons(proposal)).collect(),
+                why: group.iter().flat_map(|proposal| report::reasons(proposal)).collect(),
             };
-            match question.ask(executor, halted).await {
+            match question.ask(executor, signals).await {
                 Ok(Answer::Yes) => accepted.extend(group.into_iter().cloned()),
                 Ok(Answer::No) => {}
                 Ok(Answer::Nobody) => break,
@@ -68,7 +68,7 @@ impl Learned {
                     self.stopped = true;
                     return Ok(Vec::new());
                 }
-                Err(error) => return Err(tool_complaint(error)),
+                Err(error) => return Err(tool_failure(error)),
             }
         }
         Ok(accepted)
@@ -79,11 +79,11 @@ impl Learned {
             return;
         }
         for (proposal, by) in accepted {
-            say(&format!("stockade: learn: {}\n", told::taken(proposal, *by)));
+            print_notice(format_args!("learn: {}", report::accepted_line(proposal, *by)));
         }
         if !args.quiet {
-            say(&format!(
-                "stockade: learn: {} accepted, {} left\n",
+            print_notice(format_args!(
+                "learn: {} accepted, {} left",
                 accepted.len(),
                 self.left.len()
             ));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 
 use super::LearnArgs;
-use crate::cli::complain::Complaint;
+use crate::cli::error::CliError;
 use crate::cli::policy::{self, Chosen, Purpose};
 use crate::config::amend::{Basis, Change, Original, amend, load_amended, new_config};
 use crate::config::{Context, Loaded, resolve_path};
@@ -33,28 +33,28 @@ pub(super) struct Draft {
 
 impl Draft {
     /// The config that holds now, or a new one that says the same.
-    pub(super) fn begin(
+    pub(super) fn new(
         args: &LearnArgs,
         chosen: Chosen,
         original: Option<&Original>,
         beginning: &Basis,
         path: &Path,
         context: &Context,
-    ) -> Result<Self, Complaint> {
+    ) -> Result<Self, CliError> {
         let Chosen { loaded, narrowing } = chosen;
         let directory = path.parent().map(std::fs::canonicalize);
         let directory = directory
             .and_then(Result::ok)
             .and_then(|directory| AbsPath::new(directory).ok());
         let directory = directory.ok_or_else(|| {
-            Complaint::failed(format!(
+            CliError::failed(format!(
                 "the directory of {} is not there",
                 crate::policy::path::display(path)
             ))
         })?;
         let text = match original {
             Some(original) => original.text().to_owned(),
-            None => new_config(&loaded, beginning, &directory).map_err(Complaint::failed)?,
+            None => fresh(&loaded, beginning, &directory).map_err(CliError::failed)?,
         };
         let is_same_file = original.is_some_and(|original| original.path() == path);
         let mut draft = Self {
@@ -76,7 +76,7 @@ impl Draft {
 
     /// Holds what the config named at first against what is there: a command that could write for a round may have put a
     /// link where the config, as it is in its file, follows one.
-    pub(super) fn still_leads(&self) -> Result<(), Complaint> {
+    pub(super) fn verify_paths(&self) -> Result<(), CliError> {
         let roots = self.old.roots.iter().map(|root| &root.path);
         let bases = self.old.base.iter().map(|base| &base.grant.path);
         for path in roots.chain(bases) {
@@ -89,7 +89,7 @@ impl Draft {
                 }
                 Err(error) => format!("elsewhere ({error})"),
             };
-            return Err(Complaint::failed(format!(
+            return Err(CliError::failed(format!(
                 "{path}, which the config names, leads {elsewhere} since the command ran"
             ))
             .remedy("look at the link and remove it before that config is used again: it would be followed; nothing was written"));
@@ -119,12 +119,12 @@ impl Draft {
     }
 
     /// What these changes would do to the text, as a person reads it.
-    pub(super) fn difference(&self, changes: impl IntoIterator<Item = Change>) -> Result<String, Complaint> {
+    pub(super) fn difference(&self, changes: impl IntoIterator<Item = Change>) -> Result<String, CliError> {
         Ok(unified(&self.text, &self.amended(&self.with(changes))?))
     }
 
     /// All that is changed of what is written now.
-    pub(super) fn whole_difference(&self) -> String {
+    pub(super) fn total_difference(&self) -> String {
         unified(&self.before, &self.text)
     }
 
@@ -132,13 +132,13 @@ impl Draft {
     ///
     /// # Errors
     /// Why there is none; in a line, where the config would not load.
-    pub(super) fn could(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<Policy, String> {
-        let told = |complaint: Complaint| complaint.into_parts().0;
+    pub(super) fn policy_with(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<Policy, String> {
+        let message = |failure: CliError| failure.into_parts().0;
         let all = self.with([change.clone()]);
-        let text = self.amended(&all).map_err(told)?;
+        let text = self.amended(&all).map_err(message)?;
         let loaded = load_amended(&self.path, &text, context)
             .map_err(|error| format!("the config cannot grant it: {}", error.line()))?;
-        Ok(self.settled(args, loaded, &all).map_err(told)?.policy)
+        Ok(self.verify(args, loaded, &all).map_err(message)?.policy)
     }
 
     /// Accepts these changes: the text says them from here on, and nothing else that is new.
@@ -147,7 +147,7 @@ impl Draft {
         args: &LearnArgs,
         changes: impl IntoIterator<Item = Change>,
         context: &Context,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), CliError> {
         let all = self.with(changes);
         let text = self.amended(&all)?;
         let loaded = self.load(args, &text, &all, context)?;
@@ -167,30 +167,30 @@ impl Draft {
         all
     }
 
-    fn amended(&self, all: &[Change]) -> Result<String, Complaint> {
+    fn amended(&self, all: &[Change]) -> Result<String, CliError> {
         // Always from what it began with: what has become part of something larger leaves no trace.
-        amend(&self.begun, &self.directory, all).map_err(Complaint::failed)
+        amend(&self.begun, &self.directory, all).map_err(CliError::failed)
     }
 
     /// The policy of a text, held against the old one and what was accepted.
-    fn load(&self, args: &LearnArgs, text: &str, changes: &[Change], context: &Context) -> Result<Loaded, Complaint> {
+    fn load(&self, args: &LearnArgs, text: &str, changes: &[Change], context: &Context) -> Result<Loaded, CliError> {
         let loaded = load_amended(&self.path, text, context)
-            .map_err(|error| policy::complain(error).remedy("the config with that change would not be one"))?;
-        self.settled(args, loaded, changes)
+            .map_err(|error| CliError::failed(error).remedy("the config with that change would not be one"))?;
+        self.verify(args, loaded, changes)
     }
 
     /// The policy with what flags and ceilings say, held against the old one and what was accepted.
-    fn settled(&self, args: &LearnArgs, mut loaded: Loaded, changes: &[Change]) -> Result<Loaded, Complaint> {
-        policy::settle(&args.policy, &mut loaded.policy, Purpose::Obey)?;
+    fn verify(&self, args: &LearnArgs, mut loaded: Loaded, changes: &[Change]) -> Result<Loaded, CliError> {
+        policy::apply_flags(&args.policy, &mut loaded.policy, Purpose::Run)?;
         args.audit.apply(&mut loaded.policy)?;
         hold(&self.old, &loaded.policy, &changes.iter().collect::<Vec<_>>()).map_err(|strayed| {
-            let complaint = Complaint::failed(strayed);
+            let failure = CliError::failed(strayed);
             if self.before.is_empty() {
-                complaint.remedy(
+                failure.remedy(
                     "a config that lies elsewhere means other places where it says `.`: write it beside what it speaks of",
                 )
             } else {
-                complaint
+                failure
             }
         })?;
         Ok(loaded)

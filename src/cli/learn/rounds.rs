@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 use super::LearnArgs;
 use super::draft::Draft;
 use crate::cli::approver;
-use crate::cli::complain::{Complaint, say};
+use crate::cli::error::{CliError, print_notice};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
-use crate::cli::readers::has_ended_it;
-use crate::cli::run::{exit_of_outcome, tell};
-use crate::cli::stops::{Ends, stops};
-use crate::cli::tool_error::tool_complaint;
+use crate::cli::readers::command_ended;
+use crate::cli::run::{exit_of_outcome, print_outcome};
+use crate::cli::signals::{StopScope, stop_signals};
+use crate::cli::tool_error::tool_failure;
 use crate::config::Context;
 use crate::config::amend::Change;
 use crate::learn::{AcceptedBy, Consent, Proposal, Proposals, Standing, Surroundings, Trial, propose};
@@ -31,7 +31,7 @@ pub(super) struct Round {
 
 /// What came of all rounds.
 #[derive(Debug)]
-pub(super) struct Learned {
+pub(super) struct LearnRun {
     pub(super) draft: Draft,
     pub(super) rounds: Vec<Round>,
     /// Everything that was proposed once and accepted.
@@ -51,7 +51,7 @@ pub(super) struct Learned {
 }
 
 /// What every round has.
-pub(super) struct Setting<'a> {
+pub(super) struct RoundContext<'a> {
     pub(super) args: &'a LearnArgs,
     pub(super) consent: &'a Consent,
     directory: &'a Path,
@@ -66,17 +66,17 @@ pub(super) async fn run(
     consent: &Consent,
     directory: &Path,
     context: &Context,
-    halted: &mut mpsc::Receiver<Signal>,
-) -> Result<Learned, Complaint> {
-    let place = AbsPath::new(directory).map_err(Complaint::failed)?;
-    let setting = Setting {
-        around: Surroundings::of(&place, draft.policy(), context),
+    signals: &mut mpsc::Receiver<Signal>,
+) -> Result<LearnRun, CliError> {
+    let cwd = AbsPath::new(directory).map_err(CliError::failed)?;
+    let round = RoundContext {
+        around: Surroundings::of(&cwd, draft.policy(), context),
         args,
         consent,
         directory,
         context,
     };
-    let mut learned = Learned {
+    let mut run = LearnRun {
         draft,
         rounds: Vec::new(),
         accepted: Vec::new(),
@@ -88,132 +88,132 @@ pub(super) async fn run(
         exit: Exit::Failed,
     };
     for number in 1..=args.rounds {
-        let executor = learned.start(args, number, context)?;
-        let going_on = learned.round(&setting, executor, halted).await?;
-        learned.draft.still_leads()?;
+        let executor = run.start(args, number, context)?;
+        let going_on = run.round(&round, executor, signals).await?;
+        run.draft.verify_paths()?;
         match going_on {
-            Then::Again => learned.exhausted = number == args.rounds,
-            Then::Done => break,
+            Next::Again => run.exhausted = number == args.rounds,
+            Next::Done => break,
         }
     }
     // Its own code says that nothing was denied to it: what no change permits is as denied as what nobody accepted.
-    let denied = !learned.left.is_empty() || !learned.standing.is_empty();
+    let denied = !run.left.is_empty() || !run.standing.is_empty();
     // That Stockade failed is said whatever else was.
-    if !learned.stopped && !learned.passes() && denied && learned.ended != Exit::Failed {
-        learned.exit = Exit::Denied;
+    if !run.stopped && !run.passes() && denied && run.ended != Exit::Failed {
+        run.exit = Exit::Denied;
     }
-    Ok(learned)
+    Ok(run)
 }
 
 /// Whether there is another round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum Next {
     Again,
     Done,
 }
 
-impl Learned {
+impl LearnRun {
     /// Whether the command succeeded in the end.
     pub(super) const fn passes(&self) -> bool {
         self.ended.code() == 0
     }
 
     /// What runs a command under the draft, and under nothing else.
-    fn start(&self, args: &LearnArgs, number: u32, context: &Context) -> Result<Executor, Complaint> {
+    fn start(&self, args: &LearnArgs, number: u32, context: &Context) -> Result<Executor, CliError> {
         let mut policy = self.draft.policy().clone();
         policy.explain = Explain::Always;
         let places = policy::places(context)?;
         let mode = policy.mode;
         let (approver, withdraw, another) = approver::approver(&args.approver, &policy, &places)?;
         let executor = Executor::new(policy, self.draft.narrowing.clone(), mode, approver, places)
-            .map_err(tool_complaint)?
+            .map_err(tool_failure)?
             .withdrawing_with(withdraw)
             .asking_meanwhile(another);
         executor.named_in_record(&self.draft.loaded().files);
-        approver::hold_apart(&args.approver, executor.is_unconfined())?;
+        approver::refuse_unconfined_socket(&args.approver, executor.is_unconfined())?;
         if executor.is_unconfined() {
-            return Err(Complaint::failed(
+            return Err(CliError::failed(
                 "nothing confines commands on this machine, and what nothing denies teaches nothing",
             )
             .remedy("`stockade doctor` says what is missing"));
         }
         if !args.quiet && !args.json {
-            let regime = executor.regime_line().map_err(tool_complaint)?;
-            say(&format!("stockade: learn: round {number}: {regime}\n"));
+            let regime = executor.regime_line().map_err(tool_failure)?;
+            print_notice(format_args!("learn: round {number}: {regime}"));
         }
         Ok(executor)
     }
 
     async fn round(
         &mut self,
-        setting: &Setting<'_>,
+        round: &RoundContext<'_>,
         mut executor: Executor,
-        halted: &mut mpsc::Receiver<Signal>,
-    ) -> Result<Then, Complaint> {
-        let args = setting.args;
+        signals: &mut mpsc::Receiver<Signal>,
+    ) -> Result<Next, CliError> {
+        let args = round.args;
         let session = executor.audit_session().map(str::to_owned);
-        let outcome = executor.shell(call(args, setting.directory)?).await;
+        let outcome = executor.shell(call(args, round.directory)?).await;
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
-                executor.finish().await.map_err(tool_complaint)?;
-                return Err(tool_complaint(error));
+                executor.finish().await.map_err(tool_failure)?;
+                return Err(tool_failure(error));
             }
         };
         if outcome.undelivered_bytes > 0 {
-            has_ended_it();
+            command_ended();
         }
         if !args.json {
             // What was denied is told with what would permit it.
-            tell(&Outcome {
+            print_outcome(&Outcome {
                 explained: None,
                 ..outcome.clone()
             });
         }
         self.ended = exit_of_outcome(&outcome);
         self.exit = self.ended;
-        self.stopped = matches!(outcome.status, Status::Cancelled { .. }) || halted.try_recv().is_ok();
+        self.stopped = matches!(outcome.status, Status::Cancelled { .. }) || signals.try_recv().is_ok();
         // Of a command that passes nothing is missing.
         let found = if self.stopped || self.passes() {
             Proposals::default()
         } else {
-            self.proposals(&outcome, setting, &executor)
+            self.proposals(&outcome, round, &executor)
         };
         self.rounds.push(Round { outcome, session });
         (self.left, self.standing) = (found.proposed, found.standing);
         let decided = if self.left.is_empty() {
             Ok(Vec::new())
         } else {
-            self.decide(setting, &executor, halted).await
+            self.decide(round, &executor, signals).await
         };
         let then = decided.and_then(|accepted| {
             if accepted.is_empty() {
-                return Ok(Then::Done);
+                return Ok(Next::Done);
             }
             let changes = accepted.iter().map(|(proposal, _)| proposal.change.clone());
-            self.draft.accept(args, changes, setting.context)?;
+            self.draft.accept(args, changes, round.context)?;
             self.accepted.extend(accepted);
-            Ok(Then::Again)
+            Ok(Next::Again)
         });
-        executor.finish().await.map_err(tool_complaint)?;
+        executor.finish().await.map_err(tool_failure)?;
         then
     }
 
     /// What would permit what was denied in a round.
-    fn proposals(&self, outcome: &Outcome, setting: &Setting<'_>, executor: &Executor) -> Proposals {
+    fn proposals(&self, outcome: &Outcome, round: &RoundContext<'_>, executor: &Executor) -> Proposals {
         let call = outcome.explained.as_ref().and_then(|explained| explained.call.clone());
         let trial = Trial {
             executor,
             call: call.unwrap_or_else(|| Call::of(Asked::Everything)),
             accepted: self.draft.accepted(),
-            amended: &|change: &Change| self.draft.could(setting.args, change, setting.context),
+            amended: &|change: &Change| self.draft.policy_with(round.args, change, round.context),
         };
-        let (around, hosts) = (&setting.around, setting.consent.hosts());
+        let (around, hosts) = (&round.around, round.consent.hosts());
         propose(self.draft.policy(), outcome, around, &hosts, &trial)
     }
 }
 
-fn call(args: &LearnArgs, directory: &Path) -> Result<ShellCall, Complaint> {
+fn call(args: &LearnArgs, directory: &Path) -> Result<ShellCall, CliError> {
     Ok(ShellCall {
         command: args
             .line
@@ -229,6 +229,6 @@ fn call(args: &LearnArgs, directory: &Path) -> Result<ShellCall, Complaint> {
             OutputMode::Stream
         },
         kept: None,
-        stops: stops(Ends::Program)?,
+        stops: stop_signals(StopScope::Program)?,
     })
 }

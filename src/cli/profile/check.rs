@@ -1,9 +1,9 @@
 //! `stockade profile check`.
 
 use super::args::CheckArgs;
-use super::inspected::inspected;
-use super::printed::{aligned, print_json};
-use crate::cli::complain::{Complaint, print, say};
+use super::inspection::inspection_of;
+use super::print::{aligned, print_json};
+use crate::cli::error::{CliError, print, print_notice};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::cli::start::runtime;
@@ -12,16 +12,16 @@ use crate::inspect::check::{Arrow, BackendCheck, Check, Proof, ProtectedNames};
 use crate::tools::UserPaths;
 
 /// Checks the arrows; exit code 1 when one fails, or nothing here would run commands.
-pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
+pub(super) fn check(args: CheckArgs) -> Result<Exit, CliError> {
     let mut flags = args.policy;
     flags.config = args.file.or(flags.config);
     let context = policy::context(&flags.ceiling);
-    let inspection = inspected(&flags, &context)?;
+    let inspection = inspection_of(&flags, &context)?;
     let mut check = inspection.check();
     check.arrows.push(if args.no_selftest {
         Arrow::untried("--no-selftest")
     } else if let Some(root) = inspection.to_be_made().next() {
-        // Looking makes nothing.
+        // An inspection creates no root.
         Arrow::untried(&format!(
             "root `{}` is made when something starts, and is not there yet",
             root.name
@@ -33,7 +33,7 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
     });
     let holds = check.holds();
     if args.json {
-        let mut object = serde_json::to_value(&check).map_err(Complaint::failed)?;
+        let mut object = serde_json::to_value(&check).map_err(CliError::failed)?;
         object["ok"] = holds.into();
         print_json(&object)?;
     } else {
@@ -42,11 +42,11 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, Complaint> {
     Ok(if holds { Exit::Success } else { Exit::Found })
 }
 
-fn self_test(inspection: &Inspection, places: UserPaths) -> Result<Arrow, Complaint> {
+fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, CliError> {
     let tested = runtime()?.block_on(inspection.self_test(places));
     let tested = tested.map(|recovery| {
-        for line in recovery.messages() {
-            say(&format!("stockade: {line}\n"));
+        for line in recovery.told() {
+            print_notice(line);
         }
     });
     Ok(Arrow::observed(tested.map_err(|error| error.to_string())))
@@ -73,7 +73,7 @@ fn text(check: &Check, holds: bool) -> String {
     text
 }
 
-/// What the config makes of the list of protected names; nothing where it leaves it as it is.
+/// What the config changes in the list of protected names; empty if nothing.
 fn names(protect: &ProtectedNames) -> String {
     let lists = [("and", &protect.add), ("without", &protect.except)];
     let changed: Vec<String> = lists
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_added_and_taken_off_are_told() {
+    fn added_and_removed_names_are_shown() {
         let protect = |add: &[&str], except: &[&str]| {
             let each = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
             names(&ProtectedNames {

@@ -4,11 +4,12 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::args::DiffArgs;
-use super::inspected::{here, warn};
-use super::printed::print_json;
-use crate::cli::complain::{Complaint, print};
+use super::inspection::warn;
+use super::print::print_json;
+use crate::cli::error::{CliError, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
+use crate::cli::start::current_directory;
 use crate::config::{self, Context};
 use crate::inspect::Inspection;
 use crate::inspect::diff::{Both, Comparison, Only};
@@ -16,18 +17,18 @@ use crate::inspect::document::{Document, Side};
 use crate::policy::path::display;
 use crate::tools::Narrowing;
 
-/// Larger than any profile that was exported from a config of the largest size.
+/// Larger than an exported profile of the largest config.
 const MAX_BYTES: u64 = 1 << 28;
 
-/// Compares two; exit code 1 when they differ.
-pub(super) fn diff(args: &DiffArgs) -> Result<Exit, Complaint> {
+/// Compares two policies; exit code 1 when they differ.
+pub(super) fn diff(args: &DiffArgs) -> Result<Exit, CliError> {
     let context = policy::context(&args.ceiling);
     let (a, b) = (side(&args.a, &context)?, side(&args.b, &context)?);
     let comparison = Comparison::of(&a, &b, args.most);
     let equal = comparison.is_empty();
     let names = [display(&args.a), display(&args.b)];
     if args.json {
-        let mut object = serde_json::to_value(&comparison).map_err(Complaint::failed)?;
+        let mut object = serde_json::to_value(&comparison).map_err(CliError::failed)?;
         object["a"] = names[0].clone().into();
         object["b"] = names[1].clone().into();
         object["equal"] = equal.into();
@@ -39,26 +40,26 @@ pub(super) fn diff(args: &DiffArgs) -> Result<Exit, Complaint> {
 }
 
 /// A preset by its name, else a file: an exported profile if it says that it is one, else a config.
-fn side(named: &Path, context: &Context) -> Result<Side, Complaint> {
+fn side(named: &Path, context: &Context) -> Result<Side, CliError> {
     let preset = named
         .to_str()
         .filter(|name| config::preset_names().any(|preset| preset == *name));
     let loaded = if let Some(name) = preset {
-        config::preset(name, &here()?, context)
+        config::preset(name, &current_directory()?, context)
     } else {
         let text = read(named)?;
         if Document::is_meant(&text) {
-            return Document::read(&text).map_err(|error| Complaint::failed(format!("{}: {error}", display(named))));
+            return Document::read(&text).map_err(|error| CliError::failed(format!("{}: {error}", display(named))));
         }
         config::examine(named, context)
     };
-    let loaded = loaded.map_err(policy::complain)?;
+    let loaded = loaded.map_err(CliError::failed)?;
     warn(&loaded);
     Ok(Side::of(&Inspection::of(loaded.policy, Narrowing::default())))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Complaint> {
-    let failed = |error: std::io::Error| Complaint::failed(format!("failed to read {}: {error}", display(path)));
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    let failed = |error: std::io::Error| CliError::failed(format!("failed to read {}: {error}", display(path)));
     let file = std::fs::File::open(path)
         .map_err(|error| failed(error).remedy("name a config, an exported profile, or one of the presets"))?;
     let mut text = Vec::new();

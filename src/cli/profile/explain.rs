@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use super::args::ExplainArgs;
-use super::inspected::{here, inspected};
-use super::printed::print_json;
-use crate::cli::complain::{Complaint, print};
+use super::inspection::inspection_of;
+use super::print::print_json;
+use crate::cli::error::{CliError, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
+use crate::cli::start::current_directory;
 use crate::config;
 use crate::inspect::explain::PathReport;
 use crate::inspect::host::{HostReport, Who};
@@ -16,9 +17,9 @@ use crate::policy::path::display;
 use crate::tools::explain::{Answer, BackendAnswer, Permitted, size};
 
 /// Explains a path, or a host and port; exit code 1 when nothing that was asked about is permitted.
-pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, Complaint> {
+pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, CliError> {
     let context = policy::context(&args.policy.ceiling);
-    let inspection = inspected(&args.policy, &context)?;
+    let inspection = inspection_of(&args.policy, &context)?;
     if let Some((host, port)) = args.host() {
         let report = inspection.explain_host(&host, port);
         if args.json {
@@ -28,8 +29,8 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, Complaint> {
         }
         return Ok(if report.permits() { Exit::Success } else { Exit::Found });
     }
-    let path = config::resolve_path(&here()?.join(&args.path))
-        .map_err(|error| Complaint::failed(format!("{}: {error}", display(&args.path))))?;
+    let path = config::leads_to(&current_directory()?.join(&args.path))
+        .map_err(|error| CliError::failed(format!("{}: {error}", display(&args.path))))?;
     let operations = args
         .right
         .map_or(Operation::ALL.to_vec(), |right| vec![Operation::from(right)]);

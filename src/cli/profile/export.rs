@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::args::{ExportArgs, FormatArg};
-use super::inspected::{inspected, without_backend};
-use crate::cli::complain::{Complaint, print_bytes, say};
+use super::inspection::{inspection_of, without_backend};
+use crate::cli::error::{CliError, print_bytes, print_stderr};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::inspect::export::{Format, Whose};
@@ -25,25 +25,25 @@ impl From<FormatArg> for Format {
 }
 
 /// Prints the export, or writes it to a file.
-pub(super) fn export(args: &ExportArgs) -> Result<Exit, Complaint> {
+pub(super) fn export(args: &ExportArgs) -> Result<Exit, CliError> {
     without_backend(&args.policy, "`--format` says for what the profile is written")?;
-    let inspection = inspected(&args.policy, &policy::context(&args.policy.ceiling))?;
+    let inspection = inspection_of(&args.policy, &policy::context(&args.policy.ceiling))?;
     let whose = if args.unasked { Whose::Unasked } else { Whose::Approved };
     let export = inspection
         .export(Format::from(args.format), whose)
-        .map_err(Complaint::failed)?;
+        .map_err(CliError::failed)?;
     for note in export.notes {
-        say(&format!("note: {note}\n"));
+        print_stderr(&format!("note: {note}\n"));
     }
     match &args.output {
         None => print_bytes(&export.bytes)?,
         Some(file) => write(file, &export.bytes)
-            .map_err(|error| Complaint::failed(format!("failed to write {}: {error}", display(file))))?,
+            .map_err(|error| CliError::failed(format!("failed to write {}: {error}", display(file))))?,
     }
     Ok(Exit::Success)
 }
 
-/// Whole or not at all: the file is renamed into place.
+/// Writes the file atomically.
 fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut new = tempfile::Builder::new().tempfile_in(directory.unwrap_or(Path::new(".")))?;

@@ -1,23 +1,22 @@
-//! `stockade profile`: a policy audited, one file per way of looking at it.
+//! `stockade profile`: audits a policy; one file per view.
 
 mod args;
 mod check;
 mod diff;
 mod explain;
 mod export;
-mod inspected;
-mod printed;
+mod inspection;
+mod print;
 mod show;
 
 pub(in crate::cli) use args::ProfileArgs;
 
 use args::View;
 
-use super::complain::Complaint;
+use super::error::CliError;
 use super::exit::Exit;
 
-/// Looks at a policy in the way that was asked for.
-pub(super) fn profile(args: ProfileArgs) -> Result<Exit, Complaint> {
+pub(super) fn profile(args: ProfileArgs) -> Result<Exit, CliError> {
     match args.view {
         View::Show(args) => show::show(&args),
         View::Explain(args) => explain::explain(&args),

@@ -3,21 +3,20 @@
 use std::fmt::Write as _;
 
 use super::args::ShowArgs;
-use super::inspected::{inspected, without_backend};
-use super::printed::{aligned, print_json};
-use crate::cli::complain::{Complaint, print};
+use super::inspection::{inspection_of, without_backend};
+use super::print::{aligned, print_json};
+use crate::cli::error::{CliError, print};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
 use crate::inspect::hosts::NetworkRow;
 use crate::inspect::show::Table;
 
-/// Prints the table.
-pub(super) fn show(args: &ShowArgs) -> Result<Exit, Complaint> {
+pub(super) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
     without_backend(
         &args.policy,
         "the table is of the profile, which is the same in every backend",
     )?;
-    let table = Table::of(&inspected(&args.policy, &policy::context(&args.policy.ceiling))?);
+    let table = Table::of(&inspection_of(&args.policy, &policy::context(&args.policy.ceiling))?);
     if args.json {
         print_json(&table)?;
     } else {
@@ -62,7 +61,7 @@ fn text(table: &Table) -> String {
     section("may be reached", aligned(&reached(table)));
     let hosts: Vec<[String; 4]> = table.networks.iter().flat_map(hosts).collect();
     if !hosts.is_empty() {
-        section("hosts", aligned(&hosts) + &held(&table.networks));
+        section("hosts", aligned(&hosts) + &backends_line(&table.networks));
     }
     let limits = table
         .limits
@@ -104,7 +103,7 @@ fn reached(table: &Table) -> Vec<[String; 3]> {
     std::iter::once(all).chain(own).chain([sockets]).collect()
 }
 
-/// The hosts of a network, a line each.
+/// The hosts of a network, one per row.
 fn hosts(network: &NetworkRow) -> impl Iterator<Item = [String; 4]> {
     network.hosts.iter().map(|row| {
         let access = if row.access == row.unasked {
@@ -116,20 +115,20 @@ fn hosts(network: &NetworkRow) -> impl Iterator<Item = [String; 4]> {
     })
 }
 
-/// Which backends hold lists of hosts: the same for each list.
-fn held(networks: &[NetworkRow]) -> String {
+/// What each backend makes of lists of hosts; it is the same for every list.
+fn backends_line(networks: &[NetworkRow]) -> String {
     let lists = networks.iter().filter(|row| !row.hosts.is_empty());
-    let told = lists
+    let statuses = lists
         .take(1)
         .flat_map(|row| &row.backends)
-        .map(|held| match held.status {
-            "refused" => format!("{} refuses such calls", held.backend.name()),
-            status => format!("{status} in {}", held.backend.name()),
+        .map(|backend| match backend.status {
+            "refused" => format!("{} refuses such calls", backend.backend.name()),
+            status => format!("{status} in {}", backend.backend.name()),
         });
-    format!("  ({})\n", told.collect::<Vec<_>>().join(", "))
+    format!("  ({})\n", statuses.collect::<Vec<_>>().join(", "))
 }
 
-/// The names, a few to a line.
+/// The names, several to a line.
 fn names(table: &Table) -> String {
     let mut lines: Vec<String> = Vec::new();
     for name in &table.protected.names {

@@ -4,23 +4,23 @@ use serde_json::Value;
 
 use super::model::{Call, Denial, Session};
 use super::record::{Record, field, list, number};
-use crate::cli::audit::told;
+use crate::cli::audit::describe;
 
-/// The most denials that are told of one call, and of all of them.
-const MOST_DENIALS: usize = 50;
-const MOST_DENIALS_OF_ALL: usize = 20_000;
+/// The most denials that a report has of one call, and of all calls.
+const MAX_DENIALS_PER_CALL: usize = 50;
+const MAX_DENIALS: usize = 20_000;
 /// The most of them that are reasons why a call was stopped.
-const MOST_REASONS: usize = 5;
+const MAX_REASONS: usize = 5;
 
 impl Call {
-    /// What was denied to a command of it.
+    /// Adds what was denied to a command of the call.
     pub(super) fn deny(&mut self, record: &Record) {
         let mut all = list(record, "blocked");
-        let denied: Vec<Denial> = all.by_ref().take(MOST_DENIALS).map(denial).collect();
+        let denied: Vec<Denial> = all.by_ref().take(MAX_DENIALS_PER_CALL).map(denial).collect();
         let more = (all.count() as u64).saturating_add(number(record, "more"));
-        let reasons = list(record, "blocked").take(MOST_REASONS).map(told::denial);
+        let reasons = list(record, "blocked").take(MAX_REASONS).map(describe::denial);
         self.why.extend(reasons.map(|reason| format!("denied: {reason}")));
-        match (denied.len().saturating_sub(MOST_REASONS) as u64).saturating_add(more) {
+        match (denied.len().saturating_sub(MAX_REASONS) as u64).saturating_add(more) {
             0 => {}
             more => self.why.push(format!("{more} more denied to its command")),
         }
@@ -28,13 +28,13 @@ impl Call {
         denials.blocked.extend(denied);
         denials.more = denials.more.saturating_add(more);
         denials.unseen = denials.unseen.saturating_add(number(record, "unseen"));
-        denials.keep(MOST_DENIALS);
+        denials.keep(MAX_DENIALS_PER_CALL);
     }
 }
 
 fn denial(record: &Record) -> Denial {
     let texts = |name: &str| match record.get(name) {
-        Some(Value::Array(items)) => items.iter().map(told::text).collect(),
+        Some(Value::Array(items)) => items.iter().map(describe::value_text).collect(),
         Some(_) | None => Vec::new(),
     };
     Denial {
@@ -49,9 +49,9 @@ fn denial(record: &Record) -> Denial {
     }
 }
 
-/// Of more denials than a page may have, those of the last calls.
+/// Limits the denials of a report to those of the last calls.
 pub(super) fn keep_the_last(sessions: &mut [Session]) {
-    let mut left = MOST_DENIALS_OF_ALL;
+    let mut left = MAX_DENIALS;
     for call in sessions
         .iter_mut()
         .rev()

@@ -4,8 +4,8 @@
 //! [`page`] writes them as HTML. The page is whole in itself: nothing in it is loaded from anywhere, its own
 //! policy forbids that, and of what an agent wrote nothing is markup.
 
+mod builder;
 mod denied;
-mod gather;
 mod model;
 mod page;
 mod record;
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::log::{complain, entries, place};
-use super::wanted::{Calls, Wanted};
+use super::filter::{Calls, Filter};
+use super::log::{audit_error, entries, locate};
 use crate::audit::{Entry, verify};
-use crate::cli::complain::{Complaint, print, say};
+use crate::cli::error::{CliError, print, print_notice};
 use crate::cli::exit::Exit;
 use crate::config::state_files;
 use crate::policy::path::display;
 
-use gather::Gathering;
-use model::Gathered;
+use builder::ReportBuilder;
+use model::LogReport;
 
 /// The most calls that a report shows; of more, the last.
-const MOST_CALLS: usize = 5_000;
+const MAX_CALLS: usize = 5_000;
 
 /// `stockade audit report`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub struct ReportArgs {
     pub log: Option<PathBuf>,
     /// Which records are wanted.
     #[command(flatten)]
-    pub wanted: Wanted,
+    pub filter: Filter,
     /// Write one page of HTML that needs nothing else.
     #[arg(long, required_unless_present = "json")]
     pub html: bool,
@@ -47,54 +47,54 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
     /// Only the last so many calls.
-    #[arg(long, value_name = "N", default_value_t = MOST_CALLS)]
+    #[arg(long, value_name = "N", default_value_t = MAX_CALLS)]
     pub limit: usize,
     /// Write it to this file, readable by you alone, instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
-pub(super) fn report(args: &ReportArgs) -> Result<Exit, Complaint> {
-    let place = place(args.log.as_ref())?;
-    let found = verify(&place, None).map_err(complain)?;
+pub(super) fn report(args: &ReportArgs) -> Result<Exit, CliError> {
+    let location = locate(args.log.as_ref())?;
+    let found = verify(&location, None).map_err(audit_error)?;
     let mut calls = Calls::default();
-    let mut gathering = Gathering::new(args.limit);
+    let mut builder = ReportBuilder::new(args.limit);
     // Of a call with the wanted decision all is wanted.
-    let wanted = Wanted {
+    let filter = Filter {
         decision: None,
-        ..args.wanted.clone()
+        ..args.filter.clone()
     };
-    for entry in entries(&place, &found)? {
-        match entry.map_err(complain)? {
-            Entry::Record(record) if wanted.wants(&record, &mut calls) => gathering.add(&record),
+    for entry in entries(&location, &found)? {
+        match entry.map_err(audit_error)? {
+            Entry::Record(record) if filter.matches(&record, &mut calls) => builder.add(&record),
             Entry::Record(_) => {}
-            Entry::Unreadable(_) => gathering.unreadable(),
+            Entry::Unreadable(_) => builder.unreadable(),
         }
     }
-    let gathered = gathering.done(place.log(), &found, args.wanted.decision);
+    let log_report = builder.done(location.log(), &found, args.filter.decision);
     let text = if args.html {
-        page::page(&gathered)
+        page::page(&log_report)
     } else {
-        json(&gathered)?
+        json(&log_report)?
     };
     match &args.out {
         None => print(&text)?,
         Some(file) => write(file, &text)
-            .map_err(|error| Complaint::failed(format!("failed to write {}: {error}", display(file))))?,
+            .map_err(|error| CliError::failed(format!("failed to write {}: {error}", display(file))))?,
     }
     match &found.fault {
         None => Ok(Exit::Success),
         Some(fault) => {
-            say(&format!(
-                "stockade: THE LOG IS NOT AS IT WAS WRITTEN, so the report may not be of what happened\n  → {fault}\n"
+            print_notice(format_args!(
+                "THE LOG IS NOT AS IT WAS WRITTEN, so the report may not be of what happened\n  → {fault}"
             ));
             Ok(Exit::Found)
         }
     }
 }
 
-fn json(gathered: &Gathered) -> Result<String, Complaint> {
-    let text = serde_json::to_string(gathered).map_err(Complaint::failed)?;
+fn json(log_report: &LogReport) -> Result<String, CliError> {
+    let text = serde_json::to_string(log_report).map_err(CliError::failed)?;
     Ok(format!("{text}\n"))
 }
 

@@ -1,23 +1,23 @@
-//! What a report tells of a log.
+//! The data of a report.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
-/// A log, as a report tells of it.
+/// The report of a log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Gathered {
-    /// Where it lies.
+pub(super) struct LogReport {
+    /// The path of the log.
     pub(super) log: String,
-    /// Whether it is as it was written.
+    /// Whether the log is as it was written.
     pub(super) chain: Chain,
     /// The sessions, oldest first.
     pub(super) sessions: Vec<Session>,
-    /// The profiles that held commands, in the order of the first time.
+    /// The profiles of commands, in order of first use.
     pub(super) profiles: Vec<Profile>,
-    /// How often what.
+    /// Totals.
     pub(super) counts: Counts,
-    /// Calls that are left out, because there are more than were asked for.
+    /// Calls beyond the limit.
     pub(super) left_out: u64,
     /// Lines that are no records.
     pub(super) unreadable: u64,
@@ -32,11 +32,11 @@ pub(super) struct Chain {
     pub(super) records: u64,
     /// The hash of the last of them.
     pub(super) last: Option<String>,
-    /// Bytes of a record that a crash left at the end.
+    /// Bytes of a partial record that a crash left at the end.
     pub(super) partial: Option<u64>,
 }
 
-/// How often what.
+/// Totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(super) struct Counts {
     pub(super) calls: u64,
@@ -83,7 +83,7 @@ pub(super) struct Session {
     pub(super) calls: VecDeque<Call>,
     /// Calls of it that the log holds, shown or not.
     pub(super) called: u64,
-    /// What belongs to no call.
+    /// Events that belong to no call.
     pub(super) steps: Vec<Step>,
 }
 
@@ -98,14 +98,14 @@ pub(super) struct Call {
     /// Why it was stopped, where it was.
     pub(super) why: Vec<String>,
     pub(super) steps: Vec<Step>,
-    pub(super) reached: Vec<Reached>,
-    /// What was denied to its commands, where somebody looked.
+    pub(super) reached: Vec<Attempt>,
+    /// What was denied to its commands.
     pub(super) denials: Denials,
     /// The profiles that held its commands.
     pub(super) profiles: Vec<String>,
-    /// How often somebody or something said yes.
+    /// How many decisions approved it.
     pub(super) approved: u64,
-    /// How often no.
+    /// How many denied it.
     pub(super) denied: u64,
     /// Protected names that were restored.
     pub(super) violations: u64,
@@ -120,22 +120,24 @@ pub(super) enum Ending {
     Denied,
     Blocked,
     Cancelled,
-    /// Nothing says how.
+    /// The log has no end of it.
     Open,
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Step {
     pub(super) time: String,
     pub(super) event: String,
-    pub(super) told: String,
+    #[serde(rename = "told")]
+    pub(super) text: String,
 }
 
-/// A place that a command tried to reach.
+/// A host that a command tried to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Reached {
-    pub(super) place: String,
+pub(super) struct Attempt {
+    #[serde(rename = "place")]
+    pub(super) host: String,
     pub(super) result: String,
     pub(super) why: String,
     pub(super) times: u64,
@@ -146,16 +148,16 @@ pub(super) struct Reached {
 /// What was denied to the commands of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(super) struct Denials {
-    /// The first of it.
+    /// The first denials.
     pub(super) blocked: Vec<Denial>,
     /// How many more there were.
     pub(super) more: u64,
-    /// Attempts that nobody looked at.
+    /// Attempts that were not examined.
     pub(super) unseen: u64,
 }
 
 impl Denials {
-    /// How many different ones there were.
+    /// The number of different denials.
     pub(super) fn all(&self) -> u64 {
         (self.blocked.len() as u64).saturating_add(self.more)
     }
@@ -181,16 +183,16 @@ pub(super) struct Denial {
     pub(super) notes: Vec<String>,
 }
 
-/// What held commands.
+/// A profile that commands ran under.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Profile {
     pub(super) name: String,
     pub(super) regime: String,
     pub(super) self_test: String,
     pub(super) rows: Vec<Row>,
-    /// Clauses that are left out, because there are too many.
+    /// Clauses that the log leaves out.
     pub(super) more: u64,
-    /// How many commands it held.
+    /// The number of commands under it.
     pub(super) commands: u64,
 }
 
@@ -199,6 +201,7 @@ pub(super) struct Profile {
 pub(super) struct Row {
     pub(super) clause: String,
     pub(super) origin: String,
-    pub(super) held: String,
+    #[serde(rename = "held")]
+    pub(super) status: String,
     pub(super) detail: String,
 }

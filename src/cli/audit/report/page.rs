@@ -3,12 +3,11 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::model::{Call, Denial, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use super::model::{Attempt, Call, Denial, Denials, Ending, LogReport, Profile, Row, Session, Step};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
-pub(super) fn page(gathered: &Gathered) -> String {
+pub(super) fn page(log_report: &LogReport) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -22,11 +21,11 @@ pub(super) fn page(gathered: &Gathered) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                (top(gathered))
+                (top(log_report))
                 main {
-                    (stopped(gathered))
-                    (calls(gathered))
-                    (profiles(&gathered.profiles))
+                    (stopped(log_report))
+                    (calls(log_report))
+                    (profiles(&log_report.profiles))
                 }
                 footer {
                     p { "A hash chain shows that a record was changed, not that none was made up: whoever may write the log could write all of it anew." }
@@ -37,15 +36,15 @@ pub(super) fn page(gathered: &Gathered) -> String {
     page.into_string()
 }
 
-/// What the page may do: what stands in it, and nothing else.
+/// The Content-Security-Policy: only the inline style, nothing else.
 fn policy() -> String {
     use base64::Engine as _;
     let style = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(STYLE));
     format!("default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{style}'")
 }
 
-fn top(gathered: &Gathered) -> Markup {
-    let counts = &gathered.counts;
+fn top(log_report: &LogReport) -> Markup {
+    let counts = &log_report.counts;
     let tiles = [
         ("calls", counts.calls, "plain"),
         ("approved", counts.approved, "good"),
@@ -59,14 +58,14 @@ fn top(gathered: &Gathered) -> Markup {
     html! {
         header {
             h1 { "Stockade " span { "what was called, decided and run" } }
-            p .log { code { (gathered.log) } }
-            @match &gathered.chain.fault {
+            p .log { code { (log_report.log) } }
+            @match &log_report.chain.fault {
                 None => p .chain.good role="status" {
                     strong { "The log is as it was written." } " "
-                    (gathered.chain.records) " records"
-                    @if let Some(last) = &gathered.chain.last { ", the last one " code title=(last) { (short(last)) } }
+                    (log_report.chain.records) " records"
+                    @if let Some(last) = &log_report.chain.last { ", the last one " code title=(last) { (short(last)) } }
                     "."
-                    @if let Some(bytes) = gathered.chain.partial {
+                    @if let Some(bytes) = log_report.chain.partial {
                         " A crash left " (bytes) " bytes behind it, which were never certainly written."
                     }
                 },
@@ -74,14 +73,14 @@ fn top(gathered: &Gathered) -> Markup {
                     strong { "The log is not as it was written, so this may not be what happened." } " " (fault)
                 },
             }
-            @if gathered.unreadable > 0 { p .chain.bad { (gathered.unreadable) " lines are no records." } }
+            @if log_report.unreadable > 0 { p .chain.bad { (log_report.unreadable) " lines are no records." } }
             ul .tiles {
                 @for (label, number, kind) in tiles {
                     li class=(if number == 0 { "plain" } else { kind }) { b { (number) } " " (label) }
                 }
             }
-            @if gathered.left_out > 0 {
-                p { (gathered.left_out) " earlier calls are left out; " code { "--limit" } " shows more." }
+            @if log_report.left_out > 0 {
+                p { (log_report.left_out) " earlier calls are left out; " code { "--limit" } " shows more." }
             }
         }
     }
@@ -99,14 +98,14 @@ fn is_stopped(call: &Call) -> bool {
     }
 }
 
-/// The name of a call in the page.
+/// The anchor of a call in the page.
 fn anchor(session: usize, call: usize) -> String {
     format!("call-{session}-{call}")
 }
 
-fn stopped(gathered: &Gathered) -> Markup {
+fn stopped(log_report: &LogReport) -> Markup {
     let all = || {
-        gathered.sessions.iter().enumerate().flat_map(|(at, session)| {
+        log_report.sessions.iter().enumerate().flat_map(|(at, session)| {
             let calls = session.calls.iter().enumerate().filter(|(_, call)| is_stopped(call));
             calls.map(move |(number, call)| (anchor(at, number), call))
         })
@@ -127,12 +126,12 @@ fn stopped(gathered: &Gathered) -> Markup {
     }
 }
 
-fn calls(gathered: &Gathered) -> Markup {
+fn calls(log_report: &LogReport) -> Markup {
     html! {
         section #calls {
             h2 { "Calls, in order" }
-            @if gathered.sessions.is_empty() { p { "The log holds no session." } }
-            @for (at, session) in gathered.sessions.iter().enumerate() {
+            @if log_report.sessions.is_empty() { p { "The log holds no session." } }
+            @for (at, session) in log_report.sessions.iter().enumerate() {
                 (self::session(at, session))
             }
         }
@@ -186,14 +185,14 @@ fn steps(steps: &[Step]) -> Markup {
         @if !steps.is_empty() {
             ol .steps {
                 @for step in steps {
-                    li { time { (time_of_day(&step.time)) } " " b { (step.event) } " " span { (step.told) } }
+                    li { time { (time_of_day(&step.time)) } " " b { (step.event) } " " span { (step.text) } }
                 }
             }
         }
     }
 }
 
-fn reached(reached: &[Reached]) -> Markup {
+fn reached(reached: &[Attempt]) -> Markup {
     html! {
         table {
             caption { "What it reached for" }
@@ -201,7 +200,7 @@ fn reached(reached: &[Reached]) -> Markup {
             tbody {
                 @for one in reached {
                     tr {
-                        th scope="row" { code { (one.place) } }
+                        th scope="row" { code { (one.host) } }
                         td { span .badge.(if one.result == "passed" { "good" } else { "bad" }) { (one.result) } }
                         td { (one.why) }
                         td .number data-label="times" { (one.times) } td .number data-label="sent" { (one.up) } td .number data-label="received" { (one.down) }
@@ -251,7 +250,7 @@ fn profiles(profiles: &[Profile]) -> Markup {
                         ", self-test " (profile.self_test) ", " (profile.commands) " commands"
                     }
                     @for (label, kind) in [("Left open (residuals)", "residual"), ("Undone afterwards", "undone"), ("Blocked more than was asked", "stricter"), ("Held exactly", "enforced")] {
-                        (clauses(label, kind, profile.rows.iter().filter(|row| row.held == kind).collect()))
+                        (clauses(label, kind, profile.rows.iter().filter(|row| row.status == kind).collect()))
                     }
                     @if profile.more > 0 { p { (profile.more) " more clauses are not in the log." } }
                 }

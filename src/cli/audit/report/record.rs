@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::cli::audit::told;
+use crate::cli::audit::describe;
 
 pub(super) type Record = Map<String, Value>;
 
 pub(super) fn field(record: &Record, name: &str) -> String {
-    record.get(name).map(told::text).unwrap_or_default()
+    record.get(name).map(describe::value_text).unwrap_or_default()
 }
 
 pub(super) fn number(record: &Record, name: &str) -> u64 {

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::gather::Gathering;
-use super::model::{Ending, Gathered};
+use super::builder::ReportBuilder;
+use super::model::{Ending, LogReport};
 use super::page::page;
 use crate::audit::{Fault, Report, Tail, Wrong};
-use crate::cli::audit::wanted::Decision;
+use crate::cli::audit::filter::Decision;
 
 const EVIL: &str = "</script></style>\"'><img src=x onerror=alert(1)><script>alert(1)</script>\u{202e}\u{1b}[2J";
 
-fn whole() -> Report {
+fn intact_report() -> Report {
     Report {
         records: 9,
         files: 1,
@@ -24,12 +24,12 @@ fn whole() -> Report {
     }
 }
 
-fn gathered(records: &[Value], limit: usize, decision: Option<Decision>, report: &Report) -> Gathered {
-    let mut gathering = Gathering::new(limit);
+fn log_report(records: &[Value], limit: usize, decision: Option<Decision>, report: &Report) -> LogReport {
+    let mut builder = ReportBuilder::new(limit);
     for record in records {
-        gathering.add(record.as_object().unwrap());
+        builder.add(record.as_object().unwrap());
     }
-    gathering.done(Path::new("/var/log/audit.jsonl"), report, decision)
+    builder.done(Path::new("/var/log/audit.jsonl"), report, decision)
 }
 
 fn record(session: &str, event: &str, mut more: Value) -> Value {
@@ -71,26 +71,30 @@ fn calls_have_what_came_of_them_by_session_and_number() {
         came("b", "1", "denied"),
         came("a", "1", "done"),
     ];
-    let gathered = gathered(&records, 100, None, &whole());
-    let [a, b] = gathered.sessions.as_slice() else {
-        panic!("{gathered:#?}");
+    let log_report = log_report(&records, 100, None, &intact_report());
+    let [a, b] = log_report.sessions.as_slice() else {
+        panic!("{log_report:#?}");
     };
     assert_eq!((a.calls[0].what.as_str(), a.calls[0].end), ("one", Ending::Done));
     assert_eq!((b.calls[0].what.as_str(), b.calls[0].end), ("two", Ending::Denied));
-    assert_eq!((gathered.counts.calls, gathered.counts.denied), (2, 1));
+    assert_eq!((log_report.counts.calls, log_report.counts.denied), (2, 1));
 }
 
 #[test]
-fn of_too_many_calls_the_last_are_told_of_and_the_others_counted() {
+fn of_too_many_calls_the_last_are_shown_and_the_others_counted() {
     let mut records: Vec<Value> = (0..5).map(|call| called("a", &call.to_string(), "x")).collect();
     records.push(came("a", "0", "done"));
-    let gathered = gathered(&records, 2, None, &whole());
-    let left: Vec<&str> = gathered.sessions[0].calls.iter().map(|call| call.id.as_str()).collect();
-    assert_eq!((left, gathered.left_out), (vec!["3", "4"], 3));
+    let log_report = log_report(&records, 2, None, &intact_report());
+    let left: Vec<&str> = log_report.sessions[0]
+        .calls
+        .iter()
+        .map(|call| call.id.as_str())
+        .collect();
+    assert_eq!((left, log_report.left_out), (vec!["3", "4"], 3));
 }
 
 #[test]
-fn only_the_shell_is_told_of_by_its_command() {
+fn only_the_shell_is_shown_by_its_command() {
     let arguments = json!({"command": "git status", "to": "thief"});
     let call = |tool: &str| {
         record(
@@ -99,8 +103,8 @@ fn only_the_shell_is_told_of_by_its_command() {
             json!({"gen_ai.tool.call.id": tool, "gen_ai.tool.name": tool, "gen_ai.tool.call.arguments": arguments}),
         )
     };
-    let gathered = gathered(&[call("send_mail"), call("shell")], 9, None, &whole());
-    let calls = &gathered.sessions[0].calls;
+    let log_report = log_report(&[call("send_mail"), call("shell")], 9, None, &intact_report());
+    let calls = &log_report.sessions[0].calls;
     assert!(calls[0].what.contains("thief"), "{}", calls[0].what);
     assert_eq!(calls[1].what, "git status");
 }
@@ -115,9 +119,13 @@ fn a_session_of_which_no_call_is_shown_is_left_out_and_one_without_calls_is_not(
         begun("c"),
         called("c", "1", "y"),
     ];
-    let gathered = gathered(&records, 1, None, &whole());
-    let names: Vec<&str> = gathered.sessions.iter().map(|session| session.name.as_str()).collect();
-    assert_eq!((names, gathered.left_out), (vec!["b", "c"], 1));
+    let log_report = log_report(&records, 1, None, &intact_report());
+    let names: Vec<&str> = log_report
+        .sessions
+        .iter()
+        .map(|session| session.name.as_str())
+        .collect();
+    assert_eq!((names, log_report.left_out), (vec!["b", "c"], 1));
 }
 
 #[test]
@@ -129,9 +137,9 @@ fn a_wanted_decision_brings_all_of_its_call() {
         decided("a", "2", "denied"),
         came("a", "2", "denied"),
     ];
-    let gathered = gathered(&records, 100, Some(Decision::Denied), &whole());
-    let calls = &gathered.sessions[0].calls;
-    assert_eq!(calls.len(), 1, "{gathered:#?}");
+    let log_report = log_report(&records, 100, Some(Decision::Denied), &intact_report());
+    let calls = &log_report.sessions[0].calls;
+    assert_eq!(calls.len(), 1, "{log_report:#?}");
     let call = &calls[0];
     assert_eq!((call.id.as_str(), call.steps.len()), ("2", 3));
 }
@@ -177,9 +185,9 @@ fn nothing_that_an_agent_wrote_is_markup() {
             seq: Some(2),
             wrong: Wrong::NoHeader,
         }),
-        ..whole()
+        ..intact_report()
     };
-    let page = page(&gathered(&records, 100, None, &report));
+    let page = page(&log_report(&records, 100, None, &report));
     assert!(page.contains("onerror=alert(1)"), "the test's own text is not there");
     for (part, times) in [
         ("<script", 0),
@@ -197,7 +205,7 @@ fn nothing_that_an_agent_wrote_is_markup() {
 fn the_page_loads_and_runs_nothing_and_its_policy_names_its_own_style() {
     use base64::Engine as _;
     use sha2::{Digest as _, Sha256};
-    let page = page(&gathered(&[called("a", "1", "x")], 100, None, &whole()));
+    let page = page(&log_report(&[called("a", "1", "x")], 100, None, &intact_report()));
     let between = |start: &str, end: &str| {
         let from = page.find(start).unwrap() + start.len();
         &page[from..from + page[from..].find(end).unwrap()]
@@ -227,9 +235,9 @@ fn a_log_that_was_changed_says_so_first() {
             seq: Some(2),
             wrong: Wrong::NoHeader,
         }),
-        ..whole()
+        ..intact_report()
     };
-    let page = page(&gathered(&[called("a", "1", "x")], 100, None, &report));
+    let page = page(&log_report(&[called("a", "1", "x")], 100, None, &report));
     assert!(page.contains("role=\"alert\"") && !page.contains("role=\"status\""));
 }
 
@@ -247,7 +255,7 @@ fn denied(session: &str, call: &str, count: usize, more: u64) -> Value {
 }
 
 #[test]
-fn what_was_denied_to_a_command_is_told_with_its_clause_and_stops_its_call() {
+fn denials_of_a_command_are_shown_with_their_clauses_and_mark_its_call() {
     let blocked = json!({"wanted": "connect", "what": "192.0.2.1:443", "times": 1, "by": "seccomp", "clause": "network off", "origin": "agent.yaml:7"});
     let connect = record(
         "a",
@@ -263,9 +271,9 @@ fn what_was_denied_to_a_command_is_told_with_its_clause_and_stops_its_call() {
         denied("a", "2", 0, 0),
         came("a", "2", "done"),
     ];
-    let gathered = gathered(&records, 100, None, &whole());
-    assert_eq!(gathered.counts.denials, 3);
-    let calls = &gathered.sessions[0].calls;
+    let log_report = log_report(&records, 100, None, &intact_report());
+    assert_eq!(log_report.counts.denials, 3);
+    let calls = &log_report.sessions[0].calls;
     assert_eq!(
         calls[0].why,
         [
@@ -275,7 +283,7 @@ fn what_was_denied_to_a_command_is_told_with_its_clause_and_stops_its_call() {
         ]
     );
     assert!(calls[1].why.is_empty());
-    let page = page(&gathered);
+    let page = page(&log_report);
     assert_eq!(page.matches("partly stopped").count(), 1);
     assert!(page.contains("a root would permit it"));
 }
@@ -287,12 +295,12 @@ fn a_flood_of_denials_is_counted_and_does_not_swell_the_report() {
         let call = call.to_string();
         records.extend([called("a", &call, "x"), denied("a", &call, 300, 200)]);
     }
-    let gathered = gathered(&records, 5_000, None, &whole());
-    assert_eq!(gathered.counts.denials, 500 * 500);
-    let rows = |call: usize| gathered.sessions[0].calls[call].denials.blocked.len();
+    let log_report = log_report(&records, 5_000, None, &intact_report());
+    assert_eq!(log_report.counts.denials, 500 * 500);
+    let rows = |call: usize| log_report.sessions[0].calls[call].denials.blocked.len();
     assert_eq!((rows(0), rows(499)), (0, 50), "the last calls have them");
     let all: usize = (0..500).map(rows).sum();
     assert_eq!(all, 20_000);
-    let why = &gathered.sessions[0].calls[0].why;
+    let why = &log_report.sessions[0].calls[0].why;
     assert_eq!((why.len(), why[5].as_str()), (6, "495 more denied to its command"));
 }

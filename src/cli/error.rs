@@ -10,23 +10,23 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::exit::Exit;
 use super::readers;
 
-/// An error at the edge.
+/// An error as a person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Complaint {
+pub(super) struct CliError {
     what: String,
     remedies: Vec<String>,
     exit: Exit,
     output: Output,
 }
 
-/// Whether standard output takes what is said.
+/// Whether standard output can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Output {
     Open,
     Broken,
 }
 
-impl Complaint {
+impl CliError {
     /// Stockade could not: exit code 125.
     pub(super) fn failed(what: impl std::fmt::Display) -> Self {
         Self {
@@ -37,8 +37,8 @@ impl Complaint {
         }
     }
 
-    /// It ends with this row of the table.
-    pub(super) fn ending(what: impl std::fmt::Display, exit: Exit) -> Self {
+    /// An error with this exit code.
+    pub(super) fn with_exit(what: impl std::fmt::Display, exit: Exit) -> Self {
         Self {
             exit,
             ..Self::failed(what)
@@ -52,15 +52,15 @@ impl Complaint {
         self
     }
 
-    /// Whether standard output can take no word about it: one would stand in the middle of another.
-    pub(super) fn is_of_output(&self) -> bool {
+    /// Whether standard output failed, so that nothing more may be printed there.
+    pub(super) fn is_output_broken(&self) -> bool {
         self.output == Output::Broken
     }
 
     /// Prints it to standard error.
-    pub(super) fn tell(self) -> Exit {
+    pub(super) fn print(self) -> Exit {
         let (text, exit) = self.into_parts();
-        say(&format!("stockade: {text}\n"));
+        print_notice(text);
         exit
     }
 
@@ -85,33 +85,38 @@ impl Complaint {
     }
 }
 
-/// Writes to standard error; a closed one is nobody's loss.
-pub(super) fn say(text: &str) {
-    let whole = std::io::stderr().lock();
+/// Prints a notice to standard error.
+pub(super) fn print_notice(text: impl std::fmt::Display) {
+    print_stderr(&format!("stockade: {text}\n"));
+}
+
+/// Writes to standard error; that it is closed is no error.
+pub(super) fn print_stderr(text: &str) {
+    let lock = std::io::stderr().lock();
     let _closed = write_all(std::io::stderr().as_fd(), text.as_bytes());
-    drop(whole);
+    drop(lock);
 }
 
 /// Writes to standard output.
-pub(super) fn print(text: &str) -> Result<(), Complaint> {
+pub(super) fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
 
 /// Writes bytes of any kind to standard output.
-pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Complaint> {
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     match write_all(std::io::stdout().as_fd(), bytes) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Complaint {
+        Err(error) => Err(CliError {
             output: Output::Broken,
-            ..Complaint::failed(format!("failed to write the output: {error}"))
+            ..CliError::failed(format!("failed to write the output: {error}"))
         }),
     }
 }
 
-/// Writes all of it. One who does not read is waited for until a moment after a stop; then it is as if he had closed it.
+/// Writes all of it. A reader that does not read counts as closed shortly after a stop.
 fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
-    /// What a pipe that takes anything takes at once; see `pipe(7)`.
+    /// PIPE_BUF: what a writable pipe takes at once; see `pipe(7)`.
     const PIECE: usize = 4096;
     let begun = Instant::now();
     while !bytes.is_empty() {
@@ -126,7 +131,7 @@ fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
         let piece = bytes.get(..PIECE).unwrap_or(bytes);
         match nix::unistd::write(fd, piece) {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
-            // Somebody else was faster, or made the stream non-blocking.
+            // Another process filled the pipe, or made the stream non-blocking.
             Err(Errno::EINTR | Errno::EAGAIN) => {}
             Err(errno) => return Err(errno.into()),
         }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::rounds::Learned;
-use super::written::Written;
+use super::rounds::LearnRun;
+use super::write::ConfigWrite;
 use crate::config::amend::Change;
 use crate::learn::{AcceptedBy, Proposal, Standing, flag};
 use crate::policy::Right;
@@ -18,12 +18,12 @@ fn change(change: &Change) -> String {
         Change::Root(root) => format!("a root for {}: {}", root.path, root.rights),
         Change::Widen(root) => format!("the root `{}` ({}): {} as well", root.name, root.path, root.rights),
         Change::List(path) => format!("the names in {path}"),
-        Change::Host(place) => format!("the host {}", escape(place.to_string().as_bytes())),
+        Change::Host(host) => format!("the host {}", escape(host.to_string().as_bytes())),
     }
 }
 
 /// What was accepted, in a line.
-pub(super) fn taken(proposal: &Proposal, by: AcceptedBy) -> String {
+pub(super) fn accepted_line(proposal: &Proposal, by: AcceptedBy) -> String {
     let by = match by {
         AcceptedBy::Yes => "--yes",
         AcceptedBy::Include => "--include",
@@ -56,10 +56,10 @@ fn standing(standing: &Standing) -> String {
 }
 
 /// What a person is told at the end; `found` says that the config was not named.
-pub(super) fn summary(learned: &Learned, written: &Written, found: bool) -> String {
+pub(super) fn summary(run: &LearnRun, written: &ConfigWrite, found: bool) -> String {
     let mut text = String::new();
-    let mut line = |told: String| text.extend(["stockade: learn: ", &told, "\n"]);
-    for proposal in learned.left.iter().take(SHOWN) {
+    let mut line = |notice: String| text.extend(["stockade: learn: ", &notice, "\n"]);
+    for proposal in run.left.iter().take(SHOWN) {
         let judged = &proposal.judged;
         let why = judged.reasons.first().map_or("", String::as_str);
         line(format!(
@@ -70,31 +70,31 @@ pub(super) fn summary(learned: &Learned, written: &Written, found: bool) -> Stri
             flag(proposal)
         ));
     }
-    for stays in learned.standing.iter().take(SHOWN) {
+    for stays in run.standing.iter().take(SHOWN) {
         line(standing(stays));
     }
-    let more = learned.left.len().saturating_sub(SHOWN) + learned.standing.len().saturating_sub(SHOWN);
+    let more = run.left.len().saturating_sub(SHOWN) + run.standing.len().saturating_sub(SHOWN);
     if more > 0 {
         line(format!("{more} more; `--json` lists them"));
     }
-    if learned.exhausted {
+    if run.exhausted {
         line("no round is left; `--rounds N` gives more".to_owned());
     }
-    let ended = if learned.passes() {
+    let ended = if run.passes() {
         "the command passes".to_owned()
     } else {
-        format!("the command does not pass (exit code {})", learned.ended.code())
+        format!("the command does not pass (exit code {})", run.ended.code())
     };
-    let (rounds, accepted) = (learned.rounds.len(), learned.accepted.len());
+    let (rounds, accepted) = (run.rounds.len(), run.accepted.len());
     line(format!("rounds: {rounds}, accepted: {accepted}; {ended}"));
-    if !learned.passes() && accepted > 0 {
+    if !run.passes() && accepted > 0 {
         line("what was accepted did not make it pass: take out of the config what nothing else needs".to_owned());
     }
     match written {
-        Written::Unchanged => line("nothing was accepted, and nothing is written".to_owned()),
-        Written::Stopped => line("stopped; nothing was written".to_owned()),
-        Written::Printed => line("the config follows on standard output; `--out FILE` writes it".to_owned()),
-        Written::In(path) => {
+        ConfigWrite::Unchanged => line("nothing was accepted, and nothing is written".to_owned()),
+        ConfigWrite::Stopped => line("stopped; nothing was written".to_owned()),
+        ConfigWrite::Printed => line("the config follows on standard output; `--out FILE` writes it".to_owned()),
+        ConfigWrite::In(path) => {
             let trust = if found {
                 format!("; read it, then `stockade trust {}`", display(path))
             } else {
@@ -103,8 +103,8 @@ pub(super) fn summary(learned: &Learned, written: &Written, found: bool) -> Stri
             line(format!("wrote {}{trust}", display(path)));
         }
     }
-    if !matches!(written, Written::Printed) {
-        let difference = learned.draft.whole_difference();
+    if !matches!(written, ConfigWrite::Printed) {
+        let difference = run.draft.total_difference();
         let difference = difference.lines().map(|line| escape(line.as_bytes()));
         text.extend(difference.flat_map(|line| [line, "\n".to_owned()]));
     }
@@ -112,32 +112,29 @@ pub(super) fn summary(learned: &Learned, written: &Written, found: bool) -> Stri
 }
 
 /// All of it, for a program.
-pub(super) fn object(learned: &Learned, written: &Written, reason: Option<&str>) -> Value {
-    let rounds = learned
+pub(super) fn object(run: &LearnRun, written: &ConfigWrite, reason: Option<&str>) -> Value {
+    let rounds = run
         .rounds
         .iter()
         .map(|round| json!({"outcome": round.outcome, "audit_session": round.session}));
-    let accepted = learned
-        .accepted
-        .iter()
-        .map(|(proposal, by)| proposed(proposal, Some(*by)));
-    let left = learned.left.iter().map(|proposal| proposed(proposal, None));
+    let accepted = run.accepted.iter().map(|(proposal, by)| proposed(proposal, Some(*by)));
+    let left = run.left.iter().map(|proposal| proposed(proposal, None));
     let path = match written {
-        Written::In(path) => Some(display(path)),
-        Written::Unchanged | Written::Printed | Written::Stopped => None,
+        ConfigWrite::In(path) => Some(display(path)),
+        ConfigWrite::Unchanged | ConfigWrite::Printed | ConfigWrite::Stopped => None,
     };
     json!({
-        "passes": learned.passes(),
-        "exit": learned.exit.code(),
+        "passes": run.passes(),
+        "exit": run.exit.code(),
         "rounds": rounds.collect::<Vec<_>>(),
         "proposals": accepted.chain(left).collect::<Vec<_>>(),
-        "standing": learned.standing,
-        "exhausted": learned.exhausted,
-        "stopped": learned.stopped,
+        "standing": run.standing,
+        "exhausted": run.exhausted,
+        "stopped": run.stopped,
         "reason": reason,
         "written": path,
-        "config": learned.draft.text(),
-        "difference": learned.draft.whole_difference(),
+        "config": run.draft.text(),
+        "difference": run.draft.total_difference(),
     })
 }
 
@@ -164,6 +161,6 @@ fn typed(change: &Change) -> Value {
             json!({"kind": "widen", "name": root.name, "path": root.path.to_string(), "rights": rights(root.rights)})
         }
         Change::List(path) => json!({"kind": "list", "path": path.to_string()}),
-        Change::Host(place) => json!({"kind": "host", "place": place.to_string()}),
+        Change::Host(host) => json!({"kind": "host", "place": host.to_string()}),
     }
 }

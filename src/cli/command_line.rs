@@ -8,19 +8,19 @@ use super::args::{Arguments, RunArgs, Subcommand};
 
 /// What a command line says.
 ///
-/// To make all subcommands ready takes longer than to read one. So `run`, which is started most, is read by itself
+/// To make all subcommands ready takes longer than to read one. So `parse_run`, which is started most, is read by itself
 /// first; what that cannot read is for the whole, which has the help and the errors.
-pub(super) fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
+pub(super) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
     let line: Vec<OsString> = line.into_iter().collect();
     match line.split_first() {
-        Some((_, rest)) if rest.first().is_some_and(|word| word == "run") => {
-            run(rest).or_else(|_| Arguments::try_parse_from(&line))
+        Some((_, rest)) if rest.first().is_some_and(|argument| argument == "run") => {
+            parse_run(rest).or_else(|_| Arguments::try_parse_from(&line))
         }
         Some(_) | None => Arguments::try_parse_from(&line),
     }
 }
 
-fn run(line: &[OsString]) -> Result<Arguments, Error> {
+fn parse_run(line: &[OsString]) -> Result<Arguments, Error> {
     let matches = RunArgs::augment_args(Command::new("run")).try_get_matches_from(line)?;
     let subcommand = Subcommand::Run(Box::new(RunArgs::from_arg_matches(&matches)?));
     Ok(Arguments { subcommand })
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn run_by_itself_is_read_as_it_is_among_all_subcommands() {
+    fn run_alone_parses_as_it_does_among_all_subcommands() {
         let lines: [&[&str]; 14] = [
             &["run"],
             &["run", "--", "true"],
@@ -56,18 +56,18 @@ mod tests {
             &["run", "--presett", "workspace-write", "--", "true"],
             &["run", "-c", "x", "--", "y"],
         ];
-        for words in lines {
-            let line = || ["stockade"].iter().chain(words).map(OsString::from);
+        for arguments in lines {
+            let line = || ["stockade"].iter().chain(arguments).map(OsString::from);
             assert_eq!(
-                shown(read(line())),
+                shown(parse(line())),
                 shown(Arguments::try_parse_from(line())),
-                "{words:?}"
+                "{arguments:?}"
             );
         }
     }
 
     #[test]
-    fn words_that_are_no_text_are_read_by_themselves_too() {
+    fn run_accepts_arguments_that_are_not_utf8() {
         let odd = || OsString::from_vec(b"\xff".to_vec());
         let line = || {
             ["stockade", "run", "--ro"]
@@ -75,24 +75,24 @@ mod tests {
                 .into_iter()
                 .chain([odd(), "--".into(), odd()])
         };
-        assert_eq!(shown(read(line())), shown(Arguments::try_parse_from(line())));
-        assert!(run(&line().skip(1).collect::<Vec<_>>()).is_ok());
+        assert_eq!(shown(parse(line())), shown(Arguments::try_parse_from(line())));
+        assert!(parse_run(&line().skip(1).collect::<Vec<_>>()).is_ok());
     }
 
     #[test]
-    fn every_other_line_is_for_the_whole() {
-        for words in [
+    fn other_lines_are_parsed_by_the_full_parser() {
+        for arguments in [
             &[][..],
             &["stockade"],
             &["stockade", "runn"],
             &["stockade", "schema"],
             &["stockade", "--", "run"],
         ] {
-            let line = || words.iter().map(OsString::from);
+            let line = || arguments.iter().map(OsString::from);
             assert_eq!(
-                shown(read(line())),
+                shown(parse(line())),
                 shown(Arguments::try_parse_from(line())),
-                "{words:?}"
+                "{arguments:?}"
             );
         }
     }

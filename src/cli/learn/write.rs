@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::args::LearnArgs;
-use super::rounds::Learned;
-use crate::cli::complain::Complaint;
+use super::rounds::LearnRun;
+use crate::cli::error::CliError;
 use crate::config::amend::{Original, create};
 
 /// What became of the config.
-pub(super) enum Written {
+pub(super) enum ConfigWrite {
     /// Nothing was accepted.
     Unchanged,
     /// It is in this file.
@@ -22,22 +22,22 @@ pub(super) enum Written {
 /// What becomes of the config, and what went wrong with that.
 pub(super) fn write(
     args: &LearnArgs,
-    learned: &Learned,
+    run: &LearnRun,
     original: Option<&Original>,
     target: &Path,
-) -> (Written, Option<Complaint>) {
-    if learned.stopped {
-        return (Written::Stopped, None);
+) -> (ConfigWrite, Option<CliError>) {
+    if run.stopped {
+        return (ConfigWrite::Stopped, None);
     }
-    let text = learned.draft.text();
+    let text = run.draft.text();
     let (done, path) = match (&args.out, original) {
         (Some(out), _) => (create(target, text), out.as_path()),
-        (None, _) if learned.draft.accepted().is_empty() => return (Written::Unchanged, None),
+        (None, _) if run.draft.accepted().is_empty() => return (ConfigWrite::Unchanged, None),
         (None, Some(original)) => (original.replace(text), original.path()),
-        (None, None) => return (Written::Printed, None),
+        (None, None) => return (ConfigWrite::Printed, None),
     };
     match done {
-        Ok(()) => (Written::In(path.to_owned()), None),
-        Err(error) => (Written::Printed, Some(Complaint::failed(error))),
+        Ok(()) => (ConfigWrite::In(path.to_owned()), None),
+        Err(error) => (ConfigWrite::Printed, Some(CliError::failed(error))),
     }
 }

@@ -1,30 +1,30 @@
-//! A record in a line, for a person. What an agent wrote moves no cursor.
+//! Records as lines of text. Text of an agent is escaped, so it cannot move the cursor.
 
 use serde_json::{Map, Value};
 
 use crate::policy::path::escape;
 
-/// The longest text of a record in a line.
-const MOST_LETTERS: usize = 300;
+/// The most characters of one value.
+const MAX_CHARS: usize = 300;
 /// The most denials in a line.
-const MOST_DENIALS: usize = 10;
+const MAX_DENIALS: usize = 10;
 
-/// The line.
-pub(super) fn told(record: &Map<String, Value>) -> String {
-    let field = |name: &str| record.get(name).map(text).unwrap_or_default();
+/// The record as a line.
+pub(super) fn record_line(record: &Map<String, Value>) -> String {
+    let field = |name: &str| record.get(name).map(value_text).unwrap_or_default();
     let time = field("time").replace('T', " ").replace('Z', "");
     let session: String = field("session").chars().take(8).collect();
     let event = field("event");
-    let call = record.get("gen_ai.tool.call.id").map(text);
+    let call = record.get("gen_ai.tool.call.id").map(value_text);
     let call = call.map(|call| format!("#{call} ")).unwrap_or_default();
-    format!("{time} {session:8} {event:13} {call}{}\n", of_event(&event, record))
+    format!("{time} {session:8} {event:13} {call}{}\n", event_text(&event, record))
 }
 
-/// What is to be said of it, beside when and of what.
-pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
-    let field = |name: &str| record.get(name).map(text).unwrap_or_default();
+/// The text of an event, without time and session.
+pub(super) fn event_text(event: &str, record: &Map<String, Value>) -> String {
+    let field = |name: &str| record.get(name).map(value_text).unwrap_or_default();
     let also = |before: &str, name: &str| {
-        let found = record.get(name).filter(|value| !value.is_null()).map(text);
+        let found = record.get(name).filter(|value| !value.is_null()).map(value_text);
         found
             .filter(|text| !text.is_empty())
             .map(|text| format!("{before}{text}"))
@@ -52,7 +52,7 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
             field("gen_ai.tool.name"),
             record
                 .get("gen_ai.tool.call.arguments")
-                .map(written)
+                .map(raw_text)
                 .unwrap_or_default(),
             also(" for ", "caller")
         ),
@@ -115,43 +115,43 @@ pub(super) fn of_event(event: &str, record: &Map<String, Value>) -> String {
             "{} bytes that a crash left behind the last record were removed",
             field("bytes")
         ),
-        _ => text(&Value::Object(record.clone())),
+        _ => value_text(&Value::Object(record.clone())),
     }
 }
 
-/// What was tried, as `; HOST:PORT refused`, one after the other.
+/// The connection attempts, each as `; HOST:PORT refused`.
 fn attempts(record: &Map<String, Value>) -> String {
     let items = record.get("attempts").and_then(Value::as_array);
-    let told = items.into_iter().flatten().map(|attempt| {
-        let field = |name: &str| attempt.get(name).map(text).unwrap_or_default();
+    let lines = items.into_iter().flatten().map(|attempt| {
+        let field = |name: &str| attempt.get(name).map(value_text).unwrap_or_default();
         format!("; {} {}", field("place"), field("result"))
     });
-    told.collect()
+    lines.collect()
 }
 
-/// What was denied, one after the other, and how much more there was.
+/// The denials, and how many more there were.
 fn denials(record: &Map<String, Value>) -> String {
     let items = record.get("blocked").and_then(Value::as_array);
     let items: Vec<&Map<String, Value>> = items.into_iter().flatten().filter_map(Value::as_object).collect();
     let count = |name: &str| record.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let mut told: Vec<String> = items.iter().take(MOST_DENIALS).map(|item| denial(item)).collect();
-    match (items.len().saturating_sub(MOST_DENIALS) as u64).saturating_add(count("more")) {
+    let mut parts: Vec<String> = items.iter().take(MAX_DENIALS).map(|item| denial(item)).collect();
+    match (items.len().saturating_sub(MAX_DENIALS) as u64).saturating_add(count("more")) {
         0 => {}
-        more => told.push(format!("{more} more")),
+        more => parts.push(format!("{more} more")),
     }
     match count("unseen") {
         0 => {}
-        unseen => told.push(format!("{unseen} attempts were not looked at")),
+        unseen => parts.push(format!("{unseen} attempts were not looked at")),
     }
     if items.is_empty() {
-        told.insert(0, "nothing that was seen was denied".to_owned());
+        parts.insert(0, "nothing that was seen was denied".to_owned());
     }
-    told.join("; ")
+    parts.join("; ")
 }
 
 /// `make /usr/x by mounts, 2 times: grant read /usr (preset system:9)`.
 pub(super) fn denial(denial: &Map<String, Value>) -> String {
-    let field = |name: &str| denial.get(name).map(text).unwrap_or_default();
+    let field = |name: &str| denial.get(name).map(value_text).unwrap_or_default();
     let times = match denial.get("times").and_then(Value::as_u64) {
         None | Some(0 | 1) => String::new(),
         Some(times) => format!(", {times} times"),
@@ -173,18 +173,18 @@ fn short(digest: &str) -> String {
     digest.chars().take(12).collect()
 }
 
-/// A value as it was written, all of which can be seen: what a caller chose is taken for nothing else.
-pub(super) fn written(value: &Value) -> String {
-    shortened(escape(value.to_string().as_bytes()))
+/// A value as JSON, escaped: what a caller wrote cannot pass for text of Stockade.
+pub(super) fn raw_text(value: &Value) -> String {
+    truncate(escape(value.to_string().as_bytes()))
 }
 
-/// A value of Stockade's own as text, all of which can be seen.
-pub(super) fn text(value: &Value) -> String {
+/// A value that Stockade wrote as text, escaped.
+pub(super) fn value_text(value: &Value) -> String {
     let shown = match value {
         Value::Null => String::new(),
         Value::String(text) => escape(text.as_bytes()),
         Value::Array(items) if items.iter().all(Value::is_string) => {
-            items.iter().map(text).collect::<Vec<_>>().join("; ")
+            items.iter().map(value_text).collect::<Vec<_>>().join("; ")
         }
         Value::Object(members) => match (members.get("text"), members.get("bytes")) {
             (Some(Value::String(beginning)), Some(bytes)) => {
@@ -194,14 +194,14 @@ pub(super) fn text(value: &Value) -> String {
         },
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => escape(value.to_string().as_bytes()),
     };
-    shortened(shown)
+    truncate(shown)
 }
 
-fn shortened(shown: String) -> String {
-    if shown.chars().count() <= MOST_LETTERS {
+fn truncate(shown: String) -> String {
+    if shown.chars().count() <= MAX_CHARS {
         return shown;
     }
-    format!("{}…", shown.chars().take(MOST_LETTERS).collect::<String>())
+    format!("{}…", shown.chars().take(MAX_CHARS).collect::<String>())
 }
 
 #[cfg(test)]
@@ -228,7 +228,7 @@ mod tests {
                 "process.command_line": {"text": evil, "bytes": 9}, "error.message": evil, "file.path": evil, "attempts": [{"place": evil}],
                 "note": evil,
             });
-            let line = told(value.as_object().unwrap());
+            let line = record_line(value.as_object().unwrap());
             assert!(
                 !line.trim_end_matches('\n').contains(['\n', '\u{1b}', '\u{202e}']),
                 "{line:?}"
@@ -242,25 +242,25 @@ mod tests {
             "event": "call", "gen_ai.tool.name": "send_mail",
             "gen_ai.tool.call.arguments": {"to": "thief", "text": "good morning", "bytes": 12, "sha256": "0"},
         });
-        let line = told(value.as_object().unwrap());
+        let line = record_line(value.as_object().unwrap());
         assert!(line.contains(r#""to":"thief""#), "{line}");
     }
 
     #[test]
-    fn a_decision_is_told_with_who_and_where() {
+    fn a_decision_is_described_with_who_and_where() {
         let value = serde_json::json!({
             "time": "2026-11-23T07:12:24.123Z", "session": "0123456789", "event": "decision", "gen_ai.tool.call.id": "3",
             "gen_ai.tool.name": "shell", "decision": "denied", "by": "approver", "channel": "terminal", "remember": "none",
             "description": "run a command", "note": "not now",
         });
         assert_eq!(
-            told(value.as_object().unwrap()),
+            record_line(value.as_object().unwrap()),
             "2026-11-23 07:12:24.123 01234567 decision      #3 shell DENIED by approver at terminal: run a command; note: not now\n"
         );
     }
 
     #[test]
-    fn what_was_denied_is_told_with_its_clause_and_what_is_left_out_is_counted() {
+    fn denials_are_described_with_their_clauses_and_the_rest_is_counted() {
         let item = |what: &str| {
             serde_json::json!({"wanted": "make", "what": what, "times": 1, "by": "mounts", "clause": "grant read /usr",
                                "origin": "preset system:9", "change": ["a root"]})
@@ -268,7 +268,7 @@ mod tests {
         let line = |count: usize, more: u64, unseen: u64| {
             let blocked: Vec<Value> = (0..count).map(|number| item(&format!("/usr/{number}"))).collect();
             let record = serde_json::json!({"event": "denials", "blocked": blocked, "more": more, "unseen": unseen});
-            told(record.as_object().unwrap())
+            record_line(record.as_object().unwrap())
         };
         let one = line(1, 0, 0);
         assert!(

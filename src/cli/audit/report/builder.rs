@@ -6,11 +6,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::denied;
-use super::model::{Call, Chain, Counts, Denials, Ending, Gathered, Profile, Reached, Row, Session, Step};
+use super::model::{Attempt, Call, Chain, Counts, Denials, Ending, LogReport, Profile, Row, Session, Step};
 use super::record::{Record, field, list, number};
 use crate::audit::{Report, Tail};
-use crate::cli::audit::told;
-use crate::cli::audit::wanted::Decision;
+use crate::cli::audit::describe;
+use crate::cli::audit::filter::Decision;
 use crate::policy::hex::hex;
 use crate::policy::path::{display, escape};
 
@@ -18,7 +18,7 @@ use crate::policy::path::{display, escape};
 const SHELL: &str = "shell";
 
 /// Gathers.
-pub(super) struct Gathering {
+pub(super) struct ReportBuilder {
     limit: usize,
     sessions: Vec<Session>,
     /// Where each session is.
@@ -32,7 +32,7 @@ pub(super) struct Gathering {
     unreadable: u64,
 }
 
-impl Gathering {
+impl ReportBuilder {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -56,13 +56,13 @@ impl Gathering {
         let step = Step {
             time: clock(&field(record, "time")),
             event: event.clone(),
-            told: told::of_event(&event, record),
+            text: describe::event_text(&event, record),
         };
         match event.as_str() {
             // The first line of a file belongs to whoever happened to write it.
             "header" => return,
             "profile" => self.profile(record),
-            "start" => self.held(&field(record, "profile")),
+            "start" => self.count_command(&field(record, "profile")),
             _ => {}
         }
         let at = self.session(record);
@@ -96,7 +96,7 @@ impl Gathering {
                 session.calls.push_back(call);
                 session.called += 1;
                 self.order.push_back(at);
-                self.give_up_the_first();
+                self.drop_oldest();
                 return;
             }
             _ => {}
@@ -132,7 +132,7 @@ impl Gathering {
     }
 
     /// Keeps no more calls than are wanted.
-    fn give_up_the_first(&mut self) {
+    fn drop_oldest(&mut self) {
         if self.order.len() <= self.limit {
             return;
         }
@@ -159,7 +159,7 @@ impl Gathering {
         let rows = list(record, "map").map(|row| Row {
             clause: field(row, "clause"),
             origin: field(row, "origin"),
-            held: field(row, "held"),
+            status: field(row, "held"),
             detail: field(row, "detail"),
         });
         self.profiles.push(Profile {
@@ -172,22 +172,22 @@ impl Gathering {
         });
     }
 
-    fn held(&mut self, name: &str) {
+    fn count_command(&mut self, name: &str) {
         if let Some(profile) = self.profiles.iter_mut().find(|known| known.name == name) {
             profile.commands += 1;
         }
     }
 
     /// What it comes to.
-    pub(super) fn done(mut self, log: &Path, report: &Report, decision: Option<Decision>) -> Gathered {
+    pub(super) fn done(mut self, log: &Path, report: &Report, decision: Option<Decision>) -> LogReport {
         for session in &mut self.sessions {
-            session.calls.retain(|call| call.is_wanted(decision));
+            session.calls.retain(|call| call.matches(decision));
         }
         // One of whose calls none is shown says nothing.
         self.sessions
             .retain(|session| session.called == 0 || !session.calls.is_empty());
         denied::keep_the_last(&mut self.sessions);
-        Gathered {
+        LogReport {
             counts: Counts::of(self.sessions.iter().flat_map(|session| &session.calls)),
             log: display(log.as_os_str()),
             chain: Chain {
@@ -215,14 +215,16 @@ impl Call {
         let command = arguments.filter(|_| tool == SHELL).and_then(|arguments| {
             match (arguments.get("command"), arguments.get("argv")) {
                 (Some(Value::String(line)), None) => Some(escape(line.as_bytes())),
-                (None, Some(Value::Array(words))) => Some(words.iter().map(told::text).collect::<Vec<_>>().join(" ")),
+                (None, Some(Value::Array(words))) => {
+                    Some(words.iter().map(describe::value_text).collect::<Vec<_>>().join(" "))
+                }
                 (_, _) => None,
             }
         });
         Self {
             id: field(record, "gen_ai.tool.call.id"),
             time: step.time.clone(),
-            what: command.unwrap_or_else(|| arguments.map(told::written).unwrap_or_default()),
+            what: command.unwrap_or_else(|| arguments.map(describe::raw_text).unwrap_or_default()),
             tool,
             end: Ending::Open,
             why: Vec::new(),
@@ -237,7 +239,7 @@ impl Call {
     }
 
     /// Whether it is one of those that a report was asked for.
-    fn is_wanted(&self, decision: Option<Decision>) -> bool {
+    fn matches(&self, decision: Option<Decision>) -> bool {
         match decision {
             None => true,
             Some(Decision::Approved) => self.approved > 0,
@@ -251,7 +253,7 @@ impl Call {
             "decision" if field(record, "decision") == "approved" => self.approved += 1,
             "decision" => {
                 self.denied += 1;
-                self.why.push(step.told.clone());
+                self.why.push(step.text.clone());
             }
             "start" => {
                 let profile = field(record, "profile");
@@ -261,22 +263,22 @@ impl Call {
             }
             "violation" => {
                 self.violations += 1;
-                self.why.push(step.told.clone());
+                self.why.push(step.text.clone());
             }
             "network" => {
                 for attempt in list(record, "attempts") {
-                    let reached = Reached {
-                        place: field(attempt, "place"),
+                    let tried = Attempt {
+                        host: field(attempt, "place"),
                         result: field(attempt, "result"),
                         why: field(attempt, "why"),
                         times: number(attempt, "times"),
                         up: number(attempt, "up"),
                         down: number(attempt, "down"),
                     };
-                    if reached.result == "refused" {
-                        self.why.push(format!("{} {}", reached.place, reached.why));
+                    if tried.result == "refused" {
+                        self.why.push(format!("{} {}", tried.host, tried.why));
                     }
-                    self.reached.push(reached);
+                    self.reached.push(tried);
                 }
             }
             "denials" => {
@@ -284,7 +286,7 @@ impl Call {
                 self.deny(record);
                 // A table has them.
                 if let denied @ 1.. = self.denials.all() - before {
-                    step.told = format!("different things that were denied: {denied}");
+                    step.text = format!("different things that were denied: {denied}");
                 }
             }
             "outcome" => {
@@ -314,11 +316,11 @@ fn fact(record: &Record, name: &str) -> String {
                 Some(file) if file.contains_key("path") && file.contains_key("sha256") => {
                     format!("{} (sha256 {})", field(file, "path"), field(file, "sha256"))
                 }
-                Some(_) | None => told::text(item),
+                Some(_) | None => describe::value_text(item),
             });
             items.collect::<Vec<_>>().join("; ")
         }
-        Some(value) => told::text(value),
+        Some(value) => describe::value_text(value),
         None => String::new(),
     }
 }

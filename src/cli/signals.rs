@@ -1,8 +1,7 @@
-//! The signals that stop Stockade, and what holds at any moment after one.
+//! The signals that stop Stockade.
 //!
-//! A thread of its own hears them, so that they are heard whatever the rest waits for. A process that is still there
-//! [`AT_LAST`] after the first one, because somebody stopped a process that it waits for, ends: the supervisor then ends
-//! the tree and puts protected names back alone.
+//! A separate thread receives them, so nothing else can delay them. [`EXIT_DEADLINE`] after the first signal the process exits in any
+//! case, even if a process that it waits for was stopped. The supervisor then kills the tree and restores protected names alone.
 
 use std::time::{Duration, Instant};
 
@@ -11,30 +10,30 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal as Arrivals, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::complain::Complaint;
+use super::error::CliError;
 use super::readers;
 use crate::tools::restore_terminal;
 
-/// How long after a stop this process is there at most.
-const AT_LAST: Duration = Duration::from_secs(45);
+/// How long this process may run after the first signal.
+const EXIT_DEADLINE: Duration = Duration::from_secs(45);
 
-/// What a stop is for.
+/// What a signal stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(super) enum StopScope {
     /// The whole program.
     Program,
-    /// What is under way; the program may go on.
+    /// The calls under way; the program continues.
     Call,
 }
 
-/// The signals that stop the command; Stockade ends after its tree.
-pub(super) fn stops(ends: Ends) -> Result<mpsc::Receiver<Signal>, Complaint> {
-    let failed = |error: std::io::Error| Complaint::failed(format!("failed to watch for signals: {error}"));
+/// Starts to receive the signals that stop the command.
+pub(super) fn stop_signals(scope: StopScope) -> Result<mpsc::Receiver<Signal>, CliError> {
+    let failed = |error: std::io::Error| CliError::failed(format!("failed to watch for signals: {error}"));
     let (sender, receiver) = mpsc::channel(8);
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let watched = {
         let _inside = runtime.enter();
-        // A file that may grow no further is an error of whoever writes it, the audit log among them, and no end.
+        // With SIGXFSZ caught, a file at its size limit is a write error and does not kill the process.
         let _from_here_on = signal(SignalKind::from_raw(nix::libc::SIGXFSZ)).map_err(failed)?;
         let watch = |kind, passed| signal(kind).map(|arrivals| (arrivals, passed));
         [
@@ -44,10 +43,10 @@ pub(super) fn stops(ends: Ends) -> Result<mpsc::Receiver<Signal>, Complaint> {
             watch(SignalKind::quit(), Signal::SIGQUIT).map_err(failed)?,
         ]
     };
-    // Never joined: it ends with the process.
+    // Never joined: the thread ends with the process.
     std::thread::Builder::new()
         .name("stops".to_owned())
-        .spawn(move || runtime.block_on(pass_on(watched, sender, ends)))
+        .spawn(move || runtime.block_on(forward(watched, sender, scope)))
         .map_err(failed)?;
     Ok(receiver)
 }
@@ -56,9 +55,9 @@ pub(super) fn stops(ends: Ends) -> Result<mpsc::Receiver<Signal>, Complaint> {
     clippy::exit,
     reason = "what keeps the program from its end may be on every other thread"
 )]
-async fn pass_on(watched: [(Arrivals, Signal); 4], sender: mpsc::Sender<Signal>, ends: Ends) {
+async fn forward(watched: [(Arrivals, Signal); 4], sender: mpsc::Sender<Signal>, scope: StopScope) {
     let [mut interrupt, mut terminate, mut hang_up, mut quit] = watched;
-    let mut at_last = std::pin::pin!(tokio::time::sleep(AT_LAST));
+    let mut deadline = std::pin::pin!(tokio::time::sleep(EXIT_DEADLINE));
     let mut first: Option<Signal> = None;
     loop {
         let signal = tokio::select! {
@@ -66,23 +65,23 @@ async fn pass_on(watched: [(Arrivals, Signal); 4], sender: mpsc::Sender<Signal>,
             _ = terminate.0.recv() => terminate.1,
             _ = hang_up.0.recv() => hang_up.1,
             _ = quit.0.recv() => quit.1,
-            () = &mut at_last, if first.is_some() => {
+            () = &mut deadline, if first.is_some() => {
                 restore_terminal();
                 std::process::exit(128 + first.map_or(0, |signal| signal as i32));
             }
         };
         let now = Instant::now();
-        match ends {
-            Ends::Program => {
+        match scope {
+            StopScope::Program => {
                 readers::program_ends(now);
                 if first.is_none() {
                     first = Some(signal);
-                    at_last.as_mut().reset((now + AT_LAST).into());
+                    deadline.as_mut().reset((now + EXIT_DEADLINE).into());
                 }
             }
-            Ends::Call => readers::call_ends(now),
+            StopScope::Call => readers::call_ends(now),
         }
-        // Whoever was to hear of it may have ended; what is written, and the end, are still bounded here.
+        // The receiver may be closed; the deadline still applies.
         let _heard = sender.try_send(signal);
     }
 }

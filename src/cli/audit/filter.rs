@@ -13,7 +13,7 @@ use crate::config;
 
 /// The flags that say which records are wanted; each narrows.
 #[derive(Debug, Clone, Args)]
-pub struct Wanted {
+pub struct Filter {
     /// Only calls of this tool, and what came of them.
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
@@ -42,7 +42,7 @@ pub enum Decision {
     Any,
 }
 
-/// Calls of the wanted tool that were met: what comes of them does not name it again.
+/// Calls of the selected tool so far: later records of a call do not name its tool.
 #[derive(Debug, Default)]
 pub(super) struct Calls(BTreeSet<(String, String)>);
 
@@ -50,9 +50,9 @@ fn field<'a>(record: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     record.get(name).and_then(Value::as_str)
 }
 
-impl Wanted {
-    /// Whether this record is wanted.
-    pub(super) fn wants(&self, record: &Map<String, Value>, calls: &mut Calls) -> bool {
+impl Filter {
+    /// Whether the record passes the filter.
+    pub(super) fn matches(&self, record: &Map<String, Value>, calls: &mut Calls) -> bool {
         let of_tool = self.tool.as_deref().is_none_or(|tool| calls.of(tool, record));
         let session = self.session.as_deref();
         let of_session = session.is_none_or(|name| field(record, "session").is_some_and(|own| own.starts_with(name)));
@@ -64,9 +64,7 @@ impl Wanted {
         };
         of_tool && of_session && decision && self.is_in_time(record)
     }
-}
 
-impl Wanted {
     fn is_in_time(&self, record: &Map<String, Value>) -> bool {
         if self.since.is_none() && self.until.is_none() {
             return true;
@@ -93,7 +91,7 @@ impl Calls {
     }
 }
 
-/// A time, or how long ago it was.
+/// Parses a time or a duration before now.
 fn moment(text: &str) -> Result<Timestamp, String> {
     if let Ok(ago) = config::duration(text) {
         let now = Timestamp::try_from(SystemTime::now()).map_err(|error| error.to_string())?;

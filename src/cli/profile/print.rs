@@ -1,9 +1,9 @@
-//! What is printed: one JSON object, or rows of text.
+//! Output as JSON, or as rows of text.
 
-use crate::cli::complain::{Complaint, print};
+use crate::cli::error::{CliError, print};
 
-pub(super) fn print_json(value: &impl serde::Serialize) -> Result<(), Complaint> {
-    let text = serde_json::to_string_pretty(value).map_err(Complaint::failed)?;
+pub(super) fn print_json(value: &impl serde::Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(CliError::failed)?;
     print(&format!("{text}\n"))
 }
 
