@@ -112,14 +112,14 @@ async fn call_in(args: CallArgs) -> Result<Exit, CliError> {
     Ok(exit_of_output(&output))
 }
 
-/// What stops Stockade stops what is under way first; each signal is told here as well.
+/// Forwards each stop signal to the call under way and to the returned channel.
 fn forward_signals(session: &Session, scope: StopScope) -> Result<mpsc::Receiver<Signal>, CliError> {
     let stopper = session.stopper();
     let mut signals = stop_signals(scope)?;
     let (forwarder, forwarded) = mpsc::channel(8);
     tokio::spawn(async move {
         while let Some(signal) = signals.recv().await {
-            // Nobody may be under way, or nobody listening.
+            // There may be no call, or no receiver.
             let (_stopped, _forwarded) = (stopper.try_send(signal), forwarder.try_send(signal));
         }
     });
@@ -181,7 +181,7 @@ fn print_output(output: &Output) -> Result<(), CliError> {
     } else {
         "\n"
     };
-    // On a terminal nothing that a file or a command says moves the cursor.
+    // On a terminal the output of a file or a command is escaped.
     if std::io::stdout().is_terminal() {
         let shown: Vec<String> = output.text.split('\n').map(shown).collect();
         return print(&format!("{}{end}", shown.join("\n")));
@@ -189,7 +189,7 @@ fn print_output(output: &Output) -> Result<(), CliError> {
     print(&format!("{}{end}", output.text))
 }
 
-/// A line for a terminal; tabs stay.
+/// Escapes a line, except tabs.
 fn shown(line: &str) -> String {
     let pieces: Vec<String> = line.split('\t').map(|piece| escape(piece.as_bytes())).collect();
     pieces.join("\t")
@@ -221,7 +221,7 @@ fn failure(error: ToolError, tools: &[ToolInfo]) -> CliError {
     }
 }
 
-/// What a tool takes: a line for each argument, and below it for each member of what it is a list of.
+/// The arguments of a tool, one per line, each followed by the members of its items.
 fn takes(schema: &Value) -> String {
     let mut lines = vec!["an object of".to_owned()];
     members(schema, schema, "      ", &mut lines);

@@ -1,4 +1,4 @@
-//! `stockade check`: config diagnostics, and what the config comes to.
+//! `stockade check`: diagnostics of a config, and what it permits.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, CliError> {
     })
 }
 
-/// A config whose log its commands could reach starts nothing.
+/// Refuses a config whose log its commands could reach.
 fn require_private_log(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
     let verified = Places::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
     let Err(error) = verified else {
@@ -40,7 +40,7 @@ fn require_private_log(loaded: Loaded, context: &Context) -> Result<Loaded, Conf
     )))
 }
 
-/// A config that no backend it may use can ever hold starts nothing, whatever the machine.
+/// Refuses a config that none of its backends can enforce on any machine.
 fn require_enforceable(loaded: Loaded) -> Result<Loaded, ConfigError> {
     let inspection = Inspection::of(loaded.policy.clone(), Narrowing::default());
     if let Some(why) = leaves_no_place(&inspection.approved) {
@@ -59,11 +59,11 @@ fn require_enforceable(loaded: Loaded) -> Result<Loaded, ConfigError> {
     ))
 }
 
-/// Reads the config; exit code 125, as `run` would give, when something is wrong with it.
+/// Checks the config; exit code 125, as of `run`, if it is wrong.
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
     let file = target(args.file.as_ref())?;
     let context = policy::context(&args.ceiling);
-    // What was found here is held to what `run` holds it to; nothing is made either way.
+    // A discovered config is reviewed as `run` does it; neither creates anything.
     let loaded = match &args.file {
         Some(file) => config::examine(file, &context),
         None => config::trust::review(&file, &context).map(|(loaded, _)| loaded),

@@ -1,4 +1,4 @@
-//! The command line, read.
+//! Parses the command line.
 
 use std::ffi::OsString;
 
@@ -6,10 +6,10 @@ use clap::{Args, Command, Error, FromArgMatches, Parser};
 
 use super::args::{Arguments, RunArgs, Subcommand};
 
-/// What a command line says.
+/// Parses a command line.
 ///
-/// To make all subcommands ready takes longer than to read one. So `parse_run`, which is started most, is read by itself
-/// first; what that cannot read is for the whole, which has the help and the errors.
+/// Building all subcommands takes longer than parsing one. So `run`, the most frequent, is tried alone first; what that cannot parse goes
+/// to the full parser, which has the help and the errors.
 pub(super) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
     let line: Vec<OsString> = line.into_iter().collect();
     match line.split_first() {

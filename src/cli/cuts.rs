@@ -1,4 +1,4 @@
-//! What was asked beyond the ceilings, as a person is told of it.
+//! Cuts: what a config asks for and its ceilings do not give.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use crate::policy::path::display;
 use crate::policy::{Cut, Origin, Policy};
 use crate::profile;
 
-/// As many lines as a run tells before the rest is a number.
+/// The most cuts that a run lists.
 const MOST_LINES: usize = 3;
 
-/// A few lines for standard error; none when nothing was cut.
+/// A few lines for standard error; empty if nothing was cut.
 pub(super) fn short(policy: &Policy, variables: &[(OsString, OsString)]) -> String {
     let mut lines = Vec::new();
     for (name, value) in variables {
@@ -52,7 +52,7 @@ pub(super) fn warnings(cuts: &[Cut]) -> String {
     })
 }
 
-/// One cut for a program.
+/// A cut as a JSON object.
 pub(super) fn object(cut: &Cut) -> Value {
     json!({
         "origin": cut.origin.to_string(),
@@ -62,7 +62,7 @@ pub(super) fn object(cut: &Cut) -> Value {
     })
 }
 
-/// Whether a person wrote the line that asks.
+/// Whether the cut line is of the config or a flag, not of a preset.
 fn is_own(cut: &Cut) -> bool {
     match cut.origin {
         Origin::File { .. } | Origin::Flag(_) => true,

@@ -45,7 +45,7 @@ impl CliError {
         }
     }
 
-    /// Adds what the person can do.
+    /// Adds a remedy.
     #[must_use]
     pub(super) fn remedy(mut self, remedy: impl std::fmt::Display) -> Self {
         self.remedies.push(remedy.to_string());
@@ -74,7 +74,7 @@ impl CliError {
         Ok(exit)
     }
 
-    /// What a person reads, and the exit code.
+    /// The text and the exit code.
     pub(super) fn into_parts(self) -> (String, Exit) {
         let mut text = self.what.trim_end().to_owned();
         for remedy in &self.remedies {

@@ -44,7 +44,7 @@ use crate::tools::serving::Serve;
 
 /// Runs the program; never panics on closed output. `serve` serves agents.
 pub fn main(serve: Serve) -> ExitCode {
-    // On less of it not even arguments can be read, `--json` among them.
+    // Parsing the arguments needs this stack already, so this error cannot honour `--json`.
     if let Err(failure) = start::require_stack() {
         return failure.print().into();
     }
@@ -79,12 +79,12 @@ pub fn main(serve: Serve) -> ExitCode {
     .into()
 }
 
-/// How it is told that Stockade could not: who asked for JSON gets JSON.
+/// The form of a failure of Stockade: JSON if `--json` was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailureForm {
-    /// To a person, on standard error.
+    /// As text, on standard error.
     Text,
-    /// As the outcome of a call that there never was.
+    /// As the outcome of a call.
     Outcome,
     /// As an object.
     Object,
@@ -111,9 +111,9 @@ impl FailureForm {
     }
 }
 
-/// clap's own words; a usage error is Stockade's failure, not the command's.
+/// Prints clap's message. A usage error is Stockade's failure, not the command's.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Nothing is left to say when neither stream can be written.
+    // There is nowhere to report that neither stream can be written.
     let _printed = error.print();
     if error.use_stderr() {
         Exit::Failed.into()

@@ -16,10 +16,10 @@ pub enum NetFlag {
     Hosts(Destination),
 }
 
-/// Why a word is no `--net`.
+/// Why an argument is no `--net`.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
-    /// A word for something else.
+    /// A keyword that `--net` does not have.
     #[error("write `off`, `on`, or HOST:PORTS, as in `example.org:443`")]
     Keyword,
     /// No host and ports.
@@ -31,7 +31,7 @@ impl FromStr for NetFlag {
     type Err = NetError;
 
     fn from_str(text: &str) -> Result<Self, NetError> {
-        // Words that somebody may try; a host of such a name can be written with its ports.
+        // Keywords that a person may try. A host with such a name can be given with its ports.
         const KEYWORDS: [&str; 9] = ["off", "on", "yes", "no", "true", "false", "none", "full", "all"];
         match text {
             "off" => Ok(Self::Off),
@@ -42,7 +42,7 @@ impl FromStr for NetFlag {
     }
 }
 
-/// The network that the flags name together; none where there is no such flag.
+/// The network that all flags together name, if there is one.
 pub(super) fn network(flags: &[NetFlag]) -> Result<Option<Network>, CliError> {
     let Some((first, others)) = flags.split_first() else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The policy flags → the policy that holds, and what narrows it.
+//! The policy flags → a policy and its narrowing.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, BackendChoice, Identity, Network, Origin, Policy};
 use crate::tools::{self, Narrowing, UserPaths};
 
-/// The preset that holds when nothing else is said.
+/// The preset that is used if nothing else is named.
 pub(super) const DEFAULT_PRESET: &str = "workspace-write";
 
 /// What a session runs under.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// The policy, and what it came from.
+    /// The policy and its source.
     pub loaded: Loaded,
     /// What the flags take away from it.
     pub narrowing: Narrowing,
 }
 
-/// The context of this process: home, environment, how rule examples are checked, the ceilings that were named.
+/// The context of this process, with the named ceilings.
 pub(super) fn context(ceilings: &[PathBuf]) -> Context {
     let matchers = Matchers {
         matches: rule_matches,
@@ -47,9 +47,9 @@ pub(super) fn places(context: &Context) -> Result<Places, CliError> {
 /// What a policy is chosen for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Commands run under it: a found config must be trusted, and missing roots are made.
+    /// Commands run under it: a discovered config must be trusted, and missing roots are created.
     Run,
-    /// It is looked at: nothing is made, and nothing may run under it.
+    /// It is inspected: nothing is created, and nothing may run under it.
     Inspect,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context, purpose
             loaded,
             narrowing: narrowing(flags, network, cwd)?,
         }
-    } else if replace_config(flags) {
+    } else if replaces_config(flags) {
         let policy = FlagPolicy {
             rw: flags.rw.clone(),
             ro: flags.ro.clone(),
@@ -105,8 +105,8 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context, purpose
     Ok(chosen)
 }
 
-/// Whether flags say what is granted, in place of a config.
-fn replace_config(flags: &PolicyFlags) -> bool {
+/// Whether flags grant access in place of a config.
+fn replaces_config(flags: &PolicyFlags) -> bool {
     let has_any = [&flags.rw, &flags.ro, &flags.deny]
         .into_iter()
         .any(|paths| !paths.is_empty())
@@ -114,12 +114,12 @@ fn replace_config(flags: &PolicyFlags) -> bool {
     has_any && flags.config.is_none() && flags.preset.is_none()
 }
 
-/// The config in `cwd` that flags stand in place of.
+/// The config in `cwd` that flags replace.
 pub(super) fn unused_config(flags: &PolicyFlags, cwd: &Path) -> Option<PathBuf> {
-    replace_config(flags).then(|| config::discover(cwd))?
+    replaces_config(flags).then(|| config::discover(cwd))?
 }
 
-/// Has a policy say what the flags say that speak in place of a config.
+/// Applies the flags that override a config to its policy.
 pub(super) fn apply_flags(flags: &PolicyFlags, policy: &mut Policy, purpose: Purpose) -> Result<(), CliError> {
     let flag = |name: &str| Origin::Flag(name.into());
     if let Some(fallback) = flags.deny_fallback {
@@ -140,7 +140,7 @@ pub(super) fn apply_flags(flags: &PolicyFlags, policy: &mut Policy, purpose: Pur
         policy.mode = mode.into();
         policy.ceilings.lines.set("approval.mode", flag("--mode"));
     }
-    // A flag speaks in place of the config, and goes beyond a ceiling no more than that.
+    // A flag cannot exceed a ceiling either.
     policy.cap();
     Ok(())
 }
@@ -192,10 +192,10 @@ fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Resul
     })
 }
 
-/// The most warnings that are told: each shows its line, and a list may have tens of thousands that are alike.
+/// The most warnings that are printed: a long list in a config may cause tens of thousands.
 const MOST_WARNINGS: usize = 50;
 
-/// Warnings as they are told: the first, and how many more there are.
+/// The first warnings, and how many more there are.
 pub(super) fn warnings<'a>(mut all: impl Iterator<Item = &'a Diagnostic>) -> Vec<String> {
     let mut shown: Vec<String> = all.by_ref().take(MOST_WARNINGS).map(ToString::to_string).collect();
     let more = all.count();

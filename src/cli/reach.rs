@@ -1,4 +1,4 @@
-//! What a config comes to, one thing a line: what a person reads before they trust it.
+//! What a config permits, one item per line, for a person who is to trust it.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::config::{Loaded, own_base};
 use crate::policy::{Demand, EnvRule, HomeChoice, OsSandbox, Protect, Root, Scope};
 
-/// The lines of [`of`] as text.
+/// The items of [`of`] as text.
 pub(super) fn text(reach: &[(&'static str, Value)]) -> String {
     let mut text = String::new();
     let mut line = |key: &str, value: &Value| {
@@ -24,7 +24,7 @@ pub(super) fn text(reach: &[(&'static str, Value)]) -> String {
     text
 }
 
-/// The same as an object.
+/// The items as a JSON object.
 pub(super) fn object(reach: &[(&'static str, Value)]) -> Map<String, Value> {
     reach
         .iter()
@@ -32,7 +32,7 @@ pub(super) fn object(reach: &[(&'static str, Value)]) -> Map<String, Value> {
         .collect()
 }
 
-/// Everything that a config grants, switches off or asks, in the order in which it matters.
+/// Everything that a config grants, switches off or asks for, the most important first.
 pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
     let policy = &loaded.policy;
     let list = |lines: Vec<String>| Value::Array(lines.into_iter().map(Value::String).collect());
@@ -135,7 +135,7 @@ fn denies(loaded: &Loaded) -> Vec<String> {
         .collect()
 }
 
-/// The config's own base paths; those of presets are documented with them.
+/// The config's own base paths, without those of presets.
 fn base(loaded: &Loaded) -> Vec<String> {
     own_base(loaded)
         .map(|base| match base.grant.scope {

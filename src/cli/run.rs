@@ -55,7 +55,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
         .asking_meanwhile(another);
     executor.named_in_record(&files);
     approver::refuse_unconfined_socket(&args.approver, executor.is_unconfined())?;
-    // That nothing confines it is said whatever was asked for; with --json the outcome says it.
+    // An unconfined run is reported even with `--quiet`; with `--json` the outcome has it.
     let shows_regime = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
     let before = executor.regime_line().map_err(tool_failure)?;
     if shows_regime && !args.json {
@@ -71,7 +71,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
     if !args.json {
         stop_waiting_for_readers(&outcome);
     }
-    // What was to hold may have turned out not to be had. That is said whatever was asked for, too.
+    // The regime may have turned out weaker at the start. That is reported in any case, too.
     if let Ok(now) = executor.regime_line()
         && before != now
         && !args.json
@@ -88,7 +88,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
     Ok(exit_of_outcome(&outcome))
 }
 
-/// The command's own end, unless it left something behind that could not be put right.
+/// The exit of the command, unless protected names could not be restored.
 pub(super) fn exit_of_outcome(outcome: &Outcome) -> Exit {
     if outcome.unsettled.is_some() {
         Exit::Failed
@@ -97,7 +97,7 @@ pub(super) fn exit_of_outcome(outcome: &Outcome) -> Exit {
     }
 }
 
-/// Of a command that was ended nothing waits long for a reader: it may be why there had to be an end.
+/// Stops waiting for readers of a command that was killed: an unread pipe may be why.
 fn stop_waiting_for_readers(outcome: &Result<Outcome, ToolError>) {
     if outcome.as_ref().is_ok_and(|outcome| outcome.undelivered_bytes > 0) {
         command_ended();
@@ -112,7 +112,7 @@ fn stop_waiting_for_readers(outcome: &Result<Outcome, ToolError>) {
     }
 }
 
-/// What a person should know beside the output.
+/// Prints notices about the outcome.
 pub(super) fn print_outcome(outcome: &Outcome) {
     match &outcome.status {
         Status::Exited { .. } | Status::Signaled { .. } | Status::Cancelled { .. } => {}
@@ -138,7 +138,7 @@ pub(super) fn print_outcome(outcome: &Outcome) {
         ));
     }
     let lines = match &outcome.status {
-        // Nobody knows what it was about, so all of it is told.
+        // The cause is unknown, so all of it is printed.
         Status::Failed { .. } => NetworkUse::listed,
         Status::Exited { .. }
         | Status::Signaled { .. }
@@ -170,7 +170,7 @@ pub(super) fn print_outcome(outcome: &Outcome) {
     );
 }
 
-/// Tells what became of protected names that were changed at that time, and why the rest was not put back.
+/// Prints which protected names were changed and restored, and why others were not.
 pub(super) fn print_restored(changed: &Changed, unsettled: Option<&str>, when: &str) {
     for line in changed.told(when) {
         print_notice(line);
@@ -182,7 +182,7 @@ pub(super) fn print_restored(changed: &Changed, unsettled: Option<&str>, when: &
     }
 }
 
-/// The outcome as JSON, with the name under which the audit log has it.
+/// Prints the outcome as JSON, with the name of its session in the audit log.
 fn report(outcome: &Result<Outcome, ToolError>, session: Option<String>) -> Result<Exit, CliError> {
     #[derive(serde::Serialize)]
     struct Reported<T> {
@@ -205,7 +205,7 @@ fn report(outcome: &Result<Outcome, ToolError>, session: Option<String>) -> Resu
     Ok(exit)
 }
 
-/// Prints the outcome of a call that it never came to.
+/// Prints a failure in the form of an outcome.
 pub(super) fn report_failure(failure: CliError) -> Result<Exit, CliError> {
     let (reason, exit) = failure.into_parts();
     let object = json!({"status": "refused", "reason": reason});

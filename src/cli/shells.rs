@@ -1,4 +1,4 @@
-//! `stockade completions` and `stockade man`: made from the command line itself.
+//! `stockade completions` and `stockade man`, generated from the arguments.
 
 use std::path::Path;
 

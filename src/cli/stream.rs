@@ -59,9 +59,9 @@ impl Call {
     }
 }
 
-/// Answers each line with a line, until there are no more.
+/// Answers each line with a line, to the end of the input.
 ///
-/// A signal stops the call under way; where there is none, or no more input, it ends.
+/// A signal stops the call under way; without one it ends the stream.
 pub(super) async fn stream(session: &Session, mut signals: mpsc::Receiver<Signal>) -> Result<Exit, CliError> {
     let mut tools = session.tools();
     let mut input = BufReader::new(tokio::io::stdin());
@@ -102,12 +102,12 @@ pub(super) async fn stream(session: &Session, mut signals: mpsc::Receiver<Signal
             Err(error) => json!({"status": "failed", "reason": format!("the line is no request: {error}")}),
         };
         print(&format!("{answer}\n"))?;
-        // What arrived meanwhile was for the call.
+        // Signals that arrived meanwhile were for the call.
         while signals.try_recv().is_ok() {}
     }
 }
 
-/// Whose answer it was, in a word.
+/// Who decided, as text.
 fn by(by: &DecidedBy) -> String {
     match by {
         DecidedBy::Mode(mode) => format!("mode {mode}"),

@@ -8,7 +8,7 @@ use crate::config::trust::{Store, TrustState};
 use crate::config::{Context, NamedFile, trust};
 use crate::policy::path::display;
 
-/// Records path, content, resolved roots and base paths of the config, and shows what it comes to.
+/// Records path, content, resolved roots and base paths of the config, and shows what it permits.
 pub(super) fn trust(args: &TrustArgs) -> Result<Exit, CliError> {
     let context = policy::context(&[]);
     if args.list {
@@ -42,7 +42,7 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-/// What is trusted, one a line.
+/// Lists the trusted configs.
 fn list(args: &TrustArgs, context: &Context) -> Result<Exit, CliError> {
     let store = Store::open(context).map_err(CliError::failed)?;
     let state = |state| match state {
@@ -64,9 +64,9 @@ fn list(args: &TrustArgs, context: &Context) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-/// Withdraws trust; that there was none is an error, because more likely a slip.
+/// Withdraws trust. A config that was not trusted is an error: it is probably a mistake.
 fn forget(args: &TrustArgs, context: &Context) -> Result<Exit, CliError> {
-    // What is to be forgotten may be gone.
+    // The file may no longer exist.
     let file = args.file.clone().unwrap_or_else(|| "stockade.yaml".into());
     if !trust::forget(&file, context).map_err(CliError::failed)? {
         return Err(CliError::failed(format!("{} was not trusted", display(&file)))

@@ -1,4 +1,4 @@
-//! `--audit`: a log for one session. It may turn one on; it may neither turn off nor move one that is demanded.
+//! `--audit`: a log for one session. It may turn on a log, but not turn off or move one that the config or a ceiling demands.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct AuditFlag {
 }
 
 impl AuditFlag {
-    /// Has the policy say what the flag says.
+    /// Applies the flag to the policy.
     pub(in crate::cli) fn apply(&self, policy: &mut Policy) -> Result<(), CliError> {
         let Some(named) = &self.audit else {
             return Ok(());
@@ -47,7 +47,7 @@ impl AuditFlag {
                 (Some(line), None) => refused("turn off the log", line),
                 (None, None) => refused("turn off the log", &"the config"),
             },
-            // A ceiling demands that there is one, wherever.
+            // A ceiling demands a log, but not where it lies.
             (AuditLog::Default | AuditLog::At(_), AuditLog::Default | AuditLog::At(_)) => match named_by_config {
                 Some(line) if policy.ceilings.cuts.iter().all(|cut| cut.origin != *line) => {
                     refused("move the log", line)

@@ -1,4 +1,4 @@
-//! The log that is meant, its records, and what is said of one that cannot be read.
+//! Locates a log and reads its records.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::audit::{AuditError, Entry, Fault, Place, Report, Wrong, records};
 use crate::cli::error::CliError;
 use crate::cli::policy;
 
-/// The log that is meant.
+/// The location of the named log, or of the default one.
 pub(super) fn locate(named: Option<&PathBuf>) -> Result<Place, CliError> {
     match named {
         Some(path) if path.as_os_str() != "default" => Ok(LogPaths::at(path)),
@@ -17,7 +17,7 @@ pub(super) fn locate(named: Option<&PathBuf>) -> Result<Place, CliError> {
     }
 }
 
-/// The records, as far as there are any: what stands in the place of a file of the log, which `found` says, has none.
+/// The records; none where `found` reports that a file of the log is no regular file.
 pub(super) fn entries(
     location: &Place,
     found: &Report,

@@ -1,7 +1,7 @@
-//! `stockade audit`: a log checked, and read.
+//! `stockade audit`: verifies and reads a log.
 //!
-//! `verify` walks it and names what is wrong; `show` prints what it holds, in the words of `told`, filtered
-//! by `wanted`; `report` is the same for a browser. `log` finds and reads it for all of them.
+//! `verify` walks the log and reports faults; `show` prints the records that pass `filter`, as text of `describe`; `report` makes a page
+//! of them. `log` locates and reads the log.
 
 mod describe;
 mod filter;
@@ -70,7 +70,6 @@ impl AuditAction {
     }
 }
 
-/// Does it.
 pub(super) fn audit(args: AuditArgs) -> Result<Exit, CliError> {
     match args.action {
         AuditAction::Verify(args) => verify::verify(&args),

@@ -14,7 +14,7 @@ use crate::cli::error::{CliError, print, print_notice, print_stderr};
 use crate::cli::exit::Exit;
 use crate::policy::path::escape;
 
-/// About how much is printed at once.
+/// How many bytes are buffered before they are printed.
 const AT_ONCE: usize = 64 << 10;
 
 /// `stockade audit show`.
@@ -68,7 +68,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
     })
 }
 
-/// Prints them, many at once.
+/// Prints the entries, buffered.
 fn lines(entries: impl Iterator<Item = Result<Entry, AuditError>>, json: bool) -> Result<(), CliError> {
     let mut text = String::new();
     for entry in entries {
@@ -94,7 +94,6 @@ fn line(entry: Entry, json: bool) -> String {
         Entry::Unreadable(line) => {
             let line = escape(line.get(..line.len().min(200)).unwrap_or_default());
             if json {
-                // It is no JSON, and nobody can tell what it is about.
                 format!("{}\n", serde_json::json!({"unreadable": line}))
             } else {
                 format!("(no record) {line}\n")

@@ -1,4 +1,4 @@
-//! What of the proposals of a round is accepted: by flag, or by whoever is asked.
+//! Which proposals of a round are accepted, by flags or by a person.
 
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
@@ -12,7 +12,7 @@ use crate::learn::{AcceptedBy, Answer, ConfigQuestion, Proposal, questions};
 use crate::tools::{Executor, ToolError};
 
 impl LearnRun {
-    /// Takes what is accepted out of what is left.
+    /// Moves the accepted proposals out of `left`.
     pub(super) async fn decide(
         &mut self,
         round: &RoundContext<'_>,
@@ -41,7 +41,7 @@ impl LearnRun {
         Ok(accepted)
     }
 
-    /// Puts the proposals to a person; what was said yes to.
+    /// Asks a person about the proposals; returns the accepted ones.
     async fn ask(
         &mut self,
         executor: &Executor,

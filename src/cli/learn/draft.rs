@@ -1,4 +1,4 @@
-//! The config as it stands: a text, what was accepted for it, and the policy that it comes to.
+//! The config of the next round: its text, the accepted changes, and its policy.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,13 @@ use crate::learn::{hold, outermost};
 use crate::policy::{AbsPath, Policy};
 use crate::tools::Narrowing;
 
-/// The config of the next round.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// What is written there now; of a new config, what it began with.
+    /// The text of the file as it is now; empty for a new file.
     before: String,
     /// The text before anything was accepted.
     begun: String,
-    /// What the policy was before anything was accepted.
+    /// The policy before anything was accepted.
     old: Policy,
     text: String,
     loaded: Loaded,
@@ -32,7 +31,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// The config that holds now, or a new one that says the same.
+    /// The config in use, or a new one with the same meaning.
     pub(super) fn new(
         args: &LearnArgs,
         chosen: Chosen,
@@ -74,8 +73,8 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Holds what the config named at first against what is there: a command that could write for a round may have put a
-    /// link where the config, as it is in its file, follows one.
+    /// Verifies that the paths of the config lead where they led at first. A command of a round may have replaced one with a link, which the
+    /// config would follow.
     pub(super) fn verify_paths(&self) -> Result<(), CliError> {
         let roots = self.old.roots.iter().map(|root| &root.path);
         let bases = self.old.base.iter().map(|base| &base.grant.path);
@@ -83,7 +82,7 @@ impl Draft {
             let elsewhere = match resolve_path(path.as_path()) {
                 Ok(now) if now == *path => continue,
                 Ok(now) => format!("to {now}"),
-                // A config that names what is not there is refused.
+                // A config that names a missing path is refused elsewhere.
                 Err(_) if std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) => {
                     continue;
                 }
@@ -118,20 +117,20 @@ impl Draft {
         &self.accepted
     }
 
-    /// What these changes would do to the text, as a person reads it.
+    /// The diff that these changes would make.
     pub(super) fn difference(&self, changes: impl IntoIterator<Item = Change>) -> Result<String, CliError> {
         Ok(unified(&self.text, &self.amended(&self.with(changes))?))
     }
 
-    /// All that is changed of what is written now.
+    /// The diff of everything accepted so far.
     pub(super) fn total_difference(&self) -> String {
         unified(&self.before, &self.text)
     }
 
-    /// The policy of a config that says this as well.
+    /// The policy of the config with this change.
     ///
     /// # Errors
-    /// Why there is none; in a line, where the config would not load.
+    /// One line on why such a config would not load or hold.
     pub(super) fn policy_with(&self, args: &LearnArgs, change: &Change, context: &Context) -> Result<Policy, String> {
         let message = |failure: CliError| failure.into_parts().0;
         let all = self.with([change.clone()]);
@@ -141,7 +140,7 @@ impl Draft {
         Ok(self.verify(args, loaded, &all).map_err(message)?.policy)
     }
 
-    /// Accepts these changes: the text says them from here on, and nothing else that is new.
+    /// Accepts these changes and no others.
     pub(super) fn accept(
         &mut self,
         args: &LearnArgs,
@@ -155,7 +154,7 @@ impl Draft {
         Ok(())
     }
 
-    /// What was accepted, with this, without what has become part of something larger.
+    /// The accepted changes with these, without those that a larger one includes.
     fn with(&self, changes: impl IntoIterator<Item = Change>) -> Vec<Change> {
         let mut all = self.accepted.clone();
         for change in changes {
@@ -168,18 +167,18 @@ impl Draft {
     }
 
     fn amended(&self, all: &[Change]) -> Result<String, CliError> {
-        // Always from what it began with: what has become part of something larger leaves no trace.
+        // Always from the first text: a change that a larger one includes leaves no trace.
         amend(&self.begun, &self.directory, all).map_err(CliError::failed)
     }
 
-    /// The policy of a text, held against the old one and what was accepted.
+    /// Loads a text and verifies its policy.
     fn load(&self, args: &LearnArgs, text: &str, changes: &[Change], context: &Context) -> Result<Loaded, CliError> {
         let loaded = load_amended(&self.path, text, context)
             .map_err(|error| CliError::failed(error).remedy("the config with that change would not be one"))?;
         self.verify(args, loaded, changes)
     }
 
-    /// The policy with what flags and ceilings say, held against the old one and what was accepted.
+    /// Applies flags and ceilings, and verifies that the policy permits no more than the old one and the accepted changes.
     fn verify(&self, args: &LearnArgs, mut loaded: Loaded, changes: &[Change]) -> Result<Loaded, CliError> {
         policy::apply_flags(&args.policy, &mut loaded.policy, Purpose::Run)?;
         args.audit.apply(&mut loaded.policy)?;

@@ -1,9 +1,7 @@
-//! `stockade learn`: a command is run, confined, until a config lets it pass that somebody accepted.
+//! `stockade learn`: runs a command, confined, until it passes under a config whose changes were accepted.
 //!
-//! [`rounds`] runs it and asks; [`draft`] is the config as it stands, and the only one that a round runs
-//! under; [`decide`] says what of the proposals is accepted, [`write`] what becomes of the config, and [`report`]
-//! what came of it, to a person or a program. What is proposed, and how much it could give away, is
-//! [`crate::learn`]'s.
+//! [`rounds`] runs the command under the [`draft`] of the config and under nothing else; [`decide`] accepts proposals, [`write`](mod@write)
+//! writes the config, [`report`] prints the result. [`crate::learn`] makes the proposals and rates their risk.
 
 mod args;
 mod decide;
@@ -27,7 +25,7 @@ use crate::policy::AbsPath;
 use draft::Draft;
 use write::{ConfigWrite, write};
 
-/// Runs the rounds, writes what was accepted, and says so.
+/// Runs the rounds, writes the config, and reports.
 pub(super) fn learn(args: &LearnArgs) -> Result<Exit, CliError> {
     start::block_on(learn_in(args))
 }
@@ -46,7 +44,7 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, CliError> {
     let target = target(args, original.as_ref(), &here)?;
     let beginning = beginning(args, &here)?;
     let draft = Draft::new(args, chosen, original.as_ref(), &beginning, &target, &context)?;
-    // Signals between rounds end it, too.
+    // A signal between two rounds ends it, too.
     let mut signals = stop_signals(StopScope::Program)?;
     let mut run = Box::pin(rounds::run(args, draft, &consent, &directory, &context, &mut signals)).await?;
     let (written, failure) = write(args, &run, original.as_ref(), &target);
@@ -54,7 +52,7 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, CliError> {
         run.exit = Exit::Failed;
     }
     if args.json {
-        // One object: who reads it finds in it what went wrong.
+        // The object has the error as well.
         let reason = failure.map(|failure| failure.into_parts().0);
         print(&format!("{}\n", report::object(&run, &written, reason.as_deref())))?;
         return Ok(run.exit);
@@ -68,7 +66,7 @@ async fn learn_in(args: &LearnArgs) -> Result<Exit, CliError> {
     failure.map_or(Ok(run.exit), Err)
 }
 
-/// Where the config lies, or would lie.
+/// The path of the config, existing or not.
 fn target(args: &LearnArgs, original: Option<&Original>, here: &Path) -> Result<PathBuf, CliError> {
     let new_file = |path: &Path| {
         let failed =

@@ -1,4 +1,4 @@
-//! What came of learning, in words and as JSON.
+//! The result of learning, as text and as JSON.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::learn::{AcceptedBy, Proposal, Standing, flag};
 use crate::policy::Right;
 use crate::policy::path::{display, escape};
 
-/// The most that a person is shown of each kind; `--json` has all of it.
+/// The most items of each kind in the text; `--json` has all.
 const SHOWN: usize = 20;
 
-/// A change, in words.
+/// A change as text.
 fn change(change: &Change) -> String {
     match change {
         Change::Root(root) => format!("a root for {}: {}", root.path, root.rights),
@@ -22,7 +22,7 @@ fn change(change: &Change) -> String {
     }
 }
 
-/// What was accepted, in a line.
+/// An accepted proposal as a line.
 pub(super) fn accepted_line(proposal: &Proposal, by: AcceptedBy) -> String {
     let by = match by {
         AcceptedBy::Yes => "--yes",
@@ -32,7 +32,7 @@ pub(super) fn accepted_line(proposal: &Proposal, by: AcceptedBy) -> String {
     format!("accepted ({by}): {}", change(&proposal.change))
 }
 
-/// Why a proposal is what it is, a line each.
+/// The risk and the denials behind a proposal, one per line.
 pub(super) fn reasons(proposal: &Proposal) -> Vec<String> {
     let what = change(&proposal.change);
     let judged = proposal.judged.reasons.iter().take(3);
@@ -55,7 +55,7 @@ fn standing(standing: &Standing) -> String {
     format!("stays denied: {}\n  → {}", standing.denied, standing.why)
 }
 
-/// What a person is told at the end; `found` says that the config was not named.
+/// The final text; `found` means that the config was discovered, not named.
 pub(super) fn summary(run: &LearnRun, written: &ConfigWrite, found: bool) -> String {
     let mut text = String::new();
     let mut line = |notice: String| text.extend(["stockade: learn: ", &notice, "\n"]);
@@ -111,7 +111,7 @@ pub(super) fn summary(run: &LearnRun, written: &ConfigWrite, found: bool) -> Str
     text
 }
 
-/// All of it, for a program.
+/// The result as a JSON object.
 pub(super) fn object(run: &LearnRun, written: &ConfigWrite, reason: Option<&str>) -> Value {
     let rounds = run
         .rounds

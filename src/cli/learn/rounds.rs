@@ -1,4 +1,4 @@
-//! Round after round: the command under the config as it stands, what was denied to it, what is accepted.
+//! The rounds: each runs the command under the draft, proposes what would permit what was denied, and accepts.
 
 use std::path::Path;
 
@@ -29,16 +29,16 @@ pub(super) struct Round {
     pub(super) session: Option<String>,
 }
 
-/// What came of all rounds.
+/// The result of all rounds.
 #[derive(Debug)]
 pub(super) struct LearnRun {
     pub(super) draft: Draft,
     pub(super) rounds: Vec<Round>,
-    /// Everything that was proposed once and accepted.
+    /// Every accepted proposal.
     pub(super) accepted: Vec<(Proposal, AcceptedBy)>,
-    /// What the last round proposed and nobody accepted.
+    /// The proposals of the last round that nobody accepted.
     pub(super) left: Vec<Proposal>,
-    /// What the last round says stays denied.
+    /// The denials of the last round that no change permits.
     pub(super) standing: Vec<Standing>,
     /// Whether the rounds were used up.
     pub(super) exhausted: bool,
@@ -50,7 +50,7 @@ pub(super) struct LearnRun {
     pub(super) exit: Exit,
 }
 
-/// What every round has.
+/// What is the same for every round.
 pub(super) struct RoundContext<'a> {
     pub(super) args: &'a LearnArgs,
     pub(super) consent: &'a Consent,
@@ -96,9 +96,9 @@ pub(super) async fn run(
             Next::Done => break,
         }
     }
-    // Its own code says that nothing was denied to it: what no change permits is as denied as what nobody accepted.
+    // The command's own exit code would say that nothing was denied to it.
     let denied = !run.left.is_empty() || !run.standing.is_empty();
-    // That Stockade failed is said whatever else was.
+    // A failure of Stockade comes first.
     if !run.stopped && !run.passes() && denied && run.ended != Exit::Failed {
         run.exit = Exit::Denied;
     }
@@ -118,7 +118,7 @@ impl LearnRun {
         self.ended.code() == 0
     }
 
-    /// What runs a command under the draft, and under nothing else.
+    /// An executor whose policy is the draft.
     fn start(&self, args: &LearnArgs, number: u32, context: &Context) -> Result<Executor, CliError> {
         let mut policy = self.draft.policy().clone();
         policy.explain = Explain::Always;
@@ -164,7 +164,7 @@ impl LearnRun {
             command_ended();
         }
         if !args.json {
-            // What was denied is told with what would permit it.
+            // Denials are reported with the proposals.
             print_outcome(&Outcome {
                 explained: None,
                 ..outcome.clone()
@@ -173,7 +173,7 @@ impl LearnRun {
         self.ended = exit_of_outcome(&outcome);
         self.exit = self.ended;
         self.stopped = matches!(outcome.status, Status::Cancelled { .. }) || signals.try_recv().is_ok();
-        // Of a command that passes nothing is missing.
+        // A command that passes needs no change.
         let found = if self.stopped || self.passes() {
             Proposals::default()
         } else {
@@ -199,7 +199,7 @@ impl LearnRun {
         then
     }
 
-    /// What would permit what was denied in a round.
+    /// Proposes changes that would permit what was denied.
     fn proposals(&self, outcome: &Outcome, round: &RoundContext<'_>, executor: &Executor) -> Proposals {
         let call = outcome.explained.as_ref().and_then(|explained| explained.call.clone());
         let trial = Trial {

@@ -1,4 +1,4 @@
-//! What becomes of the config in the end.
+//! Writes the config at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use super::rounds::LearnRun;
 use crate::cli::error::CliError;
 use crate::config::amend::{Original, create};
 
-/// What became of the config.
+/// Where the config was written.
 pub(super) enum ConfigWrite {
     /// Nothing was accepted.
     Unchanged,
-    /// It is in this file.
+    /// Written to this file.
     In(PathBuf),
-    /// It is printed: it has no file, or writing that failed.
+    /// Printed: there is no file, or writing it failed.
     Printed,
-    /// It was not written, because of a signal.
+    /// Not written, because of a signal.
     Stopped,
 }
 
-/// What becomes of the config, and what went wrong with that.
+/// Writes the config; returns where, and what failed.
 pub(super) fn write(
     args: &LearnArgs,
     run: &LearnRun,

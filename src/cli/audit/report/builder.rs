@@ -1,4 +1,4 @@
-//! Records → sessions, what was called in them, and what held it.
+//! Records → the sessions, calls and profiles of a report.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
@@ -14,18 +14,18 @@ use crate::cli::audit::filter::Decision;
 use crate::policy::hex::hex;
 use crate::policy::path::{display, escape};
 
-/// The tool whose commands stand for its arguments.
+/// The tool that is shown by its command.
 const SHELL: &str = "shell";
 
-/// Gathers.
+/// Builds a report from records.
 pub(super) struct ReportBuilder {
     limit: usize,
     sessions: Vec<Session>,
-    /// Where each session is.
+    /// The index of each session.
     known: BTreeMap<String, usize>,
-    /// The calls in the order in which they began: a session, and how many of its calls are left out already.
+    /// The session of each call, in the order in which the calls began.
     order: VecDeque<usize>,
-    /// Which of the calls of a session bears an id: the last that does.
+    /// The number of the last call of a session with an id.
     numbers: HashMap<(usize, String), u64>,
     profiles: Vec<Profile>,
     left_out: u64,
@@ -50,7 +50,7 @@ impl ReportBuilder {
         self.unreadable += 1;
     }
 
-    /// Takes a record in.
+    /// Adds a record.
     pub(super) fn add(&mut self, record: &Record) {
         let event = field(record, "event");
         let step = Step {
@@ -59,7 +59,7 @@ impl ReportBuilder {
             text: describe::event_text(&event, record),
         };
         match event.as_str() {
-            // The first line of a file belongs to whoever happened to write it.
+            // The header of a file belongs to no session.
             "header" => return,
             "profile" => self.profile(record),
             "start" => self.count_command(&field(record, "profile")),
@@ -107,7 +107,7 @@ impl ReportBuilder {
         let index = number.and_then(|number| usize::try_from(number.checked_sub(first)?).ok());
         match index.and_then(|index| session.calls.get_mut(index)) {
             Some(call) => call.add(record, &event, step),
-            // Its beginning is left out, or it belongs to none.
+            // Its call is beyond the limit, or it belongs to none.
             None if id.is_empty() => session.steps.push(step),
             None => {}
         }
@@ -131,7 +131,7 @@ impl ReportBuilder {
         self.sessions.len() - 1
     }
 
-    /// Keeps no more calls than are wanted.
+    /// Drops the oldest call beyond the limit.
     fn drop_oldest(&mut self) {
         if self.order.len() <= self.limit {
             return;
@@ -178,12 +178,12 @@ impl ReportBuilder {
         }
     }
 
-    /// What it comes to.
+    /// Returns the report.
     pub(super) fn done(mut self, log: &Path, report: &Report, decision: Option<Decision>) -> LogReport {
         for session in &mut self.sessions {
             session.calls.retain(|call| call.matches(decision));
         }
-        // One of whose calls none is shown says nothing.
+        // A session whose calls are all left out is left out too.
         self.sessions
             .retain(|session| session.called == 0 || !session.calls.is_empty());
         denied::keep_the_last(&mut self.sessions);
@@ -211,7 +211,7 @@ impl Call {
     fn begun(record: &Record, step: &Step) -> Self {
         let tool = field(record, "gen_ai.tool.name");
         let arguments = record.get("gen_ai.tool.call.arguments");
-        // Of other tools these are arguments among others.
+        // Only the shell is shown by its command.
         let command = arguments.filter(|_| tool == SHELL).and_then(|arguments| {
             match (arguments.get("command"), arguments.get("argv")) {
                 (Some(Value::String(line)), None) => Some(escape(line.as_bytes())),
@@ -238,7 +238,7 @@ impl Call {
         }
     }
 
-    /// Whether it is one of those that a report was asked for.
+    /// Whether the call has such a decision.
     fn matches(&self, decision: Option<Decision>) -> bool {
         match decision {
             None => true,
@@ -284,7 +284,7 @@ impl Call {
             "denials" => {
                 let before = self.denials.all();
                 self.deny(record);
-                // A table has them.
+                // The table has the rest.
                 if let denied @ 1.. = self.denials.all() - before {
                     step.text = format!("different things that were denied: {denied}");
                 }
@@ -325,7 +325,7 @@ fn fact(record: &Record, name: &str) -> String {
     }
 }
 
-/// `2026-11-23 07:12:24.123`, in UTC as it was recorded.
+/// The time as `2026-11-23 07:12:24.123`, in UTC.
 fn clock(time: &str) -> String {
     time.replace('T', " ").trim_end_matches('Z').to_owned()
 }

@@ -1,8 +1,7 @@
 //! `stockade audit report`: a log as one page that a person reads, or as one JSON document.
 //!
-//! `gather` makes sessions, calls and profiles (`model`) of records, `denied` what was denied to commands;
-//! [`page`] writes them as HTML. The page is whole in itself: nothing in it is loaded from anywhere, its own
-//! policy forbids that, and of what an agent wrote nothing is markup.
+//! `builder` turns records into sessions, calls and profiles (`model`), `denied` into denials; [`page`] writes them as HTML. The page
+//! loads nothing: its own policy forbids that. Text of an agent is never markup.
 
 mod builder;
 mod denied;
@@ -59,7 +58,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit, CliError> {
     let found = verify(&location, None).map_err(audit_error)?;
     let mut calls = Calls::default();
     let mut builder = ReportBuilder::new(args.limit);
-    // Of a call with the wanted decision all is wanted.
+    // All records of a call with that decision are selected.
     let filter = Filter {
         decision: None,
         ..args.filter.clone()
@@ -98,7 +97,7 @@ fn json(log_report: &LogReport) -> Result<String, CliError> {
     Ok(format!("{text}\n"))
 }
 
-/// Writes all of it or nothing, for its owner alone.
+/// Writes the file atomically, readable by its owner alone.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     state_files::replace(&std::path::absolute(file)?, text.as_bytes())
 }
