@@ -1,4 +1,4 @@
-//! Tools and what came of calls, in the words of the protocol.
+//! Tools and results in the form of the protocol.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::tools::{Effect, NetworkUse, Output, OutputEnd, Reach, ToolError, ToolInfo};
 
-/// A tool as a client is told of it.
+/// A tool for a client.
 pub(super) fn tool(info: ToolInfo) -> Tool {
     let mut tool = Tool::new(info.name, info.description, object(info.input_schema));
     tool.output_schema = info.output_schema.map(object);
@@ -16,7 +16,7 @@ pub(super) fn tool(info: ToolInfo) -> Tool {
     tool
 }
 
-/// What a client may tell of a tool to whoever sits before it.
+/// The annotations of a tool.
 fn annotations(effect: Effect) -> ToolAnnotations {
     let hints = |reads, destroys, again, world| {
         ToolAnnotations::new()
@@ -33,7 +33,7 @@ fn annotations(effect: Effect) -> ToolAnnotations {
     }
 }
 
-/// A schema; whatever is no object allows every object.
+/// A schema; anything but an object becomes one that allows every object.
 fn object(schema: Value) -> Arc<JsonObject> {
     Arc::new(match schema {
         Value::Object(members) => members,
@@ -43,8 +43,8 @@ fn object(schema: Value) -> Arc<JsonObject> {
     })
 }
 
-/// The same with the name of the regime in place of its line: models are charged for every word, and the line is told once.
-fn brief(mut data: Value) -> Value {
+/// Shortens the regime line to the name of the regime, to save tokens.
+fn shorten_regime(mut data: Value) -> Value {
     if let Some(Value::String(regime)) = data.get_mut("regime")
         && let Some(end) = regime.find(" (")
     {
@@ -53,7 +53,7 @@ fn brief(mut data: Value) -> Value {
     data
 }
 
-/// What came of a call. That it failed, or was denied, is for the model to read and act on.
+/// The result of a call. Failures and denials are results too, so that the model can act on them.
 pub(super) fn result(done: Result<Output, ToolError>) -> CallToolResult {
     match done {
         Ok(output) => {
@@ -66,7 +66,7 @@ pub(super) fn result(done: Result<Output, ToolError>) -> CallToolResult {
             };
             result.structured_content = match output.data {
                 Value::Null => None,
-                data => Some(brief(data)),
+                data => Some(shorten_regime(data)),
             };
             result
         }

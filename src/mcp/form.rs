@@ -1,4 +1,4 @@
-//! A question as a form that a client shows, and what a client says was filled in.
+//! Approval requests as forms, and the decisions that clients return.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,12 @@ use serde_json::Value;
 
 use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, Asked, Remember};
 
-/// The most lines of a question that is asked by a form. A client shows a form whole, or lets a person scroll; a longer one is
-/// asked elsewhere: nobody says yes to what was not shown.
-const MOST_LINES: usize = 2_000;
-/// The columns of a form: what is longer goes on in the next line.
+/// The most lines of a form. A longer question is asked elsewhere: a person must have seen all of it.
+const MAX_LINES: usize = 2_000;
+/// The width of a form in columns.
 const COLUMNS: u16 = 100;
-/// The longest note that is taken, in characters.
-const NOTE: u32 = 2_000;
+/// The most characters of a note.
+const MAX_NOTE: u32 = 2_000;
 
 const DECISION: &str = "decision";
 const NOTE_FIELD: &str = "note";
@@ -24,14 +23,16 @@ const ONCE: &str = "once";
 const SESSION: &str = "session";
 const DENY: &str = "deny";
 
-/// What a form asks.
-pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
-    let message = shown(asked)?;
-    let choices = choices(asked.answer);
+/// The form for a question.
+pub(super) fn elicitation(question: &Asked) -> Result<ElicitRequestParams, ApproverError> {
+    let message = message_of(question)?;
+    let choices = choices(question.answer);
     let decision = EnumSchema::builder(choices.iter().map(|choice| (*choice).to_owned()).collect())
         .title("Allow it?")
         .build();
-    let note = StringSchema::new().title("Tell the agent (optional)").max_length(NOTE);
+    let note = StringSchema::new()
+        .title("Tell the agent (optional)")
+        .max_length(MAX_NOTE);
     let properties = BTreeMap::from([
         (DECISION.to_owned(), PrimitiveSchemaDefinition::Enum(decision)),
         (NOTE_FIELD.to_owned(), PrimitiveSchemaDefinition::String(note)),
@@ -43,23 +44,23 @@ pub(super) fn ask(asked: &Asked) -> Result<ElicitRequestParams, ApproverError> {
     })
 }
 
-/// The whole question, if a form can hold it.
-fn shown(asked: &Asked) -> Result<String, ApproverError> {
-    let message = plain(&asked.text(COLUMNS));
-    if message.lines().count() > MOST_LINES {
+/// The text of a question, if it is short enough.
+fn message_of(question: &Asked) -> Result<String, ApproverError> {
+    let message = without_frame(&question.text(COLUMNS));
+    if message.lines().count() > MAX_LINES {
         return Err(ApproverError::TooLarge);
     }
     Ok(message)
 }
 
-/// The text without the frame that keeps it apart on a terminal.
-fn plain(text: &str) -> String {
+/// The text without its frame for terminals.
+fn without_frame(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("+--"));
     let bare = lines.map(|line| line.strip_prefix("| ").or(line.strip_prefix('|')).unwrap_or(line));
     bare.collect::<Vec<_>>().join("\n")
 }
 
-/// What may be chosen.
+/// The choices.
 const fn choices(answer: AnswerOf) -> &'static [&'static str] {
     match answer {
         AnswerOf::Anyone => &[ONCE, SESSION, DENY],
@@ -67,13 +68,13 @@ const fn choices(answer: AnswerOf) -> &'static [&'static str] {
     }
 }
 
-/// The decision that an answer to this question is; everything that is not clearly a yes is a no.
-pub(super) fn decided(answer: ElicitResult, asked: &Asked) -> Result<ApprovalDecision, ApproverError> {
-    let _shown = shown(asked)?;
-    let choices = choices(asked.answer);
+/// Reads the decision from an answer. Anything unclear is an error, never an approval.
+pub(super) fn read_decision(answer: ElicitResult, question: &Asked) -> Result<ApprovalDecision, ApproverError> {
+    let _fits = message_of(question)?;
+    let choices = choices(question.answer);
     match answer.action {
         ElicitationAction::Accept => {
-            filled_in(answer.content.unwrap_or_default(), choices).ok_or(ApproverError::Unreadable)
+            parse(answer.content.unwrap_or_default(), choices).ok_or(ApproverError::Unreadable)
         }
         ElicitationAction::Decline => Ok(decision(false, Remember::None, None)),
         ElicitationAction::Cancel => Err(ApproverError::NoDecision("the form was closed".to_owned())),
@@ -81,13 +82,12 @@ pub(super) fn decided(answer: ElicitResult, asked: &Asked) -> Result<ApprovalDec
     }
 }
 
-/// What was filled in, if it is the form and nothing else. Read by hand: what is derived takes lists for objects and objects
-/// for words.
-fn filled_in(content: Value, choices: &[&str]) -> Option<ApprovalDecision> {
+/// Parses the fields, and refuses any others. Not derived: serde would accept lists for objects and objects for strings.
+fn parse(content: Value, choices: &[&str]) -> Option<ApprovalDecision> {
     let Value::Object(mut fields) = content else {
         return None;
     };
-    let decided = fields.remove(DECISION)?;
+    let chosen = fields.remove(DECISION)?;
     let note = match fields.remove(NOTE_FIELD) {
         None | Some(Value::Null) => None,
         Some(Value::String(note)) => Some(note),
@@ -96,7 +96,7 @@ fn filled_in(content: Value, choices: &[&str]) -> Option<ApprovalDecision> {
     if !fields.is_empty() {
         return None;
     }
-    match decided.as_str().filter(|decided| choices.contains(decided))? {
+    match chosen.as_str().filter(|chosen| choices.contains(chosen))? {
         ONCE => Some(decision(true, Remember::None, note)),
         SESSION => Some(decision(true, Remember::Session, note)),
         DENY => Some(decision(false, Remember::None, note)),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_form_that_is_filled_in_is_a_decision() {
-        let filled = |content| filled_in(content, ALL).unwrap();
+        let filled = |content| parse(content, ALL).unwrap();
         let once = filled(json!({"decision": "once"}));
         assert_eq!((once.approved, once.remember), (true, Remember::None));
         let session = filled(json!({"decision": "session", "note": null}));
@@ -146,7 +146,7 @@ mod tests {
             json!(true),
             Value::Null,
         ] {
-            assert_eq!(filled_in(odd.clone(), ALL), None, "{odd}");
+            assert_eq!(parse(odd.clone(), ALL), None, "{odd}");
         }
     }
 
@@ -154,8 +154,8 @@ mod tests {
     fn what_was_not_offered_cannot_be_chosen() {
         for answer in [AnswerOf::ApproverOnly, AnswerOf::AnyoneOnce] {
             let offered = choices(answer);
-            assert_eq!(filled_in(json!({"decision": "session"}), offered), None);
-            assert!(filled_in(json!({"decision": "once"}), offered).is_some());
+            assert_eq!(parse(json!({"decision": "session"}), offered), None);
+            assert!(parse(json!({"decision": "once"}), offered).is_some());
         }
     }
 }

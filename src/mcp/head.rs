@@ -1,33 +1,33 @@
-//! What a message says of itself, told while its bytes come: what it is, and its id. So what is never parsed is answered too.
+//! The kind and id of a message, read byte by byte, so that messages that are never parsed can be answered too.
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::values::Values;
+use super::values::ValueCounter;
 
 /// The longest id of a message, as it is written.
-pub(super) const LONGEST_ID: usize = 4 * 1024;
-/// The longest name of a member that says something here.
-const LONGEST_NAME: usize = 6;
+pub(super) const MAX_ID: usize = 4 * 1024;
+/// The longest member name that matters here.
+const MAX_NAME: usize = 6;
 
 /// The code of a message that is no JSON.
-pub(super) const NO_JSON: i32 = -32700;
+pub(super) const PARSE_ERROR: i32 = -32700;
 /// The code of JSON that is no message of the protocol.
-pub(super) const NO_MESSAGE: i32 = -32600;
-/// The code of a request that finds the server full; nothing of it has been done. Those from -32000 to -32019 are a server's own.
+pub(super) const INVALID_REQUEST: i32 = -32600;
+/// The code of a request that was refused as busy. -32000 to -32019 are for servers.
 pub(super) const BUSY: i32 = -32005;
 
-/// Reads the members of the outermost object, and keeps what it needs of them.
+/// A scanner of the members of the outermost object.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
-    values: Values,
+    values: ValueCounter,
     depth: usize,
     outermost: Outermost,
-    at: At,
+    position: Position,
     name: Vec<u8>,
     id: Option<Vec<u8>>,
     has_method: bool,
-    has_answer: bool,
+    has_result: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,43 +36,43 @@ enum Outermost {
     Other,
 }
 
-/// Where in the outermost object the next byte is.
+/// The position of the next byte in the outermost object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Position {
     Name,
     Id,
     Value,
 }
 
-/// What a message is, and whose.
+/// The kind of a message, and its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A request, and its id as it is written; `None` where nothing can be answered to it by name.
+    /// A request, and its id as written; `None` if the id is invalid.
     Request(Option<String>),
     /// A notification, which is never answered.
     Notification,
-    /// An answer to what was asked, and the id of that.
+    /// An answer, and the id of its request.
     Answer(Option<String>),
-    /// Nothing of that.
-    Neither,
+    /// None of these.
+    Other,
 }
 
 impl Head {
-    /// Nothing read yet.
+    /// A scanner at the start of a message.
     pub(super) const fn new() -> Self {
         Self {
-            values: Values::none(),
+            values: ValueCounter::new(),
             depth: 0,
             outermost: Outermost::Other,
-            at: At::Value,
+            position: Position::Value,
             name: Vec::new(),
             id: None,
             has_method: false,
-            has_answer: false,
+            has_result: false,
         }
     }
 
-    /// That of a whole text.
+    /// Scans a text.
     pub(super) fn of(text: &[u8]) -> Self {
         let mut head = Self::new();
         for byte in text {
@@ -81,17 +81,17 @@ impl Head {
         head
     }
 
-    /// Reads on; whether there are more values by now than anything has that is parsed.
+    /// Scans a byte; returns whether there are too many values.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let quoted = self.values.is_in_string();
         let many = self.values.take(byte);
         if quoted || byte == b'"' {
-            match (self.depth, self.at) {
-                // The quotes themselves are no part of it.
-                (1, At::Name) if quoted && self.values.is_in_string() && self.name.len() <= LONGEST_NAME => {
+            match (self.depth, self.position) {
+                // Without the quotes.
+                (1, Position::Name) if quoted && self.values.is_in_string() && self.name.len() <= MAX_NAME => {
                     self.name.push(byte);
                 }
-                (_, At::Id) => self.keep(byte),
+                (_, Position::Id) => self.keep(byte),
                 _ => {}
             }
             return many;
@@ -101,19 +101,19 @@ impl Head {
                 self.keep(byte);
                 self.depth += 1;
                 if self.depth == 1 && byte == b'{' {
-                    (self.outermost, self.at) = (Outermost::Object, At::Name);
+                    (self.outermost, self.position) = (Outermost::Object, Position::Name);
                 }
             }
             b'}' | b']' => {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth == 0 {
-                    self.at = At::Value;
+                    self.position = Position::Value;
                 }
                 self.keep(byte);
             }
-            b':' if self.depth == 1 && self.at == At::Name => self.at = self.named(),
+            b':' if self.depth == 1 && self.position == Position::Name => self.position = self.member(),
             b',' if self.depth == 1 && self.outermost == Outermost::Object => {
-                self.at = At::Name;
+                self.position = Position::Name;
                 self.name.clear();
             }
             _ => self.keep(byte),
@@ -121,53 +121,53 @@ impl Head {
         many
     }
 
-    fn named(&mut self) -> At {
+    fn member(&mut self) -> Position {
         match self.name.as_slice() {
             b"id" if self.id.is_none() => {
                 self.id = Some(Vec::new());
-                return At::Id;
+                return Position::Id;
             }
             b"method" => self.has_method = true,
-            b"result" | b"error" => self.has_answer = true,
+            b"result" | b"error" => self.has_result = true,
             _ => {}
         }
-        At::Value
+        Position::Value
     }
 
     fn keep(&mut self, byte: u8) {
-        if self.at == At::Id
+        if self.position == Position::Id
             && let Some(id) = &mut self.id
-            && id.len() <= LONGEST_ID
+            && id.len() <= MAX_ID
         {
             id.push(byte);
         }
     }
 
-    /// What has been read.
+    /// The kind so far.
     pub(super) fn kind(&self) -> Kind {
-        match (self.has_method, self.id.as_deref(), self.has_answer) {
+        match (self.has_method, self.id.as_deref(), self.has_result) {
             (true, None, false) => Kind::Notification,
-            (false, Some(id), true) => Kind::Answer(written(id)),
-            (true, Some(id), _) | (false, Some(id), false) => Kind::Request(written(id)),
-            (true, None, true) | (false, None, _) => Kind::Neither,
+            (false, Some(id), true) => Kind::Answer(valid_id(id)),
+            (true, Some(id), _) | (false, Some(id), false) => Kind::Request(valid_id(id)),
+            (true, None, true) | (false, None, _) => Kind::Other,
         }
     }
 }
 
-/// An id, if it is one.
-fn written(id: &[u8]) -> Option<String> {
+/// The id, if it is valid.
+fn valid_id(id: &[u8]) -> Option<String> {
     let id = id.trim_ascii();
     let is_one = matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9'))
-        && id.len() <= LONGEST_ID
-        // What not every parser reads is not sent.
+        && id.len() <= MAX_ID
+        // An id that not every parser accepts is not sent back.
         && serde_json::from_slice::<Value>(id).is_ok();
     let text = is_one.then(|| String::from_utf8(id.to_vec()).ok()).flatten();
-    // A line stays one.
+    // No line break in an answer.
     text.filter(|text| !text.contains(['\n', '\r']))
 }
 
-/// An error in answer to what is never handed on, without the end of its line.
-pub(super) fn refusal(id: Option<&str>, code: i32, why: &str) -> Vec<u8> {
+/// A JSON-RPC error as a line, without its end.
+pub(super) fn error_reply(id: Option<&str>, code: i32, why: &str) -> Vec<u8> {
     let error = match code {
         BUSY => json!({"code": code, "message": why, "data": {"retry": true}}),
         _ => json!({"code": code, "message": why}),
@@ -176,32 +176,32 @@ pub(super) fn refusal(id: Option<&str>, code: i32, why: &str) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into_bytes()
 }
 
-/// What is wrong with a text that is no message of the protocol.
-pub(super) fn fault(text: &[u8], kind: &Kind) -> (i32, &'static str) {
+/// The error for a text that is no message.
+pub(super) fn error_of(text: &[u8], kind: &Kind) -> (i32, &'static str) {
     if serde_json::from_slice::<IgnoredAny>(text).is_err() {
-        return (NO_JSON, "Parse error: this is no JSON");
+        return (PARSE_ERROR, "Parse error: this is no JSON");
     }
     if std::str::from_utf8(text).is_err() {
-        return (NO_MESSAGE, "Invalid Request: the message is not UTF-8");
+        return (INVALID_REQUEST, "Invalid Request: the message is not UTF-8");
     }
     match kind {
         Kind::Request(None) => (
-            NO_MESSAGE,
+            INVALID_REQUEST,
             "Invalid Request: the id must be a string or a whole number, and not longer than 4096 bytes",
         ),
-        Kind::Request(Some(_)) | Kind::Notification | Kind::Answer(_) | Kind::Neither => (
-            NO_MESSAGE,
+        Kind::Request(Some(_)) | Kind::Notification | Kind::Answer(_) | Kind::Other => (
+            INVALID_REQUEST,
             "Invalid Request: this is no message of the protocol (numbers of ids fit 64 bits with a sign, no surrogate stands alone, \
              nothing is nested deeper than 100)",
         ),
     }
 }
 
-/// The id that an error in answer to this bears: none where the text is no JSON, for then nothing in it is sure.
-pub(super) fn answered(kind: &Kind, code: i32) -> Option<&str> {
+/// The id for an error reply; none if the text is no JSON.
+pub(super) fn reply_id(kind: &Kind, code: i32) -> Option<&str> {
     match kind {
-        Kind::Request(id) if code != NO_JSON => id.as_deref(),
-        Kind::Request(_) | Kind::Notification | Kind::Answer(_) | Kind::Neither => None,
+        Kind::Request(id) if code != PARSE_ERROR => id.as_deref(),
+        Kind::Request(_) | Kind::Notification | Kind::Answer(_) | Kind::Other => None,
     }
 }
 
@@ -249,10 +249,10 @@ mod tests {
         ] {
             is(&format!("{{\"id\":{id},\"method\":\"x\"}}"), Kind::Request(None));
         }
-        let long = "1".repeat(LONGEST_ID + 1);
+        let long = "1".repeat(MAX_ID + 1);
         is(&format!("{{\"method\":\"x\",\"id\":{long}}}"), Kind::Request(None));
-        is(r#"[{"id":1,"method":"x"}]"#, Kind::Neither);
-        is(r#"{"ids":1,"idid":2}"#, Kind::Neither);
+        is(r#"[{"id":1,"method":"x"}]"#, Kind::Other);
+        is(r#"{"ids":1,"idid":2}"#, Kind::Other);
     }
 
     #[test]
@@ -263,19 +263,19 @@ mod tests {
             Kind::Answer(Some("3".to_owned())),
         );
         is(r#"{"error":{},"id":"a"}"#, Kind::Answer(Some("\"a\"".to_owned())));
-        is("{}", Kind::Neither);
+        is("{}", Kind::Other);
     }
 
     #[test]
     fn a_refusal_is_json_with_the_id_as_it_was_written() {
-        let text = String::from_utf8(refusal(Some("18446744073709551616"), BUSY, "later")).unwrap();
+        let text = String::from_utf8(error_reply(Some("18446744073709551616"), BUSY, "later")).unwrap();
         assert!(text.contains("\"id\":18446744073709551616,"), "{text}");
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
             (&read["error"]["code"], &read["error"]["data"]["retry"]),
             (&json!(BUSY), &json!(true))
         );
-        let none: serde_json::Value = serde_json::from_slice(&refusal(None, NO_JSON, "no")).unwrap();
-        assert_eq!(none["id"], serde_json::Value::Null);
+        let null_id: serde_json::Value = serde_json::from_slice(&error_reply(None, PARSE_ERROR, "no")).unwrap();
+        assert_eq!(null_id["id"], serde_json::Value::Null);
     }
 }

@@ -1,21 +1,19 @@
 //! Agents → tools, over the Model Context Protocol.
 //!
-//! [`server`] answers the requests of every revision that `rmcp` knows; [`describe`] says tools and outcomes
-//! in its words. Whoever must be asked is found by [`asking`]: somebody here, or the client, by [`form`]. A
-//! client of an older revision is sent a request of its own; one of a newer gets its call back with the
-//! question, and calls again with the answer: [`state`] knows such a call again, once. [`stdio`] is the
-//! transport of a client that started Stockade itself, over whatever [`streams`] it gave, [`http`] of those that are
-//! somewhere else. [`params`] says what is wrong with a request that `rmcp` cannot read.
-//! [`upstream`] offers the tools of a third party's server in place of a config's own.
+//! [`server`] answers requests of every revision that `rmcp` knows; [`describe`] converts tools and outcomes. [`approver`] selects who
+//! answers questions: somebody on this host, or the client, by [`form`]. A client of an older revision gets a request; one of a newer
+//! revision gets its call back with the question, and repeats it with the answer, which [`state`] verifies. [`stdio`] is the transport
+//! of a client that started Stockade, over [`streams`]; [`http`] of others. [`params`] explains wrong parameters, and [`upstream`]
+//! offers the tools of a third party's server.
 //!
-//! What a client sends is hostile input: it names a tool that the config offers and gives arguments, and nothing else
-//! that it says widens anything.
+//! Clients are hostile input: they name a tool that the config offers, and its arguments. Nothing else that they send widens anything.
 
-mod asking;
+mod approver;
 mod describe;
 mod form;
 mod head;
 pub mod http;
+mod notices;
 mod params;
 mod serve;
 mod server;
@@ -24,6 +22,5 @@ mod stdio;
 mod streams;
 mod upstream;
 mod values;
-mod voice;
 
 pub use serve::serve;

@@ -1,7 +1,6 @@
-//! What is wrong with the parameters of a request whose method this server has.
+//! Explains wrong parameters of a request with a known method.
 //!
-//! rmcp takes a request whose parameters it cannot read for one whose method it does not know. So they are looked at here, with
-//! nothing kept of them but of what kind they are.
+//! rmcp treats a request whose parameters it cannot parse like one with an unknown method. So they are checked here, by their kinds.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// The code of a request whose parameters are wrong.
-pub(super) const WRONG_PARAMS: i32 = -32602;
+pub(super) const INVALID_PARAMS: i32 = -32602;
 
 /// A kind of JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +36,15 @@ impl Kind {
     }
 }
 
-/// What parameters are, and the members that this server reads where they are an object.
+/// The kind of the parameters, and of their members.
 #[derive(Debug)]
 struct Params {
     kind: Kind,
     members: Vec<(String, Kind)>,
 }
 
-/// The most members whose kinds are kept; the rest are none that this server knows.
-const MOST_MEMBERS: usize = 64;
+/// The most members whose kinds are kept.
+const MAX_MEMBERS: usize = 64;
 
 #[derive(Deserialize)]
 struct Request<'a> {
@@ -68,39 +67,39 @@ pub(super) fn is_served(method: &str) -> bool {
     ["initialize", "ping", "server/discover", "tools/call", "tools/list"].contains(&method)
 }
 
-/// What is wrong with the parameters of a request; nothing where they are right, or where it is wrong itself.
+/// Why the parameters of a request are wrong; `None` if they are right, or the request itself is invalid.
 pub(super) fn wrong(text: &[u8]) -> Option<String> {
     let request: Request<'_> = serde_json::from_slice(text).ok()?;
     if request.jsonrpc != "2.0" {
         return None;
     }
-    let given = request.params.filter(|params| params.kind != Kind::Null);
-    if let Some(params) = &given
+    let params = request.params.filter(|params| params.kind != Kind::Null);
+    if let Some(params) = &params
         && params.kind != Kind::Object
     {
         return Some(must_be("params", Kind::Object, params.kind));
     }
     let kind = |name: &str| {
-        let members = given.iter().flat_map(|params| &params.members);
+        let members = params.iter().flat_map(|params| &params.members);
         let mut of_name = members.filter(|(member, kind)| member == name && *kind != Kind::Null);
         of_name.next().map(|(_, kind)| *kind)
     };
-    let needed = |name: &str, wanted| match kind(name) {
+    let required = |name: &str, wanted| match kind(name) {
         Some(found) => (found != wanted).then(|| must_be(&format!("params.{name}"), wanted, found)),
         None => Some(format!("`params.{name}` is missing; it is {}", wanted.name())),
     };
-    let taken = |name: &str, wanted| kind(name).and_then(|_| needed(name, wanted));
-    let meta = || taken("_meta", Kind::Object);
+    let optional = |name: &str, wanted| kind(name).and_then(|_| required(name, wanted));
+    let meta = || optional("_meta", Kind::Object);
     match request.method.as_ref() {
-        "tools/call" => needed("name", Kind::Text)
-            .or_else(|| taken("arguments", Kind::Object))
-            .or_else(|| taken("requestState", Kind::Text))
-            .or_else(|| taken("inputResponses", Kind::Object))
+        "tools/call" => required("name", Kind::Text)
+            .or_else(|| optional("arguments", Kind::Object))
+            .or_else(|| optional("requestState", Kind::Text))
+            .or_else(|| optional("inputResponses", Kind::Object))
             .or_else(meta),
-        "tools/list" => taken("cursor", Kind::Text).or_else(meta),
-        "initialize" => needed("protocolVersion", Kind::Text)
-            .or_else(|| needed("capabilities", Kind::Object))
-            .or_else(|| needed("clientInfo", Kind::Object))
+        "tools/list" => optional("cursor", Kind::Text).or_else(meta),
+        "initialize" => required("protocolVersion", Kind::Text)
+            .or_else(|| required("capabilities", Kind::Object))
+            .or_else(|| required("clientInfo", Kind::Object))
             .or_else(meta)
             .or_else(|| {
                 let read: Result<Initialize, _> = serde_json::from_slice(text);
@@ -117,18 +116,18 @@ fn must_be(what: &str, wanted: Kind, found: Kind) -> String {
 
 impl<'de> Deserialize<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Look).map(|params| params.kind)
+        from.deserialize_any(KindVisitor).map(|params| params.kind)
     }
 }
 
 impl<'de> Deserialize<'de> for Params {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Look)
+        from.deserialize_any(KindVisitor)
     }
 }
 
-/// Looks at a value, and at the members of an object.
-struct Look;
+/// Reads the kind of a value, and of the members of an object.
+struct KindVisitor;
 
 const fn plain(kind: Kind) -> Params {
     Params {
@@ -137,7 +136,7 @@ const fn plain(kind: Kind) -> Params {
     }
 }
 
-impl<'de> Visitor<'de> for Look {
+impl<'de> Visitor<'de> for KindVisitor {
     type Value = Params;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,7 +175,7 @@ impl<'de> Visitor<'de> for Look {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Params, A::Error> {
         let mut members = Vec::new();
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-            if members.len() < MOST_MEMBERS {
+            if members.len() < MAX_MEMBERS {
                 members.push((name.into_owned(), map.next_value()?));
             } else {
                 map.next_value::<IgnoredAny>()?;
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_parameters_is_said() {
+    fn wrong_parameters_are_reported() {
         for (method, params, why) in [
             ("tools/call", "", "`params.name` is missing; it is a string"),
             ("tools/call", r#","params":null"#, "`params.name` is missing"),

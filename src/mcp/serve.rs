@@ -1,4 +1,4 @@
-//! Serves over whatever transport was chosen, and ends in order.
+//! Serves over the chosen transport, and shuts down in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 use nix::sys::signal::Signal;
 
 use super::http;
+use super::notices::Notices;
 use super::server::Server;
 use super::stdio::Stdio;
 use super::upstream;
-use super::voice::Voice;
-use crate::tools::serving::{ApproverChain, HttpOptions, ServeEnd, ServeError, ServedTools, Serving, Transport};
+use crate::tools::serving::{Asking, Offered, OverHttp, ServeEnd, ServeError, Serving, Transport};
 use crate::tools::{Boxed, Provider};
 
-/// Serves until the client is gone or a signal comes; then whatever is under way is ended, with all that it started.
+/// Serves until the client disconnects or a signal comes; then ends all calls with everything they started.
 pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
     Box::pin(async move {
         let Serving {
@@ -34,39 +34,39 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
                 let starting = upstream::start(upstream, say);
                 tokio::select! {
                     started = starting => started?,
-                    // What was started is ended with it.
+                    // Dropping the future ends the server.
                     Some(signal) = stops.recv() => return Ok(ServeEnd::Stopped(signal)),
                 }
             }
         };
-        let voice = Arc::new(Voice::new(say).map_err(|error| ServeError::Client(error.to_string()))?);
-        let last = Arc::clone(&voice);
+        let notices = Arc::new(Notices::new(say).map_err(|error| ServeError::Client(error.to_string()))?);
+        let last_notices = Arc::clone(&notices);
         let ended = match transport {
-            Transport::Stdio => over_stdio(&provider, asking, voice, &mut stops).await,
-            Transport::Http(asked) => over_http(&provider, asking, asked, stops, (say, voice)).await,
+            Transport::Stdio => over_stdio(&provider, asking, notices, &mut stops).await,
+            Transport::Http(options) => over_http(&provider, asking, options, stops, (say, notices)).await,
         };
         provider.finish().await;
-        last.finish().await;
+        last_notices.finish().await;
         ended
     })
 }
 
-/// How long answers may take to be read by a client that is told that there will be no more.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+/// How long a client may take to read the last answers.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn over_stdio(
     provider: &Arc<dyn Provider>,
-    asking: ApproverChain,
-    voice: Arc<Voice>,
+    asking: Asking,
+    notices: Arc<Notices>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<ServeEnd, ServeError> {
-    let ending = CancellationToken::new();
-    let server = Server::new(Arc::clone(provider), asking, voice, ending.clone())?;
+    let shutdown = CancellationToken::new();
+    let server = Server::new(Arc::clone(provider), asking, notices, shutdown.clone())?;
     let stop = CancellationToken::new();
     let serving = async {
-        let running = match server.serve_with_ct(Stdio::new(ending.clone()), stop.clone()).await {
+        let running = match server.serve_with_ct(Stdio::new(shutdown.clone()), stop.clone()).await {
             Ok(running) => running,
-            // It went before it said anything.
+            // The client disconnected before it initialized.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
             Err(error) => return Err(ServeError::Client(error.to_string())),
         };
@@ -77,37 +77,37 @@ async fn over_stdio(
             .map_err(|error| ServeError::Client(error.to_string()))
     };
     let mut serving = std::pin::pin!(serving);
-    // A client that reads nothing is not waited for.
-    let unread = async {
-        ending.cancelled().await;
-        tokio::time::sleep(LAST_WORDS).await;
+    // A client that does not read is not waited for.
+    let flush_time = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(FLUSH_TIMEOUT).await;
     };
-    let mut unread = std::pin::pin!(unread);
+    let mut flush_time = std::pin::pin!(flush_time);
     let signal = tokio::select! {
         done = &mut serving => return done.map(|()| ServeEnd::Closed),
-        () = &mut unread => return Ok(ServeEnd::Closed),
+        () = &mut flush_time => return Ok(ServeEnd::Closed),
         Some(signal) = stops.recv() => signal,
     };
-    ending.cancel();
+    shutdown.cancel();
     stop.cancel();
     tokio::select! {
         done = &mut serving => done.map(|()| ServeEnd::Stopped(signal)),
-        () = &mut unread => Ok(ServeEnd::Stopped(signal)),
-        // Told twice: at once.
+        () = &mut flush_time => Ok(ServeEnd::Stopped(signal)),
+        // A second signal ends it at once.
         Some(signal) = stops.recv() => Ok(ServeEnd::Stopped(signal)),
     }
 }
 
 async fn over_http(
     provider: &Arc<dyn Provider>,
-    asking: ApproverChain,
-    asked: HttpOptions,
+    asking: Asking,
+    options: OverHttp,
     stops: mpsc::Receiver<Signal>,
-    (say, voice): (fn(&str), Arc<Voice>),
+    (say, notices): (fn(&str), Arc<Notices>),
 ) -> Result<ServeEnd, ServeError> {
-    let ending = CancellationToken::new();
-    let server = Server::new(Arc::clone(provider), asking, voice, ending.clone())?;
-    http::serve(asked, move || server.clone(), ending, stops, say)
+    let shutdown = CancellationToken::new();
+    let server = Server::new(Arc::clone(provider), asking, notices, shutdown.clone())?;
+    http::serve(options, move || server.clone(), shutdown, stops, say)
         .await
         .map_err(|error| ServeError::Http(error.to_string()))
 }

@@ -17,22 +17,22 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::asking::{self, Answering, Brought, Client};
+use super::approver::{self, CallApprover, ElicitationMode, ReturnedAnswer};
 use super::head::BUSY;
-use super::http::sessions::Ending;
-use super::state::{self, States, Unopened};
-use super::voice::Voice;
+use super::http::sessions::SessionEnd;
+use super::notices::Notices;
+use super::state::{self, StateError, States};
 use super::{describe, form, params};
 use crate::approval::Asked;
 use crate::tools::serving::{ApproverChain, ServeError};
 use crate::tools::{ApprovalContext, CallRequest, Output, Progress, ProvidedCall, Provider, ToolError};
 
-/// The most calls that are under way or wait for their turn. Whoever calls beyond that is told to wait.
-pub(super) const MOST_CALLS: usize = 4_096;
+/// The most calls that are under way or wait; others are refused as busy.
+pub(super) const MAX_CALLS: usize = 4_096;
 /// The name of the question in a result that asks for an answer.
 const QUESTION: &str = "approval";
-/// How often a client that wants to know hears of a call that takes long.
-const BEAT: Duration = Duration::from_secs(1);
+/// How often progress is reported.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Answers the requests of any number of clients.
 #[derive(Clone)]
@@ -40,17 +40,17 @@ pub(super) struct Server(Arc<Inner>);
 
 struct Inner {
     provider: Arc<dyn Provider>,
-    /// As they were listed last.
+    /// The tools as last listed.
     tools: RwLock<Listed>,
     asking: ApproverChain,
     states: States,
     calls: Semaphore,
-    voice: Arc<Voice>,
-    /// Cancelled when the server ends: every call is then stopped at once.
-    ending: CancellationToken,
+    notices: Arc<Notices>,
+    /// Cancelled when the server ends; it stops every call.
+    shutdown: CancellationToken,
 }
 
-/// Tools in the words of the protocol.
+/// Tools in the form of the protocol, and their revision.
 #[derive(Clone)]
 struct Listed {
     revision: u64,
@@ -70,9 +70,9 @@ impl Server {
     /// A server with these tools.
     pub(super) fn new(
         provider: Arc<dyn Provider>,
-        asking: ApproverChain,
-        voice: Arc<Voice>,
-        ending: CancellationToken,
+        asking: Asking,
+        notices: Arc<Notices>,
+        shutdown: CancellationToken,
     ) -> Result<Self, ServeError> {
         let tools = RwLock::new(Listed::of(&*provider));
         let states = States::new(asking.patience)?;
@@ -81,13 +81,13 @@ impl Server {
             tools,
             asking,
             states,
-            calls: Semaphore::new(MOST_CALLS),
-            voice,
-            ending,
+            calls: Semaphore::new(MAX_CALLS),
+            notices,
+            shutdown,
         })))
     }
 
-    /// The tools as they are now.
+    /// The current tools.
     fn tools(&self) -> Arc<Vec<Tool>> {
         let Inner { provider, tools, .. } = &*self.0;
         let listed = tools.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -111,7 +111,7 @@ impl Server {
             return Err(ErrorData::new(
                 ErrorCode(BUSY),
                 format!(
-                    "busy: {MOST_CALLS} calls are under way or wait, and nothing of this one was done; call again when some have ended"
+                    "busy: {MAX_CALLS} calls are under way or wait, and nothing of this one was done; call again when some have ended"
                 ),
                 Some(json!({"retry": true})),
             ));
@@ -128,50 +128,53 @@ impl Server {
         }
         let arguments = Value::Object(params.arguments.unwrap_or_default());
         let binding = state::binding(&name, &arguments);
-        let brought = match self.brought(&binding, params.request_state, params.input_responses)? {
-            Ok(brought) => brought,
+        let returned_answer = match self.returned_answer(&binding, params.request_state, params.input_responses)? {
+            Ok(returned_answer) => returned_answer,
             Err(why) => return Ok(describe::result(Err(why)).into()),
         };
-        let client = Client::of(context);
-        let Answering {
+        let client = ElicitationMode::of(context);
+        let CallApprover {
             approver,
             withdraw,
             another,
             questions,
-            returned,
-        } = asking::answering(&self.0.asking, &self.0.voice, client, brought);
-        let cancelled = self.0.ending.child_token();
-        let step = Arc::new(Mutex::new(None));
+            question_to_return,
+        } = approver::call_approver(&self.0.asking, &self.0.notices, client, returned_answer);
+        let cancelled = self.0.shutdown.child_token();
+        let progress_text = Arc::new(Mutex::new(None));
         let work = self.0.provider.call(ProvidedCall {
             context: ApprovalContext {
-                request: Some(told_by(context)),
+                request: Some(call_request(context)),
                 ..ApprovalContext::new(name, arguments)
             },
             approver,
             withdraw,
             extra_approver: another,
             cancelled: cancelled.clone(),
-            progress: Some(latest(&step)),
+            progress: Some(progress_sink(&progress_text)),
         });
         let done: Result<Output, ToolError> = tokio::select! {
             done = work => done,
-            () = asking::pass_on(questions, context, self.0.asking.patience, &cancelled) => Err(ToolError::Pending),
-            () = relay(context, &cancelled) => Err(ToolError::Pending),
-            () = beat(context, &step) => Err(ToolError::Pending),
+            () = approver::forward_questions(questions, context, self.0.asking.patience, &cancelled) => Err(ToolError::Pending),
+            () = relay_cancellation(context, &cancelled) => Err(ToolError::Pending),
+            () = report_progress(context, &progress_text) => Err(ToolError::Pending),
         };
-        let asked = returned.lock().ok().and_then(|mut returned| returned.take());
-        match (done, asked) {
-            (Err(ToolError::Pending), Some(asked)) => self.hand_back(&binding, &asked),
+        let question = question_to_return
+            .lock()
+            .ok()
+            .and_then(|mut question_to_return| question_to_return.take());
+        match (done, question) {
+            (Err(ToolError::Pending), Some(question)) => self.return_question(&binding, &question),
             (done, _) => Ok(describe::result(done).into()),
         }
     }
 
-    /// Gives a call back with the question that it asks.
-    fn hand_back(&self, binding: &[u8], asked: &Asked) -> Result<CallToolResponse, ErrorData> {
+    /// Returns a call with its question.
+    fn return_question(&self, binding: &[u8], question: &Asked) -> Result<CallToolResponse, ErrorData> {
         let failed = |error: &dyn fmt::Display| {
             ErrorData::internal_error(format!("the question cannot be asked: {error}"), None)
         };
-        let form = match form::ask(asked) {
+        let form = match form::elicitation(question) {
             Ok(form) => form,
             Err(error) => {
                 let denied = ToolError::Denied(format!("permission denied: {error}"));
@@ -181,50 +184,50 @@ impl Server {
         let sealed = self
             .0
             .states
-            .seal(binding, &asked.fingerprint)
+            .seal(binding, &question.fingerprint)
             .map_err(|error| failed(&error))?;
-        let question = InputRequest::Elicitation(ElicitRequest::new(form));
-        let questions = InputRequests::from([(QUESTION.to_owned(), question)]);
+        let elicitation = InputRequest::Elicitation(ElicitRequest::new(form));
+        let questions = InputRequests::from([(QUESTION.to_owned(), elicitation)]);
         Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
     }
 
-    /// The answer that came with a call, if one did. What comes without the state of its question answers none: the call is
-    /// asked about anew. A state that is none of this call is an error of the client's, and no answer that a person gave.
-    fn brought(
+    /// The answer that came with a call, if one did. Without a state there is none, and the question is asked again. A state of another
+    /// call is an error of the client, not an answer.
+    fn returned_answer(
         &self,
         binding: &[u8],
         sealed: Option<String>,
         responses: Option<InputResponses>,
-    ) -> Result<Result<Option<Brought>, ToolError>, ErrorData> {
+    ) -> Result<Result<Option<ReturnedAnswer>, ToolError>, ErrorData> {
         let Some(sealed) = sealed else {
             return Ok(Ok(None));
         };
         let answer = responses.and_then(|mut responses| responses.remove(QUESTION));
         let fingerprint = match &answer {
             Some(_) => self.0.states.open_once(binding, &sealed).map(Some),
-            None => self.0.states.check(binding, &sealed).map(|()| None),
+            None => self.0.states.verify(binding, &sealed).map(|()| None),
         };
         let denied = |why: &str| Ok(Err(ToolError::Denied(format!("permission denied: {why}"))));
         match (fingerprint, answer) {
-            (Err(Unopened::Forged), _) => Err(ErrorData::invalid_params(
+            (Err(StateError::Forged), _) => Err(ErrorData::invalid_params(
                 "`requestState` was not made for this call, or was changed; send it back as it came, with the same tool and arguments",
                 None,
             )),
-            (Err(Unopened::Over), Some(_)) => denied(
+            (Err(StateError::Expired), Some(_)) => denied(
                 "the answer belongs to no open question of this call (it came too late, or came before); call again without \
                  it to be asked anew",
             ),
             (Ok(Some(fingerprint)), Some(answer)) => match serde_json::from_value(answer) {
-                Ok(answer) => Ok(Ok(Some(Brought { fingerprint, answer }))),
+                Ok(answer) => Ok(Ok(Some(ReturnedAnswer { fingerprint, answer }))),
                 Err(_) => denied("the answer was not understood"),
             },
-            (Ok(_) | Err(Unopened::Over), None) | (Ok(None), Some(_)) => Ok(Ok(None)),
+            (Ok(_) | Err(StateError::Expired), None) | (Ok(None), Some(_)) => Ok(Ok(None)),
         }
     }
 }
 
 /// The request that a call came with, for the audit log.
-fn told_by(context: &RequestContext<RoleServer>) -> CallRequest {
+fn call_request(context: &RequestContext<RoleServer>) -> CallRequest {
     let parts = context.extensions.get::<http::request::Parts>();
     let session = parts.and_then(|parts| parts.headers.get(super::http::gate::SESSION));
     CallRequest {
@@ -234,13 +237,13 @@ fn told_by(context: &RequestContext<RoleServer>) -> CallRequest {
     }
 }
 
-/// Has a call stopped that its client gave up, alone or with its session; never ends.
-async fn relay(context: &RequestContext<RoleServer>, cancelled: &CancellationToken) {
+/// Cancels the call when the client cancels it or ends its session; never ends.
+async fn relay_cancellation(context: &RequestContext<RoleServer>, cancelled: &CancellationToken) {
     let parts = context.extensions.get::<http::request::Parts>();
-    let session = parts.and_then(|parts| parts.extensions.get::<Ending>());
+    let session = parts.and_then(|parts| parts.extensions.get::<SessionEnd>());
     let ended = async {
         match session {
-            Some(Ending(session)) => session.cancelled().await,
+            Some(SessionEnd(session)) => session.cancelled().await,
             None => std::future::pending().await,
         }
     };
@@ -252,29 +255,29 @@ async fn relay(context: &RequestContext<RoleServer>, cancelled: &CancellationTok
     std::future::pending::<()>().await;
 }
 
-/// What was said last of how far a call has come.
-type Step = Mutex<Option<String>>;
+/// The latest progress text of a call.
+type ProgressText = Mutex<Option<String>>;
 
-/// Keeps what is said of how far a call has come.
-fn latest(step: &Arc<Step>) -> Progress {
-    let step = Arc::clone(step);
-    Arc::new(move |said| *step.lock().unwrap_or_else(PoisonError::into_inner) = Some(said))
+/// Stores the latest progress text.
+fn progress_sink(progress_text: &Arc<ProgressText>) -> Progress {
+    let progress_text = Arc::clone(progress_text);
+    Arc::new(move |message| *progress_text.lock().unwrap_or_else(PoisonError::into_inner) = Some(message))
 }
 
-/// Tells a client that wants to know that its call is still under way, and how far it has come; never ends.
-async fn beat(context: &RequestContext<RoleServer>, step: &Step) {
+/// Reports progress to a client that asked for it; never ends.
+async fn report_progress(context: &RequestContext<RoleServer>, progress_text: &ProgressText) {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
     };
     let started = Instant::now();
     loop {
-        tokio::time::sleep(BEAT).await;
+        tokio::time::sleep(PROGRESS_INTERVAL).await;
         let seconds = u32::try_from(started.elapsed().as_secs()).unwrap_or(u32::MAX);
-        let mut told = ProgressNotificationParam::new(token.clone(), f64::from(seconds));
-        let said = step.lock().unwrap_or_else(PoisonError::into_inner).take();
-        told.message = Some(said.unwrap_or_else(|| format!("under way for {seconds} s")));
-        // A client that is gone ends the call by itself.
-        let _told = context.peer.notify_progress(told).await;
+        let mut notification = ProgressNotificationParam::new(token.clone(), f64::from(seconds));
+        let message = progress_text.lock().unwrap_or_else(PoisonError::into_inner).take();
+        notification.message = Some(message.unwrap_or_else(|| format!("under way for {seconds} s")));
+        // A client that disconnects cancels the call.
+        let _sent = context.peer.notify_progress(notification).await;
     }
 }
 
@@ -310,7 +313,7 @@ impl ServerHandler for Server {
         self.call(request, &context).await
     }
 
-    // There is none of this, and none is declared. rmcp would answer with empty lists.
+    // Not supported, and not declared. rmcp would answer with empty lists.
 
     async fn list_prompts(
         &self,
@@ -344,7 +347,7 @@ impl ServerHandler for Server {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
-    /// What rmcp does not know, or could not read.
+    /// A method that rmcp does not know, or parameters that it could not parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

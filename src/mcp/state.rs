@@ -1,7 +1,6 @@
-//! Questions that were handed to a client with its call, and the call that comes back with the answer.
+//! Questions that were returned to a client with its call, and the sealed state that comes back with the answer.
 //!
-//! What a client brings back is untrusted. A state is sealed with a key of this process and bound to the very call it
-//! was made for; it holds once, and not for long.
+//! The client is untrusted. A state is sealed with a key of this process, bound to its call, and valid once and for a limited time.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,96 +13,95 @@ use sha2::{Digest as _, Sha256};
 use crate::approval::random;
 use crate::tools::serving::ServeError;
 
-/// The most questions that wait for their call to come back; the oldest is forgotten then, and asked anew.
-const MOST: usize = 10_000;
+/// The most open questions; beyond it the oldest expires.
+const MAX_OPEN: usize = 10_000;
 
 type Nonce = [u8; 16];
 
-/// The questions that are out.
+/// The open questions.
 #[derive(Debug)]
 pub(super) struct States {
     codec: RequestStateCodec,
-    patience: Duration,
-    open: Mutex<BTreeMap<Nonce, Open>>,
+    timeout: Duration,
+    open: Mutex<BTreeMap<Nonce, OpenQuestion>>,
 }
 
-/// One that is out: what it asked, and until when an answer counts.
+/// An open question, and when it expires.
 #[derive(Debug)]
-struct Open {
+struct OpenQuestion {
     fingerprint: String,
     until: Instant,
 }
 
-/// Why a state does not open.
+/// Why a state is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unopened {
+pub(super) enum StateError {
     /// It was made elsewhere, for another call, or was changed.
     Forged,
-    /// It was opened before, or it is too late.
-    Over,
+    /// It was used before, or has expired.
+    Expired,
 }
 
 impl States {
-    /// None yet, under a key that nobody knows.
-    pub(super) fn new(patience: Duration) -> Result<Self, ServeError> {
+    /// No questions, under a random key.
+    pub(super) fn new(timeout: Duration) -> Result<Self, ServeError> {
         let key = random::<32>().map_err(ServeError::Random)?;
         let codec = RequestStateCodec::try_new(key).map_err(|error| ServeError::Client(error.to_string()))?;
         Ok(Self {
             codec,
-            patience,
+            timeout,
             open: Mutex::default(),
         })
     }
 
-    /// Seals a question with this fingerprint, asked by this call.
+    /// Seals a question with this fingerprint, for this call.
     pub(super) fn seal(&self, call: &[u8], fingerprint: &str) -> std::io::Result<String> {
         let nonce: Nonce = random()?;
         let mut open = self.open();
         let now = Instant::now();
         open.retain(|_, open| open.until > now);
-        if open.len() >= MOST
+        if open.len() >= MAX_OPEN
             && let Some(oldest) = open.iter().min_by_key(|(_, open)| open.until).map(|(nonce, _)| *nonce)
         {
             open.remove(&oldest);
         }
         open.insert(
             nonce,
-            Open {
+            OpenQuestion {
                 fingerprint: fingerprint.to_owned(),
-                until: now + self.patience,
+                until: now + self.timeout,
             },
         );
         drop(open);
-        let options = SealOptions::new().associated_data(call).ttl(self.patience);
+        let options = SealOptions::new().associated_data(call).ttl(self.timeout);
         Ok(self.codec.seal_with(&nonce, &options))
     }
 
-    /// The fingerprint of the question that this state was sealed for, if this very call asked it, it is not too late, and
-    /// nobody has opened it before.
-    pub(super) fn open_once(&self, call: &[u8], sealed: &str) -> Result<String, Unopened> {
+    /// Uses a state: returns the fingerprint of its question, if it was sealed for this call, has not expired, and was not used before.
+    pub(super) fn open_once(&self, call: &[u8], sealed: &str) -> Result<String, StateError> {
         let nonce = self.nonce(call, sealed)?;
-        let open = self.open().remove(&nonce).ok_or(Unopened::Over)?;
+        let open = self.open().remove(&nonce).ok_or(StateError::Expired)?;
         if open.until > Instant::now() {
             Ok(open.fingerprint)
         } else {
-            Err(Unopened::Over)
+            Err(StateError::Expired)
         }
     }
 
-    /// Whether this state is one of this process, sealed for this very call. It is not opened.
-    pub(super) fn check(&self, call: &[u8], sealed: &str) -> Result<(), Unopened> {
+    /// Whether this process sealed the state for this call. It is not used.
+    pub(super) fn verify(&self, call: &[u8], sealed: &str) -> Result<(), StateError> {
         self.nonce(call, sealed).map(|_nonce| ())
     }
 
-    fn nonce(&self, call: &[u8], sealed: &str) -> Result<Nonce, Unopened> {
+    fn nonce(&self, call: &[u8], sealed: &str) -> Result<Nonce, StateError> {
         let nonce = self.codec.open_with(sealed, call).map_err(|error| match error {
-            RequestStateError::Expired => Unopened::Over,
-            _ => Unopened::Forged,
+            RequestStateError::Expired => StateError::Expired,
+            _ => StateError::Forged,
         })?;
-        Nonce::try_from(nonce.as_slice()).map_err(|_| Unopened::Forged)
+        Nonce::try_from(nonce.as_slice()).map_err(|_| StateError::Forged)
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<Nonce, Open>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<Nonce, OpenQuestion>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -134,7 +132,7 @@ mod tests {
         let call = binding("write_file", &json!({"path": "a"}));
         let sealed = states.seal(&call, "f").unwrap();
         assert_eq!(states.open_once(&call, &sealed).as_deref(), Ok("f"));
-        assert_eq!(states.open_once(&call, &sealed), Err(Unopened::Over));
+        assert_eq!(states.open_once(&call, &sealed), Err(StateError::Expired));
     }
 
     #[test]
@@ -146,9 +144,9 @@ mod tests {
             binding("write_file", &json!({"path": "b"})),
             binding("edit_file", &json!({"path": "a"})),
         ] {
-            assert_eq!(states.open_once(&other, &sealed), Err(Unopened::Forged));
+            assert_eq!(states.open_once(&other, &sealed), Err(StateError::Forged));
         }
-        assert_eq!(others.open_once(&call, &sealed), Err(Unopened::Forged));
+        assert_eq!(others.open_once(&call, &sealed), Err(StateError::Forged));
         assert_eq!(states.open_once(&call, &sealed).as_deref(), Ok("f"));
     }
 
@@ -161,9 +159,9 @@ mod tests {
             let mut touched = sealed.clone().into_bytes();
             touched[index] ^= 1;
             let touched = String::from_utf8_lossy(&touched).into_owned();
-            assert_eq!(states.open_once(&call, &touched), Err(Unopened::Forged), "{index}");
+            assert_eq!(states.open_once(&call, &touched), Err(StateError::Forged), "{index}");
         }
-        assert_eq!(states.open_once(&call, ""), Err(Unopened::Forged));
+        assert_eq!(states.open_once(&call, ""), Err(StateError::Forged));
         assert!(states.open_once(&call, &sealed).is_ok());
     }
 
@@ -173,7 +171,7 @@ mod tests {
         let call = binding("shell", &json!({}));
         let sealed = states.seal(&call, "f").unwrap();
         std::thread::sleep(Duration::from_millis(40));
-        assert_eq!(states.open_once(&call, &sealed), Err(Unopened::Over));
+        assert_eq!(states.open_once(&call, &sealed), Err(StateError::Expired));
     }
 
     #[test]
@@ -181,10 +179,10 @@ mod tests {
         let states = states();
         let call = binding("shell", &json!({}));
         let first = states.seal(&call, "first").unwrap();
-        for _ in 0..MOST {
+        for _ in 0..MAX_OPEN {
             states.seal(&call, "f").unwrap();
         }
-        assert_eq!(states.open().len(), MOST);
-        assert_eq!(states.open_once(&call, &first), Err(Unopened::Over));
+        assert_eq!(states.open().len(), MAX_OPEN);
+        assert_eq!(states.open_once(&call, &first), Err(StateError::Expired));
     }
 }

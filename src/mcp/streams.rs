@@ -1,6 +1,6 @@
 //! Standard input and output, each read and written without a thread where it is a pipe or a socket.
 //!
-//! Programs differ in what they give a child: Python pipes, Node.js sockets, and some one of each.
+//! Clients differ: Python gives a child pipes, Node.js sockets, and some one of each.
 
 use std::fs::File;
 use std::io;
@@ -12,16 +12,16 @@ use tokio::net::unix::pipe;
 
 use crate::tools::serving::HostSocket;
 
-/// What a client is heard over.
+/// The input from a client.
 pub(super) type Input = Box<dyn AsyncRead + Send + Unpin>;
-/// What it is answered over.
+/// The output to a client.
 pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Standard input. Needs a running runtime.
 pub(super) fn input() -> Input {
     let stdin = io::stdin();
     if is_pipe(stdin.as_fd())
-        && let Ok(pipe) = pipe::OpenOptions::new().open_receiver(opened_anew(stdin.as_fd()))
+        && let Ok(pipe) = pipe::OpenOptions::new().open_receiver(reopen_path(stdin.as_fd()))
     {
         return Box::new(pipe);
     }
@@ -35,7 +35,7 @@ pub(super) fn input() -> Input {
 pub(super) fn output() -> Output {
     let stdout = io::stdout();
     if is_pipe(stdout.as_fd())
-        && let Ok(pipe) = pipe::OpenOptions::new().open_sender(opened_anew(stdout.as_fd()))
+        && let Ok(pipe) = pipe::OpenOptions::new().open_sender(reopen_path(stdout.as_fd()))
     {
         return Box::new(pipe);
     }
@@ -51,7 +51,7 @@ fn is_pipe(fd: BorrowedFd<'_>) -> bool {
         .is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// The path that opens a pipe anew: its flags then belong to nobody else.
-fn opened_anew(fd: BorrowedFd<'_>) -> String {
+/// The path that reopens a pipe, so that its flags are not shared.
+fn reopen_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

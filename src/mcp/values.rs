@@ -1,55 +1,55 @@
-//! About how many values a JSON text has, before anybody parses it: each takes far more memory than its text does.
+//! Counts the values of a JSON text before it is parsed: a value takes far more memory than its text.
 
 /// The most values in one message.
-pub(super) const MOST_VALUES: usize = 200_000;
+pub(super) const MAX_VALUES: usize = 200_000;
 
-/// Counts as the text comes: one more than what separates them. What stands in strings does not count.
+/// Counts separators outside of strings, and one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Values {
+pub(super) struct ValueCounter {
     count: usize,
-    place: Place,
+    position: Position,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Outside,
     InString,
     AfterBackslash,
 }
 
-impl Values {
-    /// None yet.
-    pub(super) const fn none() -> Self {
+impl ValueCounter {
+    /// A counter at the start of a text.
+    pub(super) const fn new() -> Self {
         Self {
             count: 1,
-            place: Place::Outside,
+            position: Position::Outside,
         }
     }
 
-    /// Whether the next byte stands in a string.
+    /// Whether the next byte is in a string.
     pub(super) const fn is_in_string(&self) -> bool {
-        !matches!(self.place, Place::Outside)
+        !matches!(self.position, Position::Outside)
     }
 
-    /// Counts on; whether there are too many by now.
+    /// Counts a byte; returns whether there are too many values.
     pub(super) const fn take(&mut self, byte: u8) -> bool {
-        self.place = match (self.place, byte) {
-            (Place::InString, b'\\') => Place::AfterBackslash,
-            (Place::InString, b'"') => Place::Outside,
-            (Place::AfterBackslash, _) | (Place::Outside, b'"') => Place::InString,
-            (Place::Outside, b',' | b'[' | b'{' | b':') => {
+        self.position = match (self.position, byte) {
+            (Position::InString, b'\\') => Position::AfterBackslash,
+            (Position::InString, b'"') => Position::Outside,
+            (Position::AfterBackslash, _) | (Position::Outside, b'"') => Position::InString,
+            (Position::Outside, b',' | b'[' | b'{' | b':') => {
                 self.count += 1;
-                Place::Outside
+                Position::Outside
             }
-            (place @ (Place::Outside | Place::InString), _) => place,
+            (position @ (Position::Outside | Position::InString), _) => position,
         };
-        self.count > MOST_VALUES
+        self.count > MAX_VALUES
     }
 }
 
-/// Whether a text has more values than anything that is parsed.
+/// Whether a text has too many values.
 pub(super) fn too_many(text: &[u8]) -> bool {
-    let mut values = Values::none();
+    let mut values = ValueCounter::new();
     text.iter().any(|byte| values.take(*byte))
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn count(text: &[u8]) -> usize {
-        let mut values = Values::none();
+        let mut values = ValueCounter::new();
         for byte in text {
             values.take(*byte);
         }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn many_values_are_too_many_and_a_long_string_is_not() {
-        assert!(too_many("0,".repeat(MOST_VALUES + 1).as_bytes()));
-        assert!(!too_many(format!("\"{}\"", ",".repeat(MOST_VALUES + 1)).as_bytes()));
+        assert!(too_many("0,".repeat(MAX_VALUES + 1).as_bytes()));
+        assert!(!too_many(format!("\"{}\"", ",".repeat(MAX_VALUES + 1)).as_bytes()));
     }
 }

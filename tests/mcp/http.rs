@@ -18,7 +18,7 @@ mod tests {
     use nix::sys::signal::Signal;
     use serde_json::{Value, json};
 
-    use super::client::{Answer, Asked, Client, LEGACY};
+    use super::client::{Answer, Client, LEGACY, TestRequest};
     use crate::common::{
         Fixture, Running, Snapshot, as_root_and_as_user, assert_nothing_left_behind, eventually, in_namespaces, marker,
         wait_for_processes, wait_until_gone, without,
@@ -111,16 +111,19 @@ tools:
 
     /// Waits until it says where it is.
     fn served((mut running, errors): (Running, PathBuf)) -> Server {
-        let mut said = String::new();
+        let mut output = String::new();
         eventually("the address", || {
             let is_alive = running.is_alive();
-            said = fs::read_to_string(&errors).unwrap_or_default();
-            let is_told = said.contains("claude mcp add") && said.ends_with('\n');
-            assert!(is_told || is_alive, "{said}");
+            output = fs::read_to_string(&errors).unwrap_or_default();
+            let is_told = output.contains("claude mcp add") && output.ends_with('\n');
+            assert!(is_told || is_alive, "{output}");
             is_told
         });
         let after = |mark: &str, end: char| {
-            let rest = said.split_once(mark).unwrap_or_else(|| panic!("no {mark}: {said}")).1;
+            let rest = output
+                .split_once(mark)
+                .unwrap_or_else(|| panic!("no {mark}: {output}"))
+                .1;
             rest.split(end).next().unwrap().to_owned()
         };
         let client = Client {
@@ -142,32 +145,32 @@ tools:
     }
 
     impl Server {
-        fn ask(&self, asked: &Asked) -> super::client::Whole {
-            self.client.ask(asked)
+        fn fetch(&self, request: &TestRequest) -> super::client::TestReply {
+            self.client.fetch(request)
         }
 
         /// A call of the current revision that does nothing much.
-        fn read(&self) -> Asked {
+        fn read(&self) -> TestRequest {
             self.client.call("list_files", &json!({"path": "."}))
         }
 
         #[track_caller]
         fn still_serves(&self) {
-            assert_eq!(self.ask(&self.read()).status, 200);
+            assert_eq!(self.fetch(&self.read()).status, 200);
         }
 
         /// Begins a command that starts two sleepers, on a connection of its own.
-        fn sleeping(&self, asked: impl Fn(Value) -> Asked) -> (TcpStream, String) {
+        fn sleeping(&self, request: impl Fn(Value) -> TestRequest) -> (TcpStream, String) {
             let marker = marker();
             let line = format!("sleep {marker} & setsid sleep {marker} & wait; sleep {marker}");
             let mut stream = self.client.connect();
-            stream.write_all(&asked(json!({"command": line})).bytes()).unwrap();
+            stream.write_all(&request(json!({"command": line})).bytes()).unwrap();
             wait_for_processes(&marker, 2);
             (stream, marker)
         }
 
         fn is_ready(&self) -> bool {
-            self.ask(&Asked::new("GET", "/readyz").with("Host", "x")).status == 200
+            self.fetch(&TestRequest::new("GET", "/readyz").with("Host", "x")).status == 200
         }
     }
 
@@ -180,10 +183,10 @@ tools:
         let server = serve(world, &[]);
         let token = &server.client.token;
         let right = server.read();
-        assert_eq!(server.ask(&right).status, 200);
+        assert_eq!(server.fetch(&right).status, 200);
         assert_eq!(
             server
-                .ask(&right.clone().having("Authorization", &format!("bearer {token}")))
+                .fetch(&right.clone().having("Authorization", &format!("bearer {token}")))
                 .status,
             200
         );
@@ -199,21 +202,23 @@ tools:
             format!("Basic {token}"),
             token.clone(),
         ] {
-            let answer = server.ask(&right.clone().having("Authorization", &wrong));
+            let answer = server.fetch(&right.clone().having("Authorization", &wrong));
             assert_eq!(answer.status, 401, "{wrong}");
             assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
             assert!(!answer.text().contains(half), "the token was told");
         }
-        assert_eq!(server.ask(&right.clone().without("Authorization")).status, 401);
+        assert_eq!(server.fetch(&right.clone().without("Authorization")).status, 401);
         for method in ["GET", "DELETE", "PUT", "OPTIONS"] {
             assert_eq!(
-                server.ask(&Asked::new(method, "/mcp").with("Host", "localhost")).status,
+                server
+                    .fetch(&TestRequest::new(method, "/mcp").with("Host", "localhost"))
+                    .status,
                 401,
                 "{method}"
             );
         }
         // Who says two might mean either.
-        assert_eq!(server.ask(&right.with("Authorization", "Bearer x")).status, 400);
+        assert_eq!(server.fetch(&right.with("Authorization", "Bearer x")).status, 400);
     }
 
     fn the_token_that_was_made_is_told_once(world: &Fixture) {
@@ -221,9 +226,9 @@ tools:
         assert_ne!(one, other.client.token);
         assert_eq!(other.client.token.len(), 64);
         let wrong = other.read().having("Authorization", "Bearer x");
-        assert_eq!(other.ask(&wrong).status, 401);
-        let said = fs::read_to_string(&other.errors).unwrap();
-        assert_eq!(said.matches(&other.client.token).count(), 1, "{said}");
+        assert_eq!(other.fetch(&wrong).status, 401);
+        let output = fs::read_to_string(&other.errors).unwrap();
+        assert_eq!(output.matches(&other.client.token).count(), 1, "{output}");
     }
 
     fn the_token_of_a_file_is_taken_and_not_told(world: &Fixture) {
@@ -232,7 +237,7 @@ tools:
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         let mut server = serve(world, &["--token-file", file.to_str().unwrap()]);
         assert_eq!(server.client.token, "TOKEN");
-        assert_eq!(server.ask(&server.read()).status, 401);
+        assert_eq!(server.fetch(&server.read()).status, 401);
         words.clone_into(&mut server.client.token);
         server.still_serves();
         assert!(!fs::read_to_string(&server.errors).unwrap().contains(words));
@@ -246,9 +251,9 @@ tools:
             file
         };
         let of = |file: &Path| {
-            let said = refused(world, &["--http", "0", "--token-file", file.to_str().unwrap()]);
-            assert!(!said.contains(words) && !said.contains("secret"), "{said}");
-            said
+            let output = refused(world, &["--http", "0", "--token-file", file.to_str().unwrap()]);
+            assert!(!output.contains(words) && !output.contains("secret"), "{output}");
+            output
         };
         let good = made(world.home().join("good"), 0o400, words);
         drop(serve(world, &["--token-file", good.to_str().unwrap()]));
@@ -281,7 +286,7 @@ tools:
     fn only_names_of_this_machine_are_answered(world: &Fixture) {
         let server = serve(world, &["--allowed-host", "agents.example"]);
         let port = server.client.address.port();
-        let by = |host: &str| server.ask(&server.read().having("Host", host)).status;
+        let by = |host: &str| server.fetch(&server.read().having("Host", host)).status;
         for host in [
             "localhost",
             "127.0.0.1",
@@ -307,14 +312,14 @@ tools:
         assert_eq!(by("localhost@evil.example"), 403);
         assert_eq!(by("a b"), 400);
         assert_eq!(by(""), 400);
-        assert_eq!(server.ask(&server.read().without("Host")).status, 400);
-        assert_eq!(server.ask(&server.read().with("Host", "evil.example")).status, 400);
+        assert_eq!(server.fetch(&server.read().without("Host")).status, 400);
+        assert_eq!(server.fetch(&server.read().with("Host", "evil.example")).status, 400);
     }
 
     fn pages_of_other_origins_are_not_answered(world: &Fixture) {
         let server = serve(world, &["--allowed-origin", "https://app.example"]);
         let port = server.client.address.port();
-        let from = |origin: &str| server.ask(&server.read().with("Origin", origin)).status;
+        let from = |origin: &str| server.fetch(&server.read().with("Origin", origin)).status;
         for origin in [
             format!("http://127.0.0.1:{port}"),
             format!("http://localhost:{port}"),
@@ -342,43 +347,44 @@ tools:
             .read()
             .having("Host", &evil)
             .with("Origin", &format!("http://{evil}"));
-        assert_eq!(server.ask(&rebound).status, 403);
+        assert_eq!(server.fetch(&rebound).status, 403);
     }
 
     fn an_address_that_others_reach_needs_a_name(world: &Fixture) {
         for address in ["0.0.0.0:0", "[::]:0"] {
-            let said = refused(world, &["--http", address]);
-            assert!(said.contains("--allowed-host"), "{said}");
+            let output = refused(world, &["--http", address]);
+            assert!(output.contains("--allowed-host"), "{output}");
         }
-        let said = refused(world, &["--http", "nonsense"]);
-        assert!(said.contains("`nonsense`"), "{said}");
+        let output = refused(world, &["--http", "nonsense"]);
+        assert!(output.contains("`nonsense`"), "{output}");
         for flags in [
             ["--token-file", "x"],
             ["--allowed-host", "x"],
             ["--allowed-origin", "https://x"],
         ] {
-            let said = refused(world, &flags);
-            assert!(said.contains("--http"), "{said}");
+            let output = refused(world, &flags);
+            assert!(output.contains("--http"), "{output}");
         }
         let taken = serve(world, &[]);
-        let said = refused(world, &["--http", &taken.client.address.to_string()]);
-        assert!(said.contains("in use"), "{said}");
+        let output = refused(world, &["--http", &taken.client.address.to_string()]);
+        assert!(output.contains("in use"), "{output}");
     }
 
     fn health_is_told_to_everybody_and_nothing_else(world: &Fixture) {
         let server = serve(world, &[]);
-        let ask = |method: &str, path: &str| server.ask(&Asked::new(method, path).with("Host", "10.0.0.7:80"));
+        let fetch =
+            |method: &str, path: &str| server.fetch(&TestRequest::new(method, path).with("Host", "10.0.0.7:80"));
         for path in ["/healthz", "/readyz"] {
-            let answer = ask("GET", path);
+            let answer = fetch("GET", path);
             assert_eq!((answer.status, answer.text().as_str()), (200, ""), "{path}");
-            assert_eq!(ask("POST", path).status, 405);
+            assert_eq!(fetch("POST", path).status, 405);
         }
         for path in ["/", "/healthz/", "/mcpx", "/metrics", "/..", "//mcp", "/MCP"] {
-            assert_eq!(ask("GET", path).status, 404, "{path}");
+            assert_eq!(fetch("GET", path).status, 404, "{path}");
         }
         for path in ["/mcp/", "/mcp/x"] {
-            assert_eq!(ask("GET", path).status, 401, "{path}");
-            assert_eq!(server.ask(&server.client.asked("GET", path)).status, 404, "{path}");
+            assert_eq!(fetch("GET", path).status, 401, "{path}");
+            assert_eq!(server.fetch(&server.client.request("GET", path)).status, 404, "{path}");
         }
     }
 
@@ -396,21 +402,23 @@ tools:
         let elsewhere = served(launch(world, &[helper.to_str().unwrap(), "landlock"], &config, &flags));
         assert!(!elsewhere.is_ready());
         assert_eq!(
-            elsewhere.ask(&Asked::new("GET", "/healthz").with("Host", "x")).status,
+            elsewhere
+                .fetch(&TestRequest::new("GET", "/healthz").with("Host", "x"))
+                .status,
             200
         );
-        let refused = elsewhere.ask(&elsewhere.read()).message();
+        let refused = elsewhere.fetch(&elsewhere.read()).message();
         assert_eq!(refused["result"]["isError"], json!(true), "{refused}");
     }
 
     fn both_eras_see_the_same_tools(world: &Fixture) {
         let server = serve(world, &[]);
-        let listed = server.ask(&server.client.current("tools/list", json!({}))).message();
+        let listed = server.fetch(&server.client.current("tools/list", json!({}))).message();
         assert!(listed["result"]["ttlMs"].is_u64(), "{listed}");
         assert!(listed["result"]["cacheScope"].is_string(), "{listed}");
         let session = server.client.session(&json!({}));
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-        let older = server.ask(&server.client.in_session(&session, &list)).message();
+        let older = server.fetch(&server.client.in_session(&session, &list)).message();
         assert!(listed["result"]["tools"].as_array().unwrap().len() > 5, "{listed}");
         assert_eq!(listed["result"]["tools"], older["result"]["tools"]);
     }
@@ -418,18 +426,18 @@ tools:
     fn a_tool_does_its_work_in_both_eras(world: &Fixture) {
         let server = serve(world, &[]);
         world.write("a.txt", "the first\n");
-        let read = server.ask(&server.client.call("read_file", &json!({"path": "a.txt"})));
-        assert!(read.said().contains("the first"));
+        let read = server.fetch(&server.client.call("read_file", &json!({"path": "a.txt"})));
+        assert!(read.tool_text().contains("the first"));
         let session = server.client.session(&json!({}));
         let write = called("write_file", &json!({"path": "b.txt", "content": "the second\n"}));
-        let written = server.ask(&server.client.in_session(&session, &write)).message();
+        let written = server.fetch(&server.client.in_session(&session, &write)).message();
         assert_eq!(written["result"]["isError"], json!(false), "{written}");
         assert_eq!(
             fs::read_to_string(world.workspace().join("b.txt")).unwrap(),
             "the second\n"
         );
         let secret = world.outside().join("secret");
-        let kept = server.ask(&server.client.call("read_file", &json!({"path": secret})));
+        let kept = server.fetch(&server.client.call("read_file", &json!({"path": secret})));
         assert_eq!(kept.message()["result"]["isError"], json!(true));
     }
 
@@ -447,7 +455,7 @@ tools:
 
     fn parameters_that_cannot_be_read_are_said_to_be_wrong(world: &Fixture) {
         let server = serve(world, &[]);
-        let asked = server.read();
+        let request = server.read();
         for (message, why) in [
             (
                 json!({"method": "tools/call", "params": {"name": []}}),
@@ -465,7 +473,7 @@ tools:
             let mut message = message;
             message["jsonrpc"] = json!("2.0");
             message["id"] = json!("it");
-            let answer = server.ask(&asked.clone().body(message.to_string().as_bytes()));
+            let answer = server.fetch(&request.clone().body(message.to_string().as_bytes()));
             let (status, answer) = (answer.status, answer.message());
             assert_eq!(
                 (status, &answer["id"], &answer["error"]["code"]),
@@ -479,9 +487,9 @@ tools:
 
     fn what_is_no_message_is_said_to_be_none(world: &Fixture) {
         let server = serve(world, &[]);
-        let asked = server.read();
+        let request = server.read();
         let code = |body: &[u8]| {
-            let answer = server.ask(&asked.clone().body(body));
+            let answer = server.fetch(&request.clone().body(body));
             (answer.status, answer.message()["error"]["code"].clone())
         };
         for body in [&b""[..], b"{", b"hello", b"{}{}", b"\xff", b"[1,"] {
@@ -516,53 +524,59 @@ tools:
             "application/x-www-form-urlencoded",
         ] {
             assert_eq!(
-                server.ask(&asked.clone().having("Content-Type", kind)).status,
+                server.fetch(&request.clone().having("Content-Type", kind)).status,
                 415,
                 "{kind}"
             );
         }
-        assert_eq!(server.ask(&asked.clone().without("Content-Type")).status, 415);
+        assert_eq!(server.fetch(&request.clone().without("Content-Type")).status, 415);
         assert_eq!(
             server
-                .ask(&asked.clone().having("Content-Type", "Application/JSON; charset=utf-8"))
+                .fetch(
+                    &request
+                        .clone()
+                        .having("Content-Type", "Application/JSON; charset=utf-8")
+                )
                 .status,
             200
         );
-        assert_eq!(server.ask(&asked.clone().having("Accept", "text/html")).status, 406);
+        assert_eq!(server.fetch(&request.clone().having("Accept", "text/html")).status, 406);
         assert_eq!(
             server
-                .ask(&asked.clone().having("MCP-Protocol-Version", "1999-01-01"))
+                .fetch(&request.clone().having("MCP-Protocol-Version", "1999-01-01"))
                 .status,
             400
         );
-        assert_eq!(server.ask(&asked.having("Mcp-Method", "tools/list")).status, 400);
+        assert_eq!(server.fetch(&request.having("Mcp-Method", "tools/list")).status, 400);
         server.still_serves();
     }
 
     fn what_is_too_large_is_refused(world: &Fixture) {
         let server = serve(world, &[]);
-        let asked = server.read();
+        let request = server.read();
         assert_eq!(
-            server.ask(&asked.clone().with("X-Long", &"x".repeat(16 * 1024))).status,
+            server
+                .fetch(&request.clone().with("X-Long", &"x".repeat(16 * 1024)))
+                .status,
             200
         );
         let long = "x".repeat(100 * 1024);
-        assert_eq!(server.ask(&asked.clone().with("X-Long", &long)).status, 431);
-        let mut many = asked.clone();
+        assert_eq!(server.fetch(&request.clone().with("X-Long", &long)).status, 431);
+        let mut many = request.clone();
         for count in 0..200 {
             many = many.with(&format!("X-{count}"), "y");
         }
-        assert_eq!(server.ask(&many).status, 431);
+        assert_eq!(server.fetch(&many).status, 431);
         let huge = vec![b' '; 17 * 1024 * 1024];
-        assert_eq!(server.ask(&asked.clone().body(huge)).status, 413);
+        assert_eq!(server.fetch(&request.clone().body(huge)).status, 413);
         // Said beforehand, and never sent.
         let mut stream = server.client.connect();
-        let promised = asked.clone().having("Content-Length", "99999999999");
+        let promised = request.clone().having("Content-Length", "99999999999");
         stream.write_all(&promised.head()).unwrap();
         assert_eq!(Answer::read(stream).status, 413);
         // Not said beforehand.
         let mut stream = server.client.connect();
-        let chunked = asked.without("Content-Length").with("Transfer-Encoding", "chunked");
+        let chunked = request.without("Content-Length").with("Transfer-Encoding", "chunked");
         stream.write_all(&chunked.head()).unwrap();
         let chunk = [
             format!("{:x}\r\n", 1 << 20).into_bytes(),
@@ -580,7 +594,7 @@ tools:
     fn a_large_file_is_written_whole(world: &Fixture) {
         let server = serve(world, &[]);
         let content = "0123456789abcdef".repeat(900 * 1024);
-        let written = server.ask(
+        let written = server.fetch(
             &server
                 .client
                 .call("write_file", &json!({"path": "large", "content": content})),
@@ -593,7 +607,7 @@ tools:
             size.ok(),
             (!is_error).then_some(content.len() as u64),
             "{}",
-            written.said()
+            written.tool_text()
         );
     }
 
@@ -616,9 +630,9 @@ tools:
             let mut stream = server.client.connect();
             stream.write_all(&bytes).unwrap();
             let _done = stream.shutdown(std::net::Shutdown::Write);
-            let mut said = Vec::new();
-            let _reset = stream.read_to_end(&mut said);
-            assert!(!said.starts_with(b"HTTP/1.1 2"), "{}", bytes.escape_ascii());
+            let mut output = Vec::new();
+            let _reset = stream.read_to_end(&mut output);
+            assert!(!output.starts_with(b"HTTP/1.1 2"), "{}", bytes.escape_ascii());
         }
         // Two ways to say how long a body is: the second request would be hidden in the first.
         let hidden = format!(
@@ -627,12 +641,12 @@ tools:
         let mut stream = server.client.connect();
         stream.write_all(hidden.as_bytes()).unwrap();
         let _done = stream.shutdown(std::net::Shutdown::Write);
-        let mut said = Vec::new();
-        let _reset = stream.read_to_end(&mut said);
+        let mut output = Vec::new();
+        let _reset = stream.read_to_end(&mut output);
         assert!(
-            !String::from_utf8_lossy(&said).contains("200 OK"),
+            !String::from_utf8_lossy(&output).contains("200 OK"),
             "{}",
-            said.escape_ascii()
+            output.escape_ascii()
         );
         server.still_serves();
     }
@@ -643,7 +657,7 @@ tools:
         // The server's own bound was set when it was started.
         let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, hard.min(4096), hard).unwrap();
-        let calls: Vec<Asked> = (0..1000)
+        let calls: Vec<TestRequest> = (0..1000)
             .map(|count| match count % 2 {
                 0 => server.client.call("read_file", &json!({"path": "a.txt"})),
                 _ => server.client.current("tools/list", json!({})),
@@ -654,14 +668,14 @@ tools:
             stream.write_all(&call.bytes()).unwrap();
         }
         for (count, stream) in streams.into_iter().enumerate() {
-            let mut answer = Answer::read(stream).whole();
+            let mut answer = Answer::read(stream).read_all();
             // On a machine this slow some are told to come again.
             while answer.status == 503 && answer.header("retry-after").is_some() {
-                answer = server.ask(&calls[count]);
+                answer = server.fetch(&calls[count]);
             }
             assert_eq!(answer.status, 200, "{count}");
             if count % 2 == 0 {
-                assert!(answer.said().contains("the same"), "{count}");
+                assert!(answer.tool_text().contains("the same"), "{count}");
             }
         }
         server.still_serves();
@@ -684,7 +698,7 @@ tools:
         std::thread::sleep(Duration::from_millis(300));
         wait_for_processes(&marker, 2);
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
-        assert_eq!(server.ask(&server.client.in_session(&session, &cancel)).status, 202);
+        assert_eq!(server.fetch(&server.client.in_session(&session, &cancel)).status, 202);
         wait_until_gone(&marker);
         server.still_serves();
     }
@@ -696,13 +710,13 @@ tools:
             server.sleeping(|arguments| server.client.in_session(&session, &called("shell", &arguments)));
         let end = server
             .client
-            .asked("DELETE", "/mcp")
+            .request("DELETE", "/mcp")
             .with("MCP-Protocol-Version", LEGACY)
             .with("Mcp-Session-Id", &session);
-        assert_eq!(server.ask(&end).status, 202);
+        assert_eq!(server.fetch(&end).status, 202);
         wait_until_gone(&marker);
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-        assert_eq!(server.ask(&server.client.in_session(&session, &list)).status, 404);
+        assert_eq!(server.fetch(&server.client.in_session(&session, &list)).status, 404);
     }
 
     fn a_question_of_a_session_reaches_its_client(world: &Fixture) {
@@ -716,7 +730,7 @@ tools:
             assert_eq!(question["method"], "elicitation/create", "{question}");
             assert!(file.exists());
             let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": decision}}});
-            assert_eq!(server.ask(&server.client.in_session(&session, &answer)).status, 202);
+            assert_eq!(server.fetch(&server.client.in_session(&session, &answer)).status, 202);
             let done = answering.event().unwrap();
             assert_eq!(done["result"]["isError"], json!(stays), "{done}");
             assert_eq!(file.exists(), stays, "{done}");
@@ -726,16 +740,16 @@ tools:
     fn a_question_is_brought_back_answered(world: &Fixture) {
         let server = serve(world, &[]);
         let file = world.write("doomed", "x");
-        let ask = |brought: Option<(&Value, &Value)>| {
+        let fetch = |brought: Option<(&Value, &Value)>| {
             let mut params = json!({"name": "delete_file", "arguments": {"path": "doomed"}});
             params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
             if let Some((state, responses)) = brought {
                 params["requestState"] = state.clone();
                 params["inputResponses"] = responses.clone();
             }
-            server.ask(&server.client.current("tools/call", params)).message()
+            server.fetch(&server.client.current("tools/call", params)).message()
         };
-        let question = ask(None);
+        let question = fetch(None);
         assert_eq!(question["result"]["resultType"], "input_required", "{question}");
         let name = question["result"]["inputRequests"]
             .as_object()
@@ -747,11 +761,11 @@ tools:
         responses[name] = json!({"action": "accept", "content": {"decision": "once"}});
         assert!(file.exists());
         let state = &question["result"]["requestState"];
-        let done = ask(Some((state, &responses)));
+        let done = fetch(Some((state, &responses)));
         assert_eq!(done["result"]["isError"], json!(false), "{done}");
         assert!(!file.exists());
         world.write("doomed", "x");
-        let again = ask(Some((state, &responses)));
+        let again = fetch(Some((state, &responses)));
         assert_eq!(again["result"]["isError"], json!(true), "{again}");
         assert!(file.exists());
     }
@@ -772,12 +786,17 @@ tools:
         eventually("the call begins", || world.workspace().join("begun").exists());
         server.running.signal(Signal::SIGTERM);
         becomes_unready(&server);
-        let refused = server.ask(&server.read());
+        let refused = server.fetch(&server.read());
         assert_eq!(refused.status, 503);
         assert!(refused.header("retry-after").is_some());
-        assert_eq!(server.ask(&Asked::new("GET", "/healthz").with("Host", "x")).status, 200);
+        assert_eq!(
+            server
+                .fetch(&TestRequest::new("GET", "/healthz").with("Host", "x"))
+                .status,
+            200
+        );
         world.write(file, "");
-        assert!(Answer::read(stream).whole().said().contains("done"));
+        assert!(Answer::read(stream).read_all().tool_text().contains("done"));
         server.running.wait().exits(0);
     }
 
@@ -805,7 +824,7 @@ tools:
         let server = serve(world, &[]);
         let session = server.client.session(&json!({}));
         let run = called("shell", &json!({"command": "echo x > file; rm file"}));
-        assert_eq!(server.ask(&server.client.in_session(&session, &run)).status, 200);
+        assert_eq!(server.fetch(&server.client.in_session(&session, &run)).status, 200);
         server.still_serves();
         server.running.signal(Signal::SIGTERM);
         server.running.wait().exits(0);

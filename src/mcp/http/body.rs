@@ -11,41 +11,41 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use super::Bounds;
 
-/// How long what is too much may still arrive, so that the answer is read before the connection goes.
-const LINGERING: Duration = Duration::from_secs(2);
+/// How long the rest of a refused body is read, so that the client reads the answer before the connection closes.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A body, and the leave to be as large as it is.
+/// A body, and the permit for its size.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct ReceivedBody {
     pub(super) bytes: Bytes,
-    pub(super) leave: Option<OwnedSemaphorePermit>,
+    pub(super) large_permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// It has more bytes than a body may have.
+pub(super) enum BodyError {
+    /// It is too large.
     TooLarge,
     /// It took too long.
     TooSlow,
-    /// The connection broke, or what came is no body.
+    /// The connection broke, or the body is malformed.
     Broken,
 }
 
-/// Reads the body whole. A large one waits until there are few enough others.
-pub(super) async fn read(body: Incoming, bounds: &Bounds, large: &Arc<Semaphore>) -> Result<Whole, Unread> {
+/// Reads the body. A large one waits for a permit.
+pub(super) async fn read(body: Incoming, bounds: &Bounds, large: &Arc<Semaphore>) -> Result<ReceivedBody, BodyError> {
     let mut body = pin!(body);
     let most = u64::try_from(bounds.body_bytes).unwrap_or(u64::MAX);
     if body.size_hint().lower() > most {
         linger(body.as_mut().get_mut()).await;
-        return Err(Unread::TooLarge);
+        return Err(BodyError::TooLarge);
     }
-    let (mut bytes, mut leave) = (BytesMut::new(), None);
+    let (mut bytes, mut large_permit) = (BytesMut::new(), None);
     let mut deadline = Instant::now() + bounds.body_time;
     loop {
         let frame = match timeout_at(deadline, body.frame()).await {
-            Err(_) => return Err(Unread::TooSlow),
-            Ok(Some(Err(_))) => return Err(Unread::Broken),
+            Err(_) => return Err(BodyError::TooSlow),
+            Ok(Some(Err(_))) => return Err(BodyError::Broken),
             Ok(None) => break,
             Ok(Some(Ok(frame))) => frame,
         };
@@ -54,24 +54,24 @@ pub(super) async fn read(body: Incoming, bounds: &Bounds, large: &Arc<Semaphore>
         let size = bytes.len().saturating_add(data.len());
         if size > bounds.body_bytes {
             linger(body.as_mut().get_mut()).await;
-            return Err(Unread::TooLarge);
+            return Err(BodyError::TooLarge);
         }
-        if size > Bounds::SMALL_BODY && leave.is_none() {
+        if size > Bounds::SMALL_BODY && large_permit.is_none() {
             let waiting = Instant::now();
             // The semaphore is never closed.
-            leave = Arc::clone(large).acquire_owned().await.ok();
+            large_permit = Arc::clone(large).acquire_owned().await.ok();
             deadline += waiting.elapsed();
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Whole {
+    Ok(ReceivedBody {
         bytes: bytes.freeze(),
-        leave,
+        large_permit,
     })
 }
 
-/// Lets the client finish what it sends, and looks at none of it.
+/// Reads and drops what the client still sends.
 async fn linger(body: &mut Incoming) {
-    let deadline = Instant::now() + LINGERING;
+    let deadline = Instant::now() + LINGER_TIMEOUT;
     while let Ok(Some(Ok(_))) = timeout_at(deadline, body.frame()).await {}
 }

@@ -1,4 +1,4 @@
-//! How much of everything, and how long for it.
+//! Limits and timeouts.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ pub struct Bounds {
     pub calls: usize,
     /// The most other requests at a time; others wait.
     pub others: usize,
-    /// The most requests that wait; beyond it they are told to come again.
+    /// The most requests that wait; beyond it they are refused with `Retry-After`.
     pub waiting: usize,
-    /// How long a request waits while so few connections are free that cancellations, answers and ends of sessions need
-    /// them; then it is told to come again.
+    /// How long a request waits while only reserved connection slots are free (for cancellations, answers and ends of sessions); then it is
+    /// refused.
     pub crowded: Duration,
     /// The most streams that only listen; fewer where there are not twice as many connections.
     pub streams: usize,
@@ -32,9 +32,9 @@ pub struct Bounds {
     pub sessions: usize,
     /// How long such a session is kept when nobody uses it.
     pub session_idle: Duration,
-    /// How long what is sent may stay unread before the connection is closed.
+    /// How long a reply may stay unread before the connection is closed.
     pub unread: Duration,
-    /// How long what was withdrawn may take to end.
+    /// How long cancelled calls may take to end.
     pub withdrawal: Duration,
 }
 

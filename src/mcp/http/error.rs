@@ -1,4 +1,4 @@
-//! Why nothing is served over HTTP.
+//! Errors at the start of the HTTP server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ pub enum HttpError {
     /// The address cannot be read.
     #[error("`{0}` is no address to listen at: write a port (`8080`), or an address and a port (`127.0.0.1:8080`)")]
     Address(String),
-    /// Others could connect, and no name says that they are meant to.
+    /// A public address without an allowed host.
     #[error(
         "{0} is not a loopback address: name the host that clients use with --allowed-host, and put a proxy that speaks TLS before it"
     )]
@@ -23,7 +23,7 @@ pub enum HttpError {
     /// An origin that no browser sends.
     #[error("--allowed-origin {0}: write it as a browser does, `https://app.example.org`")]
     Origin(String),
-    /// The token file is not what it must be.
+    /// The token file is not valid.
     #[error("the token file {}: {why}", display(.file))]
     TokenFile {
         /// The file.
@@ -31,10 +31,10 @@ pub enum HttpError {
         /// What is wrong with it.
         why: String,
     },
-    /// No random numbers.
+    /// The kernel gave no random numbers.
     #[error("no token can be made: {0}")]
     Random(io::Error),
-    /// The address cannot be listened at.
+    /// The address cannot be bound.
     #[error("{address} cannot be listened at: {source}")]
     Listen {
         /// The address.

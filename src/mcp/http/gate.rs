@@ -1,4 +1,4 @@
-//! One request: what it must be and say before rmcp sees it.
+//! Checks each request before rmcp sees it.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::body::{self, Unread, Whole};
+use super::body::{self, BodyError, ReceivedBody};
 use super::bounds::Bounds;
-use super::held::Held;
-use super::load::{Crowd, Load, NoRoom};
-use super::message::{Message, NoMessage};
-use super::reply::{Reply, closing, empty, later, no_message, sentence, unauthorized};
-use super::sessions::{Coming, Sessions};
+use super::load::{Load, Pressure, Rejected};
+use super::message::{InvalidMessage, Message};
+use super::permits::Permits;
+use super::reply::{Reply, closing, empty, retry_later, rpc_error, text_reply, unauthorized};
+use super::sessions::{PendingSession, Sessions};
 use super::settings::HttpSettings;
 use super::token::HttpToken;
 use super::{health, origin};
-use crate::mcp::head::{self, Head, Kind, NO_MESSAGE};
-use crate::mcp::params::{self, WRONG_PARAMS};
+use crate::mcp::head::{self, Head, INVALID_REQUEST, Kind};
+use crate::mcp::params::{self, INVALID_PARAMS};
 
 /// The header that names a session of the older revisions.
 pub(in crate::mcp) const SESSION: &str = "mcp-session-id";
 
-/// The first revision without sessions; their names are dates.
+/// The first revision without sessions; revisions are dates.
 const STATELESS: &str = "2026-07-28";
 
-/// What may be there once; of two, somebody on the way might believe the other.
-const ONCE: [&str; 8] = [
+/// Headers that may occur once: with two, a proxy might use the other one.
+const SINGLE_HEADERS: [&str; 8] = [
     "host",
     "origin",
     "authorization",
@@ -43,7 +43,7 @@ const ONCE: [&str; 8] = [
     "last-event-id",
 ];
 
-/// Whether calls can be confined now.
+/// Whether calls can be confined.
 type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// What every request passes.
@@ -53,8 +53,8 @@ pub(super) struct Gate<S> {
     bounds: Bounds,
     large: Arc<Semaphore>,
     ready: Ready,
-    /// The places of connections, and how many of them are kept for what waits for nothing.
-    places: (Arc<Semaphore>, usize),
+    /// The connection slots, and how many of them are reserved.
+    slots: (Arc<Semaphore>, usize),
     rmcp: StreamableHttpService<S, LocalSessionManager>,
     pub(super) load: Load,
     pub(super) sessions: Sessions,
@@ -67,7 +67,7 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         service: impl Fn() -> S + Send + Sync + 'static,
         ready: Ready,
         withdraw: CancellationToken,
-        places: &Arc<Semaphore>,
+        slots: &Arc<Semaphore>,
     ) -> Self {
         let sessions = Sessions::new(&settings.bounds);
         let config = StreamableHttpServerConfig::default()
@@ -80,43 +80,42 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         Self {
             rmcp: StreamableHttpService::new(move || Ok(service()), sessions.manager(), config),
             large: Arc::new(Semaphore::new(settings.bounds.large_bodies)),
-            load: Load::new(&settings.bounds, places.available_permits()),
+            load: Load::new(&settings.bounds, slots.available_permits()),
             sessions,
             ready,
-            places: (Arc::clone(places), kept(places.available_permits())),
+            slots: (Arc::clone(slots), reserved_slots(slots.available_permits())),
             token: settings.token,
             origins: settings.origins,
             bounds: settings.bounds,
         }
     }
 
-    /// How long what was withdrawn may take to end.
+    /// How long cancelled calls may take to end.
     pub(super) const fn withdrawal(&self) -> std::time::Duration {
         self.bounds.withdrawal
     }
 
-    /// How full it is for a request: of the connections that came when it was crowded, as long as it is.
-    fn crowd_of(&self, came: &Extensions) -> Crowd {
-        match came.get() {
-            Some(Crowd::Dense) => self.crowd(),
-            Some(Crowd::Loose) | None => Crowd::Loose,
+    /// The pressure for a request: high only if its connection came under high pressure, and as long as that lasts.
+    fn pressure_for(&self, created: &Extensions) -> Pressure {
+        match created.get() {
+            Some(Pressure::High) => self.pressure(),
+            Some(Pressure::Low) | None => Pressure::Low,
         }
     }
 
-    /// Whether the places that are left are kept.
-    pub(super) fn crowd(&self) -> Crowd {
-        let (places, kept) = &self.places;
-        if places.available_permits() < *kept {
-            Crowd::Dense
+    /// High where only reserved slots are free.
+    pub(super) fn pressure(&self) -> Pressure {
+        let (slots, reserved_slots) = &self.slots;
+        if slots.available_permits() < *reserved_slots {
+            Pressure::High
         } else {
-            Crowd::Loose
+            Pressure::Low
         }
     }
 
-    /// Answers it.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Reply {
         match request.uri().path() {
-            "/healthz" => health::lives(request.method()),
+            "/healthz" => health::live(request.method()),
             "/readyz" => {
                 let is_ready = !self.load.is_draining() && (self.ready)();
                 health::ready(request.method(), is_ready)
@@ -136,18 +135,18 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         {
             return reply;
         }
-        let page = origin::readable(&self.origins, headers);
+        let origin_header = origin::allowed_origin(&self.origins, headers);
         let mut reply = if !self.token.is_in(headers) {
             unauthorized()
         } else if request.uri().path() != "/mcp" {
             empty(StatusCode::NOT_FOUND)
         } else {
-            // Nobody behind this gate needs it, and what is not there is not told.
+            // Nothing behind this gate needs the token.
             request.headers_mut().remove(AUTHORIZATION);
             self.admit(request).await
         };
-        if let Some(page) = page {
-            origin::tell(&mut reply, page);
+        if let Some(origin_header) = origin_header {
+            origin::allow_reading(&mut reply, origin_header);
         }
         reply
     }
@@ -156,22 +155,22 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         match *request.method() {
             Method::POST => self.post(request).await,
             Method::GET => {
-                let room = match self.load.stream(self.crowd_of(request.extensions())) {
+                let room = match self.load.stream(self.pressure_for(request.extensions())) {
                     Ok(room) => room,
-                    Err(none) => return refusal(none),
+                    Err(rejected) => return rejection(rejected),
                 };
-                let session = session(request.headers()).and_then(|id| self.sessions.enter(id));
-                let held = Held::new(Some(room), None, session);
-                held.until_sent(self.rmcp.handle(request).await)
+                let session = session(request.headers()).and_then(|id| self.sessions.acquire(id));
+                let permits = Permits::new(Some(room), None, session);
+                permits.until_sent(self.rmcp.handle(request).await)
             }
             Method::DELETE => {
-                let ends = session(request.headers()).and_then(|id| self.sessions.enter(id));
+                let ends = session(request.headers()).and_then(|id| self.sessions.acquire(id));
                 let reply = self.rmcp.handle(request).await;
                 if reply.status().is_success()
                     && let Some(ends) = ends
                 {
-                    // rmcp would let its calls go on for a while.
-                    ends.ending().0.cancel();
+                    // rmcp would not stop its calls at once.
+                    ends.end().0.cancel();
                 }
                 reply
             }
@@ -181,66 +180,66 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
 
     async fn post(&self, request: Request<Incoming>) -> Reply {
         if !is_json(request.headers()) {
-            return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a message is application/json\n");
+            return text_reply(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a message is application/json\n");
         }
         let (mut parts, body) = request.into_parts();
-        let Whole { bytes, leave } = match body::read(body, &self.bounds, &self.large).await {
+        let ReceivedBody { bytes, large_permit } = match body::read(body, &self.bounds, &self.large).await {
             Ok(whole) => whole,
-            Err(unread) => return unreadable(unread),
+            Err(unread) => return body_error(unread),
         };
         let message = match Message::of(&bytes) {
             Ok(message) => message,
-            Err(none) => return not_understood(&bytes, none),
+            Err(rejected) => return invalid_message(&bytes, rejected),
         };
-        // What a revision does not have is no matter of its parameters.
+        // An unknown method is reported before wrong parameters.
         let is_unknown = message == Message::Initialize && is_stateless(&parts.headers);
-        if message != Message::Notice
+        if message != Message::OneWay
             && !is_unknown
             && let Some(reply) = wrong_params(&bytes)
         {
             return reply;
         }
-        let room = match self.load.request(message, self.crowd_of(&parts.extensions)).await {
+        let room = match self.load.request(message, self.pressure_for(&parts.extensions)).await {
             Ok(room) => room,
-            Err(none) => return refusal(none),
+            Err(rejected) => return rejection(rejected),
         };
-        let named = session(&parts.headers);
-        let coming = match (message, named) {
-            (Message::Initialize, None) => match self.sessions.room().await {
-                Some(coming) => Some(coming),
-                None => return later("5", "there are too many sessions, and all are in use\n"),
+        let session_id = session(&parts.headers);
+        let pending = match (message, session_id) {
+            (Message::Initialize, None) => match self.sessions.reserve().await {
+                Some(pending) => Some(pending),
+                None => return retry_later("5", "there are too many sessions, and all are in use\n"),
             },
             _ => None,
         };
-        let session = named.and_then(|id| self.sessions.enter(id));
+        let session = session_id.and_then(|id| self.sessions.acquire(id));
         if let Some(session) = &session {
-            parts.extensions.insert(session.ending());
+            parts.extensions.insert(session.end());
         }
-        let held = Held::new(room, leave, session);
-        parts.extensions.insert(held.clone());
+        let permits = Permits::new(room, large_permit, session);
+        parts.extensions.insert(permits.clone());
         let text = bytes.clone();
         let reply = self.rmcp.handle(Request::from_parts(parts, Full::new(bytes))).await;
-        if let Some(coming) = coming {
-            self.came(coming, &reply);
+        if let Some(pending) = pending {
+            self.created(pending, &reply);
         }
-        // rmcp says so of JSON that is none of its messages.
+        // rmcp's status for JSON that is no message.
         if reply.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return not_understood(&text, NoMessage::NotRpc);
+            return invalid_message(&text, InvalidMessage::NotRpc);
         }
         drop(text);
-        held.until_sent(reply)
+        permits.until_sent(reply)
     }
 
-    fn came(&self, coming: Coming, reply: &Reply) {
+    fn created(&self, pending: PendingSession, reply: &Reply) {
         if let Some(id) = session(reply.headers()) {
-            self.sessions.came(coming, id);
+            self.sessions.created(pending, id);
         }
     }
 }
 
-/// How many of so many places nobody keeps for long who waits: cancellations, answers and ends of sessions come in by them.
-const fn kept(places: usize) -> usize {
-    let part = places / 8;
+/// How many slots are reserved for cancellations, answers and ends of sessions.
+const fn reserved_slots(slots: usize) -> usize {
+    let part = slots / 8;
     if part > 64 { 64 } else { part }
 }
 
@@ -249,56 +248,61 @@ fn session(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn ambiguous(headers: &HeaderMap) -> Option<Reply> {
-    let twice = ONCE.iter().any(|name| headers.get_all(*name).iter().nth(1).is_some());
-    twice.then(|| closing(sentence(StatusCode::BAD_REQUEST, "a header is there twice\n")))
+    let twice = SINGLE_HEADERS
+        .iter()
+        .any(|name| headers.get_all(*name).iter().nth(1).is_some());
+    twice.then(|| closing(text_reply(StatusCode::BAD_REQUEST, "a header is there twice\n")))
 }
 
-/// Whether a request says that it is of a revision without sessions.
+/// Whether the revision of a request has no sessions.
 fn is_stateless(headers: &HeaderMap) -> bool {
-    let named = headers
+    let session_id = headers
         .get("mcp-protocol-version")
         .and_then(|version| version.to_str().ok());
-    named.is_some_and(|version| version >= STATELESS)
+    session_id.is_some_and(|version| version >= STATELESS)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let named = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let essence = named.and_then(|kind| kind.split(';').next());
+    let session_id = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = session_id.and_then(|kind| kind.split(';').next());
     essence.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-fn refusal(none: NoRoom) -> Reply {
-    match none {
-        NoRoom::Full => later("1", "too much is asked of this server at once\n"),
-        NoRoom::Draining => closing(later("5", "this server is about to end\n")),
+fn rejection(rejected: Rejected) -> Reply {
+    match rejected {
+        Rejected::Full => retry_later("1", "too much is asked of this server at once\n"),
+        Rejected::Draining => closing(retry_later("5", "this server is about to end\n")),
     }
 }
 
-/// Says what is wrong with a body, in answer to the request that it was to be where it says which.
-fn not_understood(body: &[u8], none: NoMessage) -> Reply {
+/// The error for a malformed body, with the id of its request if it has one.
+fn invalid_message(body: &[u8], rejected: InvalidMessage) -> Reply {
     let kind = Head::of(body).kind();
-    let (code, why) = match none {
-        NoMessage::NotJson | NoMessage::NotRpc => head::fault(body, &kind),
-        NoMessage::TooMany => (NO_MESSAGE, "Invalid Request: the message has more than 200000 values"),
+    let (code, why) = match rejected {
+        InvalidMessage::NotJson | InvalidMessage::NotRpc => head::error_of(body, &kind),
+        InvalidMessage::TooMany => (
+            INVALID_REQUEST,
+            "Invalid Request: the message has more than 200000 values",
+        ),
     };
-    no_message(head::refusal(head::answered(&kind, code), code, why))
+    rpc_error(head::error_reply(head::reply_id(&kind, code), code, why))
 }
 
-/// The answer to a request with wrong parameters. It is one of JSON-RPC, and no failure of HTTP.
+/// The JSON-RPC error for wrong parameters; HTTP reports success.
 fn wrong_params(body: &[u8]) -> Option<Reply> {
     let why = params::wrong(body)?;
     let Kind::Request(Some(id)) = Head::of(body).kind() else {
         return None;
     };
-    let mut reply = no_message(head::refusal(Some(&id), WRONG_PARAMS, &why));
+    let mut reply = rpc_error(head::error_reply(Some(&id), INVALID_PARAMS, &why));
     *reply.status_mut() = StatusCode::OK;
     Some(reply)
 }
 
-fn unreadable(unread: Unread) -> Reply {
+fn body_error(unread: BodyError) -> Reply {
     closing(match unread {
-        Unread::TooLarge => sentence(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n"),
-        Unread::TooSlow => sentence(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
-        Unread::Broken => sentence(StatusCode::BAD_REQUEST, "the body broke off\n"),
+        BodyError::TooLarge => text_reply(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n"),
+        BodyError::TooSlow => text_reply(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+        BodyError::Broken => text_reply(StatusCode::BAD_REQUEST, "the body broke off\n"),
     })
 }

@@ -1,11 +1,11 @@
-//! Whether it lives, and whether it can be given work: for whoever watches over it, without a token.
+//! Health checks, without a token.
 
 use http::{Method, StatusCode};
 
 use super::reply::{Reply, empty, not_allowed};
 
 /// `/healthz`: the process answers.
-pub(super) fn lives(method: &Method) -> Reply {
+pub(super) fn live(method: &Method) -> Reply {
     reply(method, StatusCode::OK)
 }
 

@@ -1,4 +1,4 @@
-//! Listens, serves each connection, and ends without cutting off what is under way.
+//! Listens, serves connections, and drains before it ends.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -27,19 +27,19 @@ use super::error::HttpError;
 use super::gate::Gate;
 use super::reply::closing;
 use super::settings::HttpSettings;
-use super::token::TokenFrom;
+use super::token::TokenSource;
 use crate::policy::path::display;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 4096;
-/// How many files are left to calls.
-const OWN_FILES: usize = 256;
-/// How long nobody is let in when the machine has no room for another connection.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How many open files are reserved for calls.
+const RESERVED_FILES: usize = 256;
+/// How long to wait after a failed accept.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// How long the last replies may take on their way out.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server that has its address, and accepts nobody yet.
+/// A server that is bound, and does not accept yet.
 #[derive(Debug)]
 pub struct HttpServer {
     listener: BoundListener,
@@ -50,16 +50,16 @@ pub struct HttpServer {
 /// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// After this signal what was under way was done.
+    /// Calls under way finished after this signal.
     Drained(Signal),
-    /// After this signal it took too long, and was withdrawn.
+    /// Calls under way took too long after this signal, and were cancelled.
     Withdrawn(Signal),
-    /// A second signal, this one, came first; nothing was waited for.
+    /// A second signal ended the wait.
     Cut(Signal),
 }
 
 impl HttpServer {
-    /// Takes the address; connections wait from now on.
+    /// Binds the address; connections queue from now on.
     pub fn bind(settings: HttpSettings) -> Result<Self, HttpError> {
         let failed = |source| HttpError::Listen {
             address: settings.address,
@@ -74,34 +74,34 @@ impl HttpServer {
         })
     }
 
-    /// The address that it has.
+    /// The bound address.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What a person is told once: where it is, and how a client is given the token.
+    /// The notice at the start: the URL, and how to give a client the token.
     pub fn announcement(&self) -> String {
         let url = self.settings.url(self.address);
-        let mut told = format!("serving MCP at {url}\n");
-        let words = match &self.settings.token.from {
-            TokenFrom::Start => self.settings.token.token.words().to_owned(),
-            TokenFrom::File(file) => {
+        let mut text = format!("serving MCP at {url}\n");
+        let token = match &self.settings.token.source {
+            TokenSource::Generated => self.settings.token.token.words().to_owned(),
+            TokenSource::File(file) => {
                 // Writing to a String cannot fail.
-                let _infallible = writeln!(told, "  the token is the one in {}", display(file));
+                let _infallible = writeln!(text, "  the token is the one in {}", display(file));
                 "TOKEN".to_owned()
             }
         };
         let _infallible = writeln!(
-            told,
-            "  claude mcp add --transport http stockade {url} --header \"Authorization: Bearer {words}\""
+            text,
+            "  claude mcp add --transport http stockade {url} --header \"Authorization: Bearer {token}\""
         );
-        told
+        text
     }
 
-    /// Serves until a signal comes, then until what is under way is done.
+    /// Serves until a signal, then drains.
     ///
-    /// `service` makes the server of one client; `ready` says whether calls can be confined now; `withdraw` is cancelled
-    /// when nothing is to go on. What calls have started is still the caller's to end.
+    /// `service` makes the server of one client; `ready` says whether calls can be confined; `withdraw` is cancelled when calls must end.
+    /// The caller ends what calls have started.
     pub async fn serve<S: ServerHandler + Send + 'static>(
         self,
         service: impl Fn() -> S + Send + Sync + 'static,
@@ -111,23 +111,23 @@ impl HttpServer {
     ) -> Result<End, HttpError> {
         let (address, bounds, drain) = (self.address, self.settings.bounds, self.settings.drain);
         let listener = TcpListener::from_std(self.listener).map_err(|source| HttpError::Listen { address, source })?;
-        let places = Arc::new(Semaphore::new(most_connections(bounds.connections)));
+        let slots = Arc::new(Semaphore::new(max_connections(bounds.connections)));
         let gate = Gate::new(
             self.settings,
             address.port(),
             service,
             Box::new(ready),
             withdraw.clone(),
-            &places,
+            &slots,
         );
-        let door = Door::new(Arc::new(gate), bounds, places);
+        let acceptor = Acceptor::new(Arc::new(gate), bounds, slots);
         let end = tokio::select! {
-            end = ending(&door.gate, &mut stops, drain, &withdraw) => end,
-            end = door.accept(listener) => match end {},
-            end = door.gate.sessions.watch() => match end {},
+            end = ending(&acceptor.gate, &mut stops, drain, &withdraw) => end,
+            end = acceptor.accept(listener) => match end {},
+            end = acceptor.gate.sessions.watch() => match end {},
         };
         match end {
-            End::Drained(_) | End::Withdrawn(_) => door.close().await,
+            End::Drained(_) | End::Withdrawn(_) => acceptor.close().await,
             End::Cut(_) => {}
         }
         Ok(end)
@@ -140,20 +140,20 @@ fn listener(address: SocketAddr) -> std::io::Result<BoundListener> {
     } else {
         TcpSocket::new_v6()
     }?;
-    // A port that a server has just left is free.
+    // Allows to bind a port that was just closed.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()
 }
 
-/// Waits for a signal, and then for what is under way.
+/// Waits for a signal, then for calls under way.
 async fn ending<S: ServerHandler + Send + 'static>(
     gate: &Gate<S>,
     stops: &mut mpsc::Receiver<Signal>,
     drain: Duration,
     withdraw: &CancellationToken,
 ) -> End {
-    // Where nobody is left who could tell it to stop, that is its end too.
+    // A closed channel counts as a signal.
     let first = stops.recv().await.unwrap_or(Signal::SIGTERM);
     gate.load.drain();
     let end = tokio::select! {
@@ -161,7 +161,7 @@ async fn ending<S: ServerHandler + Send + 'static>(
         () = sleep(drain) => End::Withdrawn(first),
         Some(signal) = stops.recv() => End::Cut(signal),
     };
-    // Ends what only listens, and sessions; calls that are still under way are told.
+    // Ends streams and sessions, and cancels calls.
     withdraw.cancel();
     match end {
         End::Drained(_) | End::Cut(_) => return end,
@@ -173,44 +173,44 @@ async fn ending<S: ServerHandler + Send + 'static>(
     }
 }
 
-/// Where connections come in.
-struct Door<S> {
+/// Accepts connections.
+struct Acceptor<S> {
     gate: Arc<Gate<S>>,
     bounds: Bounds,
     slots: Arc<Semaphore>,
-    crowd: watch::Sender<Crowd>,
+    events: watch::Sender<ConnectionEvent>,
     connections: TaskTracker,
 }
 
-/// What is told to every connection.
+/// An event for every connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Crowd {
-    /// All places are taken: whoever was answered and asks nothing makes room.
+enum ConnectionEvent {
+    /// All slots are taken: idle connections close.
     Full,
-    /// It is over: whoever is not being answered goes.
+    /// The server ends: connections without a request close.
     Closing,
 }
 
-impl<S: ServerHandler + Send + 'static> Door<S> {
+impl<S: ServerHandler + Send + 'static> Acceptor<S> {
     fn new(gate: Arc<Gate<S>>, bounds: Bounds, slots: Arc<Semaphore>) -> Self {
         Self {
             gate,
             bounds,
             slots,
-            crowd: watch::Sender::new(Crowd::Full),
+            events: watch::Sender::new(ConnectionEvent::Full),
             connections: TaskTracker::new(),
         }
     }
 
-    /// Lets in whoever comes, for ever. When all places are taken, idle connections are closed, and others wait.
+    /// Accepts connections, forever. When all slots are taken, idle connections close and new ones wait.
     async fn accept(&self, listener: TcpListener) -> Infallible {
         loop {
             let Ok((stream, _)) = listener.accept().await else {
-                sleep(PAUSE).await;
+                sleep(ACCEPT_RETRY).await;
                 continue;
             };
             if self.slots.available_permits() == 0 {
-                self.crowd.send_replace(Crowd::Full);
+                self.events.send_replace(ConnectionEvent::Full);
             }
             // It is never closed.
             if let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await {
@@ -220,16 +220,20 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
     }
 
     fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
-        // Without them it is slower, or a dead client is noticed later.
+        // These options are not essential.
         let _prompt = stream.set_nodelay(true);
         let unread = u32::try_from(self.bounds.unread.as_millis()).unwrap_or(u32::MAX);
         let _noticed = setsockopt(&stream, sockopt::TcpUserTimeout, &unread);
-        let has_asked = Arc::new(AtomicBool::new(false));
-        let crowd = self.gate.crowd();
-        let (gate, slots, asks) = (Arc::clone(&self.gate), Arc::clone(&self.slots), Arc::clone(&has_asked));
+        let has_requested = Arc::new(AtomicBool::new(false));
+        let pressure = self.gate.pressure();
+        let (gate, slots, requested) = (
+            Arc::clone(&self.gate),
+            Arc::clone(&self.slots),
+            Arc::clone(&has_requested),
+        );
         let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(crowd);
-            asks.store(true, Ordering::Release);
+            request.extensions_mut().insert(pressure);
+            requested.store(true, Ordering::Release);
             let (gate, slots) = (Arc::clone(&gate), Arc::clone(&slots));
             async move {
                 let reply = gate.answer(request).await;
@@ -240,24 +244,24 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.bounds.header_time)
-            // hyper reads as much again before it looks.
+            // hyper reads twice this size before it checks.
             .max_buf_size(self.bounds.header_bytes / 2)
             .serve_connection(TokioIo::new(stream), service);
-        let mut crowd = self.crowd.subscribe();
+        let mut events = self.events.subscribe();
         self.connections.spawn(async move {
             let _slot = slot;
             let mut connection = pin!(connection);
             loop {
-                let told = tokio::select! {
-                    // What has come is read before the connection is called idle.
+                let notified = tokio::select! {
+                    // A request that has arrived is read before the connection counts as idle.
                     biased;
                     _ended = connection.as_mut() => return,
-                    told = crowd.changed() => told,
+                    changed = events.changed() => changed,
                 };
-                let goes = match (told, *crowd.borrow_and_update()) {
-                    // One that has not asked yet is about to: hyper would close it unheard.
-                    (Ok(()), Crowd::Full) => has_asked.load(Ordering::Acquire),
-                    (Ok(()), Crowd::Closing) | (Err(_), _) => true,
+                let goes = match (notified, *events.borrow_and_update()) {
+                    // A connection without a request yet is about to send one; hyper would close it.
+                    (Ok(()), ConnectionEvent::Full) => has_requested.load(Ordering::Acquire),
+                    (Ok(()), ConnectionEvent::Closing) | (Err(_), _) => true,
                 };
                 if goes {
                     connection.as_mut().graceful_shutdown();
@@ -268,18 +272,18 @@ impl<S: ServerHandler + Send + 'static> Door<S> {
         });
     }
 
-    /// Lets the last replies out.
+    /// Sends the last replies.
     async fn close(self) {
-        self.crowd.send_replace(Crowd::Closing);
+        self.events.send_replace(ConnectionEvent::Closing);
         self.connections.close();
-        let _late = timeout(LAST_WORDS, self.connections.wait()).await;
+        let _late = timeout(FLUSH_TIMEOUT, self.connections.wait()).await;
     }
 }
 
-/// As many as the process may open files for, with some left for calls.
-fn most_connections(wanted: usize) -> usize {
+/// As many connections as the limit of open files allows, less the reserved files.
+fn max_connections(limit: usize) -> usize {
     let files =
         getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
-    let spare = files.saturating_sub(OWN_FILES).max(files / 2);
-    wanted.min(spare).max(1)
+    let spare = files.saturating_sub(RESERVED_FILES).max(files / 2);
+    limit.min(spare).max(1)
 }

@@ -1,7 +1,7 @@
-//! How much is done at a time.
+//! Limits on concurrent requests.
 //!
-//! Tool calls, other requests and streams each have their own number, so that calls that wait for a person keep nobody
-//! from listing tools. What finds no room waits in line; what finds the line full is told to come again.
+//! Tool calls, other requests and streams have separate limits, so that calls that wait for a person do not block others. Beyond a
+//! limit requests wait in a queue; beyond the queue they are refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::Bounds;
 use super::message::Message;
 
-/// The numbers.
+/// The limits, and the requests under way.
 #[derive(Debug)]
 pub(super) struct Load {
     calls: Arc<Semaphore>,
@@ -26,37 +26,37 @@ pub(super) struct Load {
     under_way: TaskTracker,
 }
 
-/// Room for one; given back when it is dropped.
+/// A permit for one request; released when dropped.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct LoadPermit {
     _permit: OwnedSemaphorePermit,
     _under_way: Option<TaskTrackerToken>,
 }
 
-/// How full the places of connections are.
+/// How full the connection slots are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Crowd {
-    Loose,
-    /// What is left is for what waits for nothing; nobody else keeps it for long.
-    Dense,
+pub(super) enum Pressure {
+    Low,
+    /// Only reserved slots are free: other requests must not keep them for long.
+    High,
 }
 
-/// Why there is no room.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoRoom {
-    /// Too many wait already.
+pub(super) enum Rejected {
+    /// The queue is full.
     Full,
-    /// Nothing is begun any more.
+    /// The server ends.
     Draining,
 }
 
 impl Load {
-    pub(super) fn new(bounds: &Bounds, places: usize) -> Self {
+    pub(super) fn new(bounds: &Bounds, slots: usize) -> Self {
         let semaphore = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         Self {
             calls: semaphore(bounds.calls),
             others: semaphore(bounds.others),
-            streams: semaphore(bounds.streams.min((places / 2).max(1))),
+            streams: semaphore(bounds.streams.min((slots / 2).max(1))),
             waiting: AtomicUsize::new(0),
             most_waiting: bounds.waiting,
             crowded: bounds.crowded,
@@ -64,11 +64,11 @@ impl Load {
         }
     }
 
-    /// Room for a request, at once or after others; none is needed for what only helps a request along.
-    pub(super) async fn request(&self, message: Message, crowd: Crowd) -> Result<Option<Room>, NoRoom> {
+    /// Waits for a permit. Notifications and answers need none.
+    pub(super) async fn request(&self, message: Message, pressure: Pressure) -> Result<Option<LoadPermit>, Rejected> {
         let semaphore = match message {
-            Message::Notice => return Ok(None),
-            Message::Listen => return self.stream(crowd).map(Some),
+            Message::OneWay => return Ok(None),
+            Message::Listen => return self.stream(pressure).map(Some),
             Message::Call => &self.calls,
             Message::Initialize | Message::Other => &self.others,
         };
@@ -76,37 +76,37 @@ impl Load {
         let permit = if let Ok(permit) = at_once {
             permit
         } else {
-            let _in_line = InLine::behind(&self.waiting, self.most_waiting)?;
+            let _slot = QueueSlot::take(&self.waiting, self.most_waiting)?;
             let waiting = Arc::clone(semaphore).acquire_owned();
-            let waited = match crowd {
-                Crowd::Loose => waiting.await,
-                Crowd::Dense => timeout(self.crowded, waiting).await.map_err(|_late| NoRoom::Full)?,
+            let waited = match pressure {
+                Pressure::Low => waiting.await,
+                Pressure::High => timeout(self.crowded, waiting).await.map_err(|_late| Rejected::Full)?,
             };
-            waited.map_err(|_closed| NoRoom::Draining)?
+            waited.map_err(|_closed| Rejected::Draining)?
         };
-        Ok(Some(Room {
+        Ok(Some(LoadPermit {
             _permit: permit,
             _under_way: Some(self.under_way.token()),
         }))
     }
 
-    /// Room for a stream that only listens; nobody waits for it.
-    pub(super) fn stream(&self, crowd: Crowd) -> Result<Room, NoRoom> {
-        if crowd == Crowd::Dense && !self.is_draining() {
-            return Err(NoRoom::Full);
+    /// A permit for a stream, without waiting.
+    pub(super) fn stream(&self, pressure: Pressure) -> Result<LoadPermit, Rejected> {
+        if pressure == Pressure::High && !self.is_draining() {
+            return Err(Rejected::Full);
         }
         let permit = Arc::clone(&self.streams).try_acquire_owned();
         let permit = permit.map_err(|error| match error {
-            tokio::sync::TryAcquireError::Closed => NoRoom::Draining,
-            tokio::sync::TryAcquireError::NoPermits => NoRoom::Full,
+            tokio::sync::TryAcquireError::Closed => Rejected::Draining,
+            tokio::sync::TryAcquireError::NoPermits => Rejected::Full,
         })?;
-        Ok(Room {
+        Ok(LoadPermit {
             _permit: permit,
             _under_way: None,
         })
     }
 
-    /// Lets nothing begin any more, what waits included.
+    /// Refuses new and waiting requests from now on.
     pub(super) fn drain(&self) {
         for semaphore in [&self.calls, &self.others, &self.streams] {
             semaphore.close();
@@ -118,26 +118,26 @@ impl Load {
         self.under_way.is_closed()
     }
 
-    /// Waits, once draining, until nothing is under way.
+    /// Waits, once draining, until no request is under way.
     pub(super) async fn done(&self) {
         self.under_way.wait().await;
     }
 }
 
-/// A place in line.
-struct InLine<'a>(&'a AtomicUsize);
+/// A place in the queue.
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl<'a> InLine<'a> {
-    fn behind(waiting: &'a AtomicUsize, most: usize) -> Result<Self, NoRoom> {
+impl<'a> QueueSlot<'a> {
+    fn take(waiting: &'a AtomicUsize, most: usize) -> Result<Self, Rejected> {
         if waiting.fetch_add(1, Ordering::AcqRel) >= most {
             waiting.fetch_sub(1, Ordering::AcqRel);
-            return Err(NoRoom::Full);
+            return Err(Rejected::Full);
         }
         Ok(Self(waiting))
     }
 }
 
-impl Drop for InLine<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

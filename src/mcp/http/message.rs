@@ -1,4 +1,4 @@
-//! What a message asks, as far as bounds depend on it; rmcp reads the rest.
+//! The kind of a message, as far as limits depend on it; rmcp parses the rest.
 
 use std::borrow::Cow;
 
@@ -19,18 +19,18 @@ pub(super) enum Message {
     Initialize,
     /// Any other request.
     Other,
-    /// A notification, or an answer to what the server asked.
-    Notice,
+    /// A notification, or an answer to a request of the server.
+    OneWay,
 }
 
-/// What is no message.
+/// Why bytes are no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoMessage {
+pub(super) enum InvalidMessage {
     /// It is no JSON.
     NotJson,
     /// It is no JSON-RPC.
     NotRpc,
-    /// It has more values than anything that is parsed.
+    /// It has too many values.
     TooMany,
 }
 
@@ -44,18 +44,18 @@ struct Head<'a> {
 
 impl Message {
     /// The message that the bytes are.
-    pub(super) fn of(bytes: &[u8]) -> Result<Self, NoMessage> {
+    pub(super) fn of(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         if too_many(bytes) {
-            return Err(NoMessage::TooMany);
+            return Err(InvalidMessage::TooMany);
         }
-        // A list would do for an object that is read by position.
+        // serde would accept a list for `Head`.
         if bytes.trim_ascii_start().starts_with(b"[") {
             let read: Result<IgnoredAny, _> = serde_json::from_slice(bytes);
-            return Err(read.map_or_else(|error| why(&error), |_list| NoMessage::NotRpc));
+            return Err(read.map_or_else(|error| classify(&error), |_list| InvalidMessage::NotRpc));
         }
-        let head: Head<'_> = serde_json::from_slice(bytes).map_err(|error| why(&error))?;
+        let head: Head<'_> = serde_json::from_slice(bytes).map_err(|error| classify(&error))?;
         Ok(match (head.method.as_deref(), head.id) {
-            (None, _) | (Some(_), None) => Self::Notice,
+            (None, _) | (Some(_), None) => Self::OneWay,
             (Some("tools/call"), Some(_)) => Self::Call,
             (Some("subscriptions/listen"), Some(_)) => Self::Listen,
             (Some("initialize"), Some(_)) => Self::Initialize,
@@ -64,10 +64,10 @@ impl Message {
     }
 }
 
-fn why(error: &serde_json::Error) -> NoMessage {
+fn classify(error: &serde_json::Error) -> InvalidMessage {
     match error.classify() {
-        Category::Data => NoMessage::NotRpc,
-        Category::Io | Category::Syntax | Category::Eof => NoMessage::NotJson,
+        Category::Data => InvalidMessage::NotRpc,
+        Category::Io | Category::Syntax | Category::Eof => InvalidMessage::NotJson,
     }
 }
 
@@ -86,9 +86,9 @@ mod tests {
             (r#"{"id":1,"method":"subscriptions/listen"}"#, Message::Listen),
             (r#"{"id":1,"method":"initialize"}"#, Message::Initialize),
             (r#"{"id":1,"method":"tools/list"}"#, Message::Other),
-            (r#"{"method":"tools/call"}"#, Message::Notice),
-            (r#"{"id":null,"method":"tools/call"}"#, Message::Notice),
-            (r#"{"id":1,"result":{"method":"tools/call"}}"#, Message::Notice),
+            (r#"{"method":"tools/call"}"#, Message::OneWay),
+            (r#"{"id":null,"method":"tools/call"}"#, Message::OneWay),
+            (r#"{"id":1,"result":{"method":"tools/call"}}"#, Message::OneWay),
         ] {
             assert_eq!(Message::of(text.as_bytes()), Ok(expected), "{text}");
         }
@@ -97,19 +97,25 @@ mod tests {
     #[test]
     fn what_is_no_message_is_none() {
         for (text, expected) in [
-            ("", NoMessage::NotJson),
-            ("{", NoMessage::NotJson),
-            ("hello", NoMessage::NotJson),
-            (r#"{"id":1}{"id":2}"#, NoMessage::NotJson),
-            ("[", NoMessage::NotJson),
-            ("[]", NoMessage::NotRpc),
-            (r#" ["initialize",1]"#, NoMessage::NotRpc),
-            ("3", NoMessage::NotRpc),
-            (r#"{"id":1,"method":3}"#, NoMessage::NotRpc),
-            (r#"{"id":1,"method":"ping","method":"initialize"}"#, NoMessage::NotRpc),
+            ("", InvalidMessage::NotJson),
+            ("{", InvalidMessage::NotJson),
+            ("hello", InvalidMessage::NotJson),
+            (r#"{"id":1}{"id":2}"#, InvalidMessage::NotJson),
+            ("[", InvalidMessage::NotJson),
+            ("[]", InvalidMessage::NotRpc),
+            (r#" ["initialize",1]"#, InvalidMessage::NotRpc),
+            ("3", InvalidMessage::NotRpc),
+            (r#"{"id":1,"method":3}"#, InvalidMessage::NotRpc),
+            (
+                r#"{"id":1,"method":"ping","method":"initialize"}"#,
+                InvalidMessage::NotRpc,
+            ),
         ] {
             assert_eq!(Message::of(text.as_bytes()), Err(expected), "{text}");
         }
-        assert_eq!(Message::of(b"{\"id\":1,\"method\":\"\xff\"}"), Err(NoMessage::NotJson));
+        assert_eq!(
+            Message::of(b"{\"id\":1,\"method\":\"\xff\"}"),
+            Err(InvalidMessage::NotJson)
+        );
     }
 }

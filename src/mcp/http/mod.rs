@@ -1,25 +1,24 @@
 //! MCP over HTTP: agents that know a token → the server behind it.
 //!
-//! [`HttpSettings`] says where it listens and whom it believes, [`HttpServer`] listens. A request passes, in
-//! this order: `listen` (how many connections, how long for a header), `gate` (which path, one header of
-//! each, the token), `body` (how large, how long), `message` (what is asked), `load` (how many at a time, how
-//! many wait) and `sessions` (how many of the older revisions' sessions), and only then rmcp's transport,
-//! which checks hosts and origins and speaks both eras of the protocol. Each bound is a number in [`Bounds`],
-//! and beyond each stands an answer.
+//! [`HttpSettings`] has address, hosts, origins and token, [`HttpServer`] listens. A request passes, in
+//! this order: `listen` (connections, header timeout), `gate` (path, duplicate headers, token), `body` (size,
+//! timeout), `message` (kind), `load` (concurrency, queue) and `sessions` (number, age), and only then rmcp's
+//! transport, which checks hosts and origins and speaks all revisions. The limits are in [`Bounds`]; beyond each
+//! there is an error reply.
 //!
-//! One token is one principal: whoever says it may do what the config allows agents to do, and nobody else anything.
-//! The token is never logged and in no error; it does not reach rmcp either. There is no TLS: a proxy has that.
+//! One token is one principal: with it a client may do what the config allows agents, without it nothing.
+//! The token is in no log and no error, and does not reach rmcp. TLS is left to a proxy.
 
 mod body;
 mod bounds;
 mod error;
 pub(super) mod gate;
 mod health;
-mod held;
 mod listen;
 mod load;
 mod message;
 mod origin;
+mod permits;
 mod reply;
 pub(super) mod sessions;
 mod settings;
@@ -41,23 +40,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tools::serving::{HttpOptions, ServeEnd};
 
-/// Serves as it was asked for, and says where, until a signal comes and what is under way is done. What is not done in
-/// time is told by `ending`.
+/// Announces the address, serves until a signal comes, and drains. `shutdown` cancels calls that take longer.
 pub async fn serve<S: ServerHandler + Send + 'static>(
-    asked: HttpOptions,
+    options: OverHttp,
     service: impl Fn() -> S + Send + Sync + 'static,
-    ending: CancellationToken,
+    shutdown: CancellationToken,
     stops: mpsc::Receiver<Signal>,
     say: fn(&str),
 ) -> Result<ServeEnd, HttpError> {
-    let token = match &asked.token_file {
-        Some(file) => HttpToken::read(file, &asked.reachable_reason)?,
-        None => HttpToken::made()?,
+    let token = match &options.token_file {
+        Some(file) => HttpToken::read(file, &options.reached)?,
+        None => HttpToken::generate()?,
     };
-    let settings = HttpSettings::new(&asked.address, &asked.hosts, &asked.origins, token)?.draining_for(asked.drain);
+    let settings =
+        HttpSettings::new(&options.address, &options.hosts, &options.origins, token)?.with_drain(options.drain);
     let server = HttpServer::bind(settings)?;
     say(server.announcement().trim_end());
-    Ok(match server.serve(service, asked.ready, ending, stops).await? {
+    Ok(match server.serve(service, options.ready, shutdown, stops).await? {
         End::Drained(signal) | End::Withdrawn(signal) => ServeEnd::Stopped(signal),
         End::Cut(signal) => ServeEnd::Cut(signal),
     })

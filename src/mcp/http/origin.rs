@@ -1,7 +1,7 @@
-//! Which web pages may speak to it, and what a browser wants to be told about that.
+//! Allowed origins of web pages, and the CORS headers for browsers.
 //!
-//! A browser sends a token for a page only after the server has said that the page's origin may. Nothing is said to
-//! any other origin, so a page from there cannot even find out what is here.
+//! A browser sends the token for a page only after a preflight allowed its origin. Other origins get no CORS header, so their pages
+//! cannot read any reply.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -29,7 +29,7 @@ impl std::fmt::Display for Origin {
 }
 
 impl Origin {
-    /// As a browser writes it; the port that its scheme implies is filled in.
+    /// Parses an origin and fills in the default port of its scheme.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         if scheme.is_empty() || scheme.parse::<Scheme>().is_err() || rest.contains(['/', '?', '#', '@', '*']) {
@@ -50,47 +50,47 @@ impl Origin {
         })
     }
 
-    /// The origin that the headers name, if it is one of these.
+    /// The `Origin` header, if it is allowed.
     fn among<'a>(allowed: &[Self], headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
-        let named = headers.get(ORIGIN)?;
-        let origin = Self::parse(named.to_str().ok()?)?;
-        allowed.contains(&origin).then_some(named)
+        let value = headers.get(ORIGIN)?;
+        let origin = Self::parse(value.to_str().ok()?)?;
+        allowed.contains(&origin).then_some(value)
     }
 }
 
-/// The answer to a browser that asks whether a page may ask.
+/// The reply to a CORS preflight.
 pub(super) fn preflight(allowed: &[Origin], headers: &HeaderMap) -> Option<Reply> {
     let origin = Origin::among(allowed, headers)?;
     let mut reply = empty(StatusCode::NO_CONTENT);
-    let told = reply.headers_mut();
-    told.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    told.insert(
+    let reply_headers = reply.headers_mut();
+    reply_headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    reply_headers.insert(
         ACCESS_CONTROL_ALLOW_METHODS,
         HeaderValue::from_static("GET, POST, DELETE"),
     );
-    // Which headers a page adds is its own business: none of them is believed without the token.
-    if let Some(asked) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
-        told.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    // Every header is allowed: without the token none has an effect.
+    if let Some(headers) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        reply_headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, headers.clone());
     }
-    told.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-    told.insert(VARY, HeaderValue::from_static("Origin"));
+    reply_headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    reply_headers.insert(VARY, HeaderValue::from_static("Origin"));
     Some(reply)
 }
 
-/// Lets the page of an allowed origin read the reply.
-pub(super) fn readable(allowed: &[Origin], asked: &HeaderMap) -> Option<HeaderValue> {
-    Origin::among(allowed, asked).cloned()
+/// The `Origin` header, if pages of that origin may read the reply.
+pub(super) fn allowed_origin(allowed: &[Origin], headers: &HeaderMap) -> Option<HeaderValue> {
+    Origin::among(allowed, headers).cloned()
 }
 
-/// Says so in the reply.
-pub(super) fn tell(reply: &mut Reply, origin: HeaderValue) {
-    let told = reply.headers_mut();
-    told.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    told.insert(
+/// Adds the headers that let a page read the reply.
+pub(super) fn allow_reading(reply: &mut Reply, origin: HeaderValue) {
+    let reply_headers = reply.headers_mut();
+    reply_headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    reply_headers.insert(
         ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
     );
-    told.insert(VARY, HeaderValue::from_static("Origin"));
+    reply_headers.insert(VARY, HeaderValue::from_static("Origin"));
 }
 
 #[cfg(test)]

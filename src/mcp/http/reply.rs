@@ -1,4 +1,4 @@
-//! The answers that are the same each time.
+//! Fixed replies.
 
 use std::convert::Infallible;
 
@@ -8,18 +8,18 @@ use http::{Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
 
-/// What is sent back.
+/// A reply.
 pub(super) type Reply = Response<BoxBody<Bytes, Infallible>>;
 
-/// A status and nothing else.
+/// A status without a body.
 pub(super) fn empty(status: StatusCode) -> Reply {
     let mut reply = Response::new(Empty::new().boxed());
     *reply.status_mut() = status;
     reply
 }
 
-/// A status and a sentence.
-pub(super) fn sentence(status: StatusCode, text: &'static str) -> Reply {
+/// A status with a text.
+pub(super) fn text_reply(status: StatusCode, text: &'static str) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *reply.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -27,8 +27,8 @@ pub(super) fn sentence(status: StatusCode, text: &'static str) -> Reply {
     reply
 }
 
-/// A message that is none, as JSON-RPC says it.
-pub(super) fn no_message(error: Vec<u8>) -> Reply {
+/// A JSON-RPC error as the body.
+pub(super) fn rpc_error(error: Vec<u8>) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(error)).boxed());
     *reply.status_mut() = StatusCode::BAD_REQUEST;
     let json = HeaderValue::from_static("application/json");
@@ -36,9 +36,9 @@ pub(super) fn no_message(error: Vec<u8>) -> Reply {
     reply
 }
 
-/// Who asks has not said the token.
+/// The token is missing or wrong.
 pub(super) fn unauthorized() -> Reply {
-    let mut reply = sentence(
+    let mut reply = text_reply(
         StatusCode::UNAUTHORIZED,
         "this server wants its token: `Authorization: Bearer …`\n",
     );
@@ -54,15 +54,15 @@ pub(super) fn not_allowed(allowed: &'static str) -> Reply {
     reply
 }
 
-/// Not now; nothing of what was asked has been done.
-pub(super) fn later(seconds: &'static str, text: &'static str) -> Reply {
-    let mut reply = sentence(StatusCode::SERVICE_UNAVAILABLE, text);
+/// Refuses a request that was not started, with `Retry-After`.
+pub(super) fn retry_later(seconds: &'static str, text: &'static str) -> Reply {
+    let mut reply = text_reply(StatusCode::SERVICE_UNAVAILABLE, text);
     let seconds = HeaderValue::from_static(seconds);
     reply.headers_mut().insert(RETRY_AFTER, seconds);
     reply
 }
 
-/// The last reply of its connection.
+/// Closes the connection after the reply.
 pub(super) fn closing(mut reply: Reply) -> Reply {
     let close = HeaderValue::from_static("close");
     reply.headers_mut().insert(CONNECTION, close);

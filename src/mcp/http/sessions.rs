@@ -1,8 +1,7 @@
-//! The sessions of the older revisions: how many, and for how long.
+//! Sessions of the older protocol revisions, limited in number and age.
 //!
-//! rmcp keeps them. It closes one after a silence, though, however long a command of that session has been running, and
-//! it makes as many as are asked for. So their number and their age are kept here: a session is idle when no request of
-//! it is under way, and only an idle one is closed.
+//! rmcp has no limit on their number, and its timeout would close a session whose command still runs. So both are counted here: a
+//! session is idle when no request of it is under way, and only idle ones are closed.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -15,52 +14,52 @@ use tokio_util::sync::CancellationToken;
 
 use super::Bounds;
 
-/// How often idle sessions are looked for, at most.
-const LOOK: Duration = Duration::from_mins(1);
+/// The longest interval between checks for idle sessions.
+const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// All sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
     manager: Arc<LocalSessionManager>,
-    known: Arc<Mutex<Known>>,
+    registry: Arc<Mutex<Registry>>,
     most: usize,
     idle: Duration,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    sessions: HashMap<SessionId, Use>,
-    /// Sessions that are being made.
-    coming: usize,
+struct Registry {
+    sessions: HashMap<SessionId, SessionState>,
+    /// Sessions that are being created.
+    pending: usize,
 }
 
 #[derive(Debug)]
-struct Use {
+struct SessionState {
     under_way: usize,
-    ending: Ending,
+    end: SessionEnd,
     since: Instant,
 }
 
 /// Cancelled when the client ends the session: its calls are stopped at once.
 #[derive(Debug, Clone, Default)]
-pub(in crate::mcp) struct Ending(pub(in crate::mcp) CancellationToken);
+pub(in crate::mcp) struct SessionEnd(pub(in crate::mcp) CancellationToken);
 
-/// A session is in use until this is dropped.
+/// Keeps a session in use until dropped.
 #[derive(Debug)]
-pub(super) struct InUse {
-    ending: Ending,
-    known: Arc<Mutex<Known>>,
+pub(super) struct SessionUse {
+    end: SessionEnd,
+    registry: Arc<Mutex<Registry>>,
     id: SessionId,
 }
 
-/// Room for a session that is being made.
+/// A reservation for a session that is being created.
 #[derive(Debug)]
-pub(super) struct Coming {
-    known: Arc<Mutex<Known>>,
+pub(super) struct PendingSession {
+    registry: Arc<Mutex<Registry>>,
 }
 
-fn locked(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
+    registry.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Sessions {
@@ -71,98 +70,98 @@ impl Sessions {
         manager.session_config = config;
         Self {
             manager: Arc::new(manager),
-            known: Arc::default(),
+            registry: Arc::default(),
             most: bounds.sessions,
             idle: bounds.session_idle,
         }
     }
 
-    /// Who keeps them.
+    /// The session manager of rmcp.
     pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
         Arc::clone(&self.manager)
     }
 
-    /// Uses a session, if there is one of this name.
-    pub(super) fn enter(&self, id: &str) -> Option<InUse> {
-        let mut known = locked(&self.known);
-        let (id, session) = known
+    /// Marks a session as in use, if it exists.
+    pub(super) fn acquire(&self, id: &str) -> Option<SessionUse> {
+        let mut registry = locked(&self.registry);
+        let (id, session) = registry
             .sessions
             .get_key_value(id)
             .map(|(id, _)| id.clone())
             .and_then(|id| {
-                let session = known.sessions.get_mut(&id)?;
+                let session = registry.sessions.get_mut(&id)?;
                 Some((id, session))
             })?;
         session.under_way += 1;
-        Some(InUse {
-            ending: session.ending.clone(),
-            known: Arc::clone(&self.known),
+        Some(SessionUse {
+            end: session.end.clone(),
+            registry: Arc::clone(&self.registry),
             id,
         })
     }
 
-    /// Room for another session; the longest idle one makes it if need be.
-    pub(super) async fn room(&self) -> Option<Coming> {
-        self.look().await;
-        let goes = {
-            let mut known = locked(&self.known);
-            let goes = if known.sessions.len() + known.coming < self.most {
+    /// Reserves room for a session; closes the longest idle one if needed.
+    pub(super) async fn reserve(&self) -> Option<PendingSession> {
+        self.refresh().await;
+        let evicted = {
+            let mut registry = locked(&self.registry);
+            let evicted = if registry.sessions.len() + registry.pending < self.most {
                 None
             } else {
-                Some(known.take_oldest()?)
+                Some(registry.take_oldest()?)
             };
-            known.coming += 1;
-            goes
+            registry.pending += 1;
+            evicted
         };
-        let coming = Coming {
-            known: Arc::clone(&self.known),
+        let pending = PendingSession {
+            registry: Arc::clone(&self.registry),
         };
-        if let Some(goes) = goes {
-            self.close(&goes).await;
+        if let Some(evicted) = evicted {
+            self.close(&evicted).await;
         }
-        Some(coming)
+        Some(pending)
     }
 
-    /// The session that was made.
-    pub(super) fn came(&self, coming: Coming, id: &str) {
-        locked(&self.known).note(id.into());
-        drop(coming);
+    /// Records a created session.
+    pub(super) fn created(&self, pending: PendingSession, id: &str) {
+        locked(&self.registry).note(id.into());
+        drop(pending);
     }
 
-    /// Closes what nobody has used for long, for ever.
+    /// Closes idle sessions, forever.
     pub(super) async fn watch(&self) -> Infallible {
-        let pause = LOOK.min(self.idle / 2).max(Duration::from_millis(10));
+        let pause = CHECK_INTERVAL.min(self.idle / 2).max(Duration::from_millis(10));
         loop {
             tokio::time::sleep(pause).await;
-            self.look().await;
-            let gone: Vec<_> = locked(&self.known).take_idle(self.idle);
-            for id in gone {
+            self.refresh().await;
+            let expired: Vec<_> = locked(&self.registry).take_idle(self.idle);
+            for id in expired {
                 self.close(&id).await;
             }
         }
     }
 
-    /// Learns which sessions there are: some ended by themselves, and of some the client went before it was told.
-    async fn look(&self) {
-        let there = self.manager.sessions.read().await;
-        let mut known = locked(&self.known);
-        known.sessions.retain(|id, _| there.contains_key(id));
-        for id in there.keys() {
-            known.note(SessionId::clone(id));
+    /// Reads the existing sessions from rmcp: some ended, and some were created without a client to receive them.
+    async fn refresh(&self) {
+        let existing = self.manager.sessions.read().await;
+        let mut registry = locked(&self.registry);
+        registry.sessions.retain(|id, _| existing.contains_key(id));
+        for id in existing.keys() {
+            registry.note(SessionId::clone(id));
         }
     }
 
     async fn close(&self, id: &SessionId) {
-        // One that cannot be told to end has ended.
+        // An error means that it has ended.
         let _ended = self.manager.close_session(id).await;
     }
 }
 
-impl Known {
+impl Registry {
     fn note(&mut self, id: SessionId) {
-        self.sessions.entry(id).or_insert_with(|| Use {
+        self.sessions.entry(id).or_insert_with(|| SessionState {
             under_way: 0,
-            ending: Ending::default(),
+            end: SessionEnd::default(),
             since: Instant::now(),
         });
     }
@@ -182,25 +181,24 @@ impl Known {
     }
 }
 
-impl InUse {
-    /// For a call of it.
-    pub(super) fn ending(&self) -> Ending {
-        self.ending.clone()
+impl SessionUse {
+    pub(super) fn end(&self) -> SessionEnd {
+        self.end.clone()
     }
 }
 
-impl Drop for InUse {
+impl Drop for SessionUse {
     fn drop(&mut self) {
-        if let Some(session) = locked(&self.known).sessions.get_mut(&self.id) {
+        if let Some(session) = locked(&self.registry).sessions.get_mut(&self.id) {
             session.under_way = session.under_way.saturating_sub(1);
             session.since = Instant::now();
         }
     }
 }
 
-impl Drop for Coming {
+impl Drop for PendingSession {
     fn drop(&mut self) {
-        let mut known = locked(&self.known);
-        known.coming = known.coming.saturating_sub(1);
+        let mut registry = locked(&self.registry);
+        registry.pending = registry.pending.saturating_sub(1);
     }
 }

@@ -1,4 +1,4 @@
-//! Where it listens, and what it believes of a request: the words of the flags, parsed.
+//! The settings of the HTTP server, parsed from flags.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::error::HttpError;
 use super::origin::Origin;
 use super::token::HttpToken;
 
-/// What a server is started with.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
     pub(super) address: SocketAddr,
@@ -22,7 +22,7 @@ pub struct HttpSettings {
 }
 
 impl HttpSettings {
-    /// How long calls under way may take after the first signal, where nobody says otherwise.
+    /// The default time that calls may take after the first signal.
     pub const DRAIN: Duration = Duration::from_secs(10);
 
     /// At `address` (a port, or an address and a port), for clients that name this machine as loopback or as one of
@@ -49,27 +49,27 @@ impl HttpSettings {
         })
     }
 
-    /// Calls under way may take this long after the first signal.
+    /// Sets how long calls may take after the first signal.
     #[must_use]
-    pub const fn draining_for(mut self, time: Duration) -> Self {
+    pub const fn with_drain(mut self, time: Duration) -> Self {
         self.drain = time;
         self
     }
 
-    /// With other bounds.
+    /// Sets the limits.
     #[must_use]
-    pub const fn within(mut self, bounds: Bounds) -> Self {
+    pub const fn with_bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
     }
 
-    /// The names of this machine that a request may give as its host.
+    /// The allowed values of the `Host` header.
     pub(super) fn all_hosts(&self) -> Vec<String> {
         let loopback = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
         loopback.into_iter().chain(self.hosts.iter().cloned()).collect()
     }
 
-    /// The origins that a request may come from: its own, at the port it has, and those that were named.
+    /// The allowed origins: its own at this port, and the named ones.
     pub(super) fn all_origins(&self, port: u16) -> Vec<String> {
         let own = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}"));
         own.into_iter()
@@ -77,7 +77,7 @@ impl HttpSettings {
             .collect()
     }
 
-    /// How a client names this server.
+    /// The URL for clients.
     pub(super) fn url(&self, bound: SocketAddr) -> String {
         match self.hosts.first() {
             Some(host) if bound.ip().is_unspecified() => {
@@ -93,7 +93,7 @@ impl HttpSettings {
     }
 }
 
-/// A port is one of this machine's own.
+/// Parses an address; a port alone is on loopback.
 fn parse(text: &str) -> Option<SocketAddr> {
     let own = |port: &str| {
         let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -104,7 +104,7 @@ fn parse(text: &str) -> Option<SocketAddr> {
     own(port.unwrap_or(text)).or_else(|| text.parse().ok())
 }
 
-/// A name or an address as it stands in a `Host` header; nothing that means several.
+/// Whether the text is valid in a `Host` header, without wildcards.
 fn is_host(text: &str) -> bool {
     text.parse::<Authority>()
         .is_ok_and(|host| !host.host().is_empty() && !text.contains(['@', '*']))
@@ -116,7 +116,7 @@ mod tests {
 
     fn settings(address: &str, hosts: &[&str], origins: &[&str]) -> Result<HttpSettings, HttpError> {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        HttpSettings::new(address, &owned(hosts), &owned(origins), HttpToken::made().unwrap())
+        HttpSettings::new(address, &owned(hosts), &owned(origins), HttpToken::generate().unwrap())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The token: who knows it is the agent.
+//! The bearer token of the agent.
 
 use std::fs::OpenOptions;
 use std::io::Read as _;
@@ -15,65 +15,66 @@ use crate::approval::Token;
 use crate::config::walk;
 use crate::policy::AbsPath;
 
-/// The shortest token that is not guessed.
-const SHORTEST: usize = 16;
-/// The longest that fits into a header with room to spare.
-const LONGEST: usize = 1024;
+/// The shortest token; shorter ones could be guessed.
+const MIN_LENGTH: usize = 16;
+/// The longest token.
+const MAX_LENGTH: usize = 1024;
 
 /// The token of a server.
 #[derive(Debug, Clone)]
 pub struct HttpToken {
     pub(super) token: Token,
-    pub(super) from: TokenFrom,
+    pub(super) source: TokenSource,
 }
 
-/// Where it is from: what a person must be shown differs.
+/// The source of a token; only a generated one is shown.
 #[derive(Debug, Clone)]
-pub(super) enum TokenFrom {
-    /// Made at start, and known to nobody yet.
-    Start,
-    /// A file that the user has.
+pub(super) enum TokenSource {
+    /// Generated at the start.
+    Generated,
+    /// Read from this file.
     File(PathBuf),
 }
 
 impl HttpToken {
-    /// One that is made now, for this run.
-    pub fn made() -> Result<Self, HttpError> {
+    /// Generates a token for this run.
+    pub fn generate() -> Result<Self, HttpError> {
         let token = Token::made().map_err(HttpError::Random)?;
         Ok(Self {
             token,
-            from: TokenFrom::Start,
+            source: TokenSource::Generated,
         })
     }
 
-    /// The one in a file of the user's own that nobody else can read. `reached` says why commands could get at a path,
+    /// Reads the token from a file that only the user can read. `reached` returns why commands could reach a path,
     /// if they could.
     pub fn read(file: &Path, reached: impl Fn(&AbsPath) -> Option<String>) -> Result<Self, HttpError> {
         let refused = |why: String| HttpError::TokenFile {
             file: file.to_owned(),
             why,
         };
-        let words = words(file).map_err(refused)?;
-        let lies = std::path::absolute(file).map_err(|error| refused(error.to_string()))?;
-        let lies = walk(&lies).map_err(|error| refused(error.to_string()))?.path;
-        if let Some(why) = reached(&lies) {
+        let token = read_token(file).map_err(refused)?;
+        let real = std::path::absolute(file).map_err(|error| refused(error.to_string()))?;
+        let real = walk(&real).map_err(|error| refused(error.to_string()))?.path;
+        if let Some(why) = reached(&real) {
             return Err(refused(format!("it is in reach of commands: {why}")));
         }
         Ok(Self {
-            token: Token::of(words),
-            from: TokenFrom::File(file.to_owned()),
+            token: Token::of(token),
+            source: TokenSource::File(file.to_owned()),
         })
     }
 
-    /// Whether the headers say it.
+    /// Whether the headers have the token.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let said = headers.get(AUTHORIZATION).and_then(|said| said.to_str().ok());
-        said.and_then(|said| said.split_once(' '))
-            .is_some_and(|(scheme, words)| scheme.eq_ignore_ascii_case("bearer") && self.token.is(words.trim()))
+        let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
+        header
+            .and_then(|header| header.split_once(' '))
+            .is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && self.token.is(token.trim()))
     }
 }
 
-fn words(file: &Path) -> Result<String, String> {
+fn read_token(file: &Path) -> Result<String, String> {
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
@@ -96,19 +97,19 @@ fn words(file: &Path) -> Result<String, String> {
         ));
     }
     let mut text = String::new();
-    let most = u64::try_from(LONGEST).unwrap_or(u64::MAX).saturating_add(2);
-    // What it holds is not told, whatever is wrong with it.
+    let most = u64::try_from(MAX_LENGTH).unwrap_or(u64::MAX).saturating_add(2);
+    // No error shows the content.
     opened
         .take(most)
         .read_to_string(&mut text)
         .map_err(|_| "it cannot be read as text".to_owned())?;
     let token = text.trim();
-    let is_sayable = token
+    let is_valid = token
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte));
-    if !is_sayable || !(SHORTEST..=LONGEST).contains(&token.len()) {
+    if !is_valid || !(MIN_LENGTH..=MAX_LENGTH).contains(&token.len()) {
         return Err(format!(
-            "it holds no token: {SHORTEST} to {LONGEST} letters, digits and `-._~+/=` on one line; `openssl rand -hex 32` makes one"
+            "it holds no token: {MIN_LENGTH} to {MAX_LENGTH} letters, digits and `-._~+/=` on one line; `openssl rand -hex 32` makes one"
         ));
     }
     Ok(token.to_owned())

@@ -1,11 +1,10 @@
 //! Standard input and output as the transport.
 //!
-//! What comes is always read on, whatever is under way: a cancellation, a ping, an answer to a question and the end wait behind
-//! nothing. What there is no room for is answered at once, and so is what is no message. [`lines`] reads, [`open`] knows what is
-//! not answered yet, [`outbox`] writes.
+//! Input is always read, whatever is under way, so cancellations, pings, answers and the end never wait. Requests beyond a limit and
+//! invalid messages are answered at once. [`lines`] reads, [`open_requests`] tracks requests without an answer, [`outbox`] writes.
 
 mod lines;
-mod open;
+mod open_requests;
 mod outbox;
 
 use std::borrow::Cow;
@@ -21,12 +20,12 @@ use rmcp::transport::Transport;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::head::{self, BUSY, Kind, NO_MESSAGE, refusal};
-use super::params::{self, WRONG_PARAMS};
+use super::head::{self, BUSY, INVALID_REQUEST, Kind, error_reply};
+use super::params::{self, INVALID_PARAMS};
 use super::streams::{self, Input};
-use lines::{Beyond, Heard, Lines};
-use open::{Begins, MOST_BYTES, MOST_CALLS, Open};
-use outbox::{Outbox, Rank, is_written};
+use lines::{Line, Lines, OverBound};
+use open_requests::{Admission, MAX_BYTES, MAX_CALLS, OpenRequests};
+use outbox::{Outbox, Priority, is_written};
 
 type Received = RxJsonRpcMessage<RoleServer>;
 type Sent = TxJsonRpcMessage<RoleServer>;
@@ -35,135 +34,133 @@ type Sent = TxJsonRpcMessage<RoleServer>;
 pub(super) struct Stdio {
     lines: Lines<Input>,
     outbox: Arc<Outbox>,
-    begun: Begun,
-    open: Arc<Open>,
-    /// When the client closed its end, and a moment.
-    over: Option<Instant>,
-    /// Cancelled then.
-    gone: CancellationToken,
+    /// Whether a request has come. Messages before the first one are dropped: rmcp would end over them.
+    has_begun: bool,
+    open: Arc<OpenRequests>,
+    /// When the transport ends after the client closed its end.
+    deadline: Option<Instant>,
+    /// Cancelled at that time.
+    closed: CancellationToken,
 }
 
-/// How long what is under way may still take when the client has closed its end: whoever pipes requests in closes it at
-/// once, and a client that goes waits two seconds at most.
+/// How long calls may still take when the client has closed its end: a pipe of requests closes it at once, and a client that exits
+/// waits two seconds at most.
 const GRACE: Duration = Duration::from_millis(700);
 
-/// Whether a request has come. What comes before the first one speaks of nothing, and a server that is not told whom it
-/// serves would end over it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begun {
-    NotYet,
-    Yes,
-}
-
 impl Stdio {
-    /// Over the streams that the client holds the other ends of. Needs a running runtime.
-    pub(super) fn new(gone: CancellationToken) -> Self {
+    /// The transport over standard input and output. Needs a running runtime.
+    pub(super) fn new(closed: CancellationToken) -> Self {
         Self {
             lines: Lines::new(streams::input()),
             outbox: Outbox::to(streams::output()),
-            begun: Begun::NotYet,
+            has_begun: false,
             open: Arc::default(),
-            over: None,
-            gone,
+            deadline: None,
+            closed,
         }
     }
 
-    /// The message that a line is; what is none is answered here, if it can be.
-    fn understood(&self, heard: Heard) -> Option<Received> {
-        let Heard { head, text } = heard;
+    /// Parses a line; answers it if it is no valid message.
+    fn parse(&self, line: Line) -> Option<Received> {
+        let Line { head, text } = line;
         let kind = head.kind();
-        let bound = |why: &'static str| (NO_MESSAGE, Cow::Borrowed(why));
+        let bound = |why: &'static str| (INVALID_REQUEST, Cow::Borrowed(why));
         let (code, why) = match text {
             Ok(text) => {
                 let read: Result<Received, _> = serde_json::from_slice(&text);
-                // Of most requests rmcp has read the parameters; the others are looked at.
+                // rmcp has parsed the parameters of most requests; the others are checked here.
                 let is_read = read.as_ref().is_ok_and(|message| !may_be_wrong(message));
                 let is_named = matches!(kind, Kind::Request(Some(_)));
                 let wrong = (is_named && !is_read).then(|| params::wrong(&text)).flatten();
                 match (read, wrong) {
-                    (_, Some(why)) => (WRONG_PARAMS, Cow::Owned(why)),
+                    (_, Some(why)) => (INVALID_PARAMS, Cow::Owned(why)),
                     (Ok(message), None) => return Some(message),
                     (Err(_), None) => {
-                        let (code, why) = head::fault(&text, &kind);
+                        let (code, why) = head::error_of(&text, &kind);
                         (code, Cow::Borrowed(why))
                     }
                 }
             }
-            Err(Beyond::Bytes) => bound("Invalid Request: the message is longer than 16 MiB"),
-            Err(Beyond::Values) => bound("Invalid Request: the message has more than 200000 values"),
+            Err(OverBound::Bytes) => bound("Invalid Request: the message is longer than 16 MiB"),
+            Err(OverBound::Values) => bound("Invalid Request: the message has more than 200000 values"),
         };
         match &kind {
-            // Nobody answers what is no question. One that is not known may be of a later revision.
-            Kind::Notification | Kind::Answer(None) if code == NO_MESSAGE => None,
-            // Whoever waits for the answer hears that it was none.
-            Kind::Answer(Some(id)) if code == NO_MESSAGE => {
+            // Notifications are never answered; an unknown one may be of a later revision.
+            Kind::Notification | Kind::Answer(None) if code == INVALID_REQUEST => None,
+            // The request that waits for this answer fails.
+            Kind::Answer(Some(id)) if code == INVALID_REQUEST => {
                 let id: RequestId = serde_json::from_str(id).ok()?;
-                let error = ErrorData::new(ErrorCode(code), "the answer was not understood", None);
+                let error = ErrorData::new(ErrorCode(code), "the answer was not parse", None);
                 Some(JsonRpcMessage::error(error, Some(id)))
             }
-            Kind::Request(_) | Kind::Notification | Kind::Answer(_) | Kind::Neither => {
-                self.outbox.refuse(refusal(head::answered(&kind, code), code, &why));
+            Kind::Request(_) | Kind::Notification | Kind::Answer(_) | Kind::Other => {
+                self.outbox
+                    .send_error(error_reply(head::reply_id(&kind, code), code, &why));
                 None
             }
         }
     }
 
-    /// Whether a message of that length in bytes is handed on.
-    fn admit(&mut self, message: &Received, length: usize) -> Admit {
-        match (message, self.begun) {
+    /// Whether a message of this length in bytes is passed to rmcp.
+    fn admit(&mut self, message: &Received, length: usize) -> bool {
+        match (message, self.has_begun) {
             (JsonRpcMessage::Request(request), _) => {
-                self.begun = Begun::Yes;
-                let rank = match &request.request {
-                    ClientRequest::CallToolRequest(_) => Rank::Data,
-                    _ => Rank::Control,
+                self.has_begun = true;
+                let priority = match &request.request {
+                    ClientRequest::CallToolRequest(_) => Priority::Data,
+                    _ => Priority::Control,
                 };
-                match self.open.begin(&request.id, rank, length) {
-                    Begins::Yes => return Admit::Yes,
-                    // Not in the name of the other, whose answer is still to come.
-                    Begins::Twice => self.refuse(None, NO_MESSAGE, "Invalid Request: there was a request with this id"),
-                    Begins::Busy => {
+                match self.open.begin(&request.id, priority, length) {
+                    Admission::Yes => return true,
+                    // Without the id: the other request still waits for its answer.
+                    Admission::Duplicate => self.refuse(
+                        None,
+                        INVALID_REQUEST,
+                        "Invalid Request: there was a request with this id",
+                    ),
+                    Admission::Busy => {
                         let why = format!(
-                            "busy: {MOST_CALLS} calls or {} MiB of them are not answered yet, and nothing of this one was done; call again when some are",
-                            MOST_BYTES >> 20
+                            "busy: {MAX_CALLS} calls or {} MiB of them are not answered yet, and nothing of this one was done; call again when some are",
+                            MAX_BYTES >> 20
                         );
                         self.refuse(serde_json::to_string(&request.id).ok().as_deref(), BUSY, &why);
                     }
                 }
-                Admit::No
+                false
             }
-            (JsonRpcMessage::Notification(notification), Begun::Yes) => {
-                // What is cancelled is not answered.
+            (JsonRpcMessage::Notification(notification), true) => {
+                // A cancelled request is not answered.
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.open.give_up(id);
+                    self.open.cancel(id);
                 }
-                Admit::Yes
+                true
             }
-            (_, Begun::Yes) => Admit::Yes,
-            (_, Begun::NotYet) => Admit::No,
+            (_, true) => true,
+            (_, false) => false,
         }
     }
 
     fn refuse(&self, id: Option<&str>, code: i32, why: &str) {
-        self.outbox.refuse(refusal(id, code, why));
+        self.outbox.send_error(error_reply(id, code, why));
     }
 
-    /// The client has closed its end: everything is about to end, and what was answered already is still written.
+    /// Ends the transport after the client closed its end; queued answers are still written.
     async fn end(&mut self) {
-        let over = *self.over.get_or_insert_with(|| {
-            let gone = self.gone.clone();
+        let deadline = *self.deadline.get_or_insert_with(|| {
+            let closed = self.closed.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(GRACE).await;
-                gone.cancel();
+                closed.cancel();
             });
             Instant::now() + GRACE
         });
-        let _unread = timeout_at(over, self.outbox.written()).await;
+        let _unread = timeout_at(deadline, self.outbox.written()).await;
     }
 }
 
-/// Whether it is a request whose parameters rmcp could not read: it takes it for another, or for one without any.
+/// Whether rmcp may have failed to parse the parameters: it then takes the request for another one, or for one without parameters.
 fn may_be_wrong(message: &Received) -> bool {
     match message {
         JsonRpcMessage::Request(request) => match &request.request {
@@ -175,13 +172,6 @@ fn may_be_wrong(message: &Received) -> bool {
     }
 }
 
-/// Whether a message is handed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Admit {
-    Yes,
-    No,
-}
-
 impl Transport<RoleServer> for Stdio {
     type Error = std::io::Error;
 
@@ -191,16 +181,16 @@ impl Transport<RoleServer> for Stdio {
             JsonRpcMessage::Error(error) => error.id.clone(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        let rank = match (&item, &answered) {
-            (_, Some(id)) => self.open.rank(id),
+        let priority = match (&item, &answered) {
+            (_, Some(id)) => self.open.priority(id),
             (JsonRpcMessage::Notification(notification), None) => match &notification.notification {
-                ServerNotification::ProgressNotification(_) => Rank::Data,
-                _ => Rank::Control,
+                ServerNotification::ProgressNotification(_) => Priority::Data,
+                _ => Priority::Control,
             },
-            (_, None) => Rank::Control,
+            (_, None) => Priority::Control,
         };
-        // Put in line at once: what is sent first is first.
-        let sending = serde_json::to_vec(&item).map(|line| self.outbox.send(line, rank));
+        // Queued at once, to keep the order.
+        let sending = serde_json::to_vec(&item).map(|line| self.outbox.send(line, priority));
         let open = Arc::clone(&self.open);
         async move {
             let sent = match sending {
@@ -214,14 +204,14 @@ impl Transport<RoleServer> for Stdio {
         }
     }
 
-    /// The next message. Loses nothing when dropped before it is done.
+    /// The next message. Cancel safe.
     async fn receive(&mut self) -> Option<Received> {
-        while self.over.is_none()
-            && let Some(heard) = self.lines.next().await
+        while self.deadline.is_none()
+            && let Some(line) = self.lines.next().await
         {
-            let length = heard.text.as_ref().map_or(0, Vec::len);
-            if let Some(message) = self.understood(heard)
-                && self.admit(&message, length) == Admit::Yes
+            let length = line.text.as_ref().map_or(0, Vec::len);
+            if let Some(message) = self.parse(line)
+                && self.admit(&message, length)
             {
                 return Some(message);
             }

@@ -1,7 +1,6 @@
-//! What is said to the client: one line after the other, and what is short and awaited before what is long.
+//! The queue of messages to the client; control messages come before data.
 //!
-//! A client may read slowly, or nothing. Nobody who reads what it sends waits for that: what is to be said is put here, and a
-//! task of its own writes it.
+//! A separate task writes them, so that reading the client's input never waits for the client to read.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,60 +9,52 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, oneshot};
 
-/// The most bytes of errors that the server answers by itself and that are not read yet. Whoever leaves more unread is told
-/// no further ones.
-const MOST_REFUSALS: usize = 1024 * 1024;
+/// The most queued bytes of errors that the transport answers itself; further ones are dropped.
+const MAX_REFUSED_BYTES: usize = 1024 * 1024;
 
-/// What of a message decides when it is written.
+/// The priority of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rank {
-    /// Before all data: answers to pings and the like, questions, cancellations, errors.
+pub(super) enum Priority {
+    /// Written before data: answers to pings, questions, cancellations, errors.
     Control,
-    /// The answers of calls, and how far they have come.
+    /// Answers and progress of calls.
     Data,
 }
 
-/// What is not written yet.
+/// The queued messages.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queues: Mutex<Queues>,
-    more: Notify,
-    less: Notify,
+    queued: Notify,
+    written_one: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Queues {
     control: VecDeque<Outgoing>,
     data: VecDeque<Outgoing>,
-    /// How many bytes of the first are refusals.
-    refusals: usize,
+    /// The bytes of errors in the control queue.
+    error_bytes: usize,
     /// A line is being written.
     writing: bool,
-    end: End,
+    end: State,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum State {
     #[default]
-    NotYet,
-    /// Nothing comes any more; what is there is written.
+    Open,
+    /// Nothing is queued any more; the rest is written.
     Closing,
-    /// Nobody reads any more.
+    /// The client does not read any more.
     Broken,
 }
 
 #[derive(Debug)]
 struct Outgoing {
     line: Vec<u8>,
-    why: Why,
-}
-
-#[derive(Debug)]
-enum Why {
-    /// Somebody waits until it is written.
-    Sent(oneshot::Sender<io::Result<()>>),
-    /// Nobody does.
-    Refusal,
+    /// Sent when the line is written, if anybody waits for that; an error of the server itself has none.
+    written: Option<oneshot::Sender<io::Result<()>>>,
 }
 
 fn closed() -> io::Error {
@@ -82,60 +73,60 @@ impl Outbox {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message in line; what is given tells when it is written.
-    pub(super) fn send(&self, mut line: Vec<u8>, rank: Rank) -> oneshot::Receiver<io::Result<()>> {
+    /// Queues a message; the receiver gets the result of writing it.
+    pub(super) fn send(&self, mut line: Vec<u8>, priority: Priority) -> oneshot::Receiver<io::Result<()>> {
         line.push(b'\n');
         let (written, done) = oneshot::channel();
         let mut queues = self.queues();
-        if queues.end == End::NotYet {
-            let why = Why::Sent(written);
-            match rank {
-                Rank::Control => queues.control.push_back(Outgoing { line, why }),
-                Rank::Data => queues.data.push_back(Outgoing { line, why }),
-            }
-            self.more.notify_one();
+        if queues.end == State::Open {
+            let queue = match priority {
+                Priority::Control => &mut queues.control,
+                Priority::Data => &mut queues.data,
+            };
+            queue.push_back(Outgoing {
+                line,
+                written: Some(written),
+            });
+            self.queued.notify_one();
         }
         drop(queues);
         done
     }
 
-    /// Puts an error in line that nobody waits for.
-    pub(super) fn refuse(&self, mut line: Vec<u8>) {
+    /// Queues an error.
+    pub(super) fn send_error(&self, mut line: Vec<u8>) {
         line.push(b'\n');
         let mut queues = self.queues();
-        if queues.end == End::NotYet && queues.refusals + line.len() <= MOST_REFUSALS {
-            queues.refusals += line.len();
-            queues.control.push_back(Outgoing {
-                line,
-                why: Why::Refusal,
-            });
-            self.more.notify_one();
+        if queues.end == State::Open && queues.error_bytes + line.len() <= MAX_REFUSED_BYTES {
+            queues.error_bytes += line.len();
+            queues.control.push_back(Outgoing { line, written: None });
+            self.queued.notify_one();
         }
     }
 
-    /// Waits until everything is written, or nobody reads any more.
+    /// Waits until everything is written, or writing failed.
     pub(super) async fn written(&self) {
         loop {
-            let less = self.less.notified();
+            let written_one = self.written_one.notified();
             {
                 let queues = self.queues();
                 let is_empty = queues.control.is_empty() && queues.data.is_empty() && !queues.writing;
-                if is_empty || queues.end == End::Broken {
+                if is_empty || queues.end == State::Broken {
                     return;
                 }
             }
-            less.await;
+            written_one.await;
         }
     }
 
-    /// Takes nothing any more; what is there is still written.
+    /// Queues nothing any more; the rest is still written.
     pub(super) fn close(&self) {
         let mut queues = self.queues();
-        if queues.end == End::NotYet {
-            queues.end = End::Closing;
+        if queues.end == State::Open {
+            queues.end = State::Closing;
         }
         drop(queues);
-        self.more.notify_one();
+        self.queued.notify_one();
     }
 
     /// The next line to write; `None` at the end.
@@ -145,40 +136,40 @@ impl Outbox {
                 let mut queues = self.queues();
                 let next = queues.control.pop_front();
                 if let Some(next) = next.or_else(|| queues.data.pop_front()) {
-                    if matches!(next.why, Why::Refusal) {
-                        queues.refusals = queues.refusals.saturating_sub(next.line.len());
+                    if next.written.is_none() {
+                        queues.error_bytes = queues.error_bytes.saturating_sub(next.line.len());
                     }
                     queues.writing = true;
                     return Some(next);
                 }
-                if queues.end != End::NotYet {
+                if queues.end != State::Open {
                     return None;
                 }
             }
-            self.more.notified().await;
+            self.queued.notified().await;
         }
     }
 
-    /// A line is written, or cannot be: then no other can.
-    fn done(&self, outgoing: Outgoing, written: io::Result<()>) {
+    /// Records that a line was written, or that writing failed for good.
+    fn line_done(&self, outgoing: Outgoing, written: io::Result<()>) {
         let mut queues = self.queues();
         queues.writing = false;
         if written.is_err() {
-            queues.end = End::Broken;
-            // Whoever waits for one finds nobody who will say that it is written.
+            queues.end = State::Broken;
+            // Dropping the senders fails those that wait.
             queues.control.clear();
             queues.data.clear();
         }
         drop(queues);
-        if let Why::Sent(tell) = outgoing.why {
-            // Whoever sent it may have given up.
-            let _unheard = tell.send(written);
+        if let Some(sender) = outgoing.written {
+            // The sender may be gone.
+            let _dropped = sender.send(written);
         }
-        self.less.notify_waiters();
+        self.written_one.notify_waiters();
     }
 }
 
-/// Whether a message is written, from what [`Outbox::send`] gave.
+/// Waits for the result of [`Outbox::send`].
 pub(super) async fn is_written(done: oneshot::Receiver<io::Result<()>>) -> io::Result<()> {
     done.await.map_err(|_gone| closed())?
 }
@@ -189,7 +180,7 @@ async fn write(outbox: Arc<Outbox>, mut output: impl AsyncWrite + Unpin) {
         if written.is_ok() {
             written = output.flush().await;
         }
-        outbox.done(outgoing, written);
+        outbox.line_done(outgoing, written);
     }
 }
 
@@ -203,18 +194,18 @@ mod tests {
     async fn what_is_awaited_is_written_before_data_however_slowly_the_client_reads() {
         let (client, server) = tokio::io::duplex(8);
         let outbox = Outbox::to(server);
-        let first = outbox.send(b"first, which fills the wire".to_vec(), Rank::Data);
+        let first = outbox.send(b"first, which fills the wire".to_vec(), Priority::Data);
         tokio::task::yield_now().await;
         let all = [
-            outbox.send(b"second".to_vec(), Rank::Data),
-            outbox.send(b"pong".to_vec(), Rank::Control),
+            outbox.send(b"second".to_vec(), Priority::Data),
+            outbox.send(b"pong".to_vec(), Priority::Control),
         ];
-        outbox.refuse(b"busy".to_vec());
+        outbox.send_error(b"busy".to_vec());
         outbox.close();
         let mut client = client;
-        let mut told = String::new();
-        client.read_to_string(&mut told).await.unwrap();
-        assert_eq!(told, "first, which fills the wire\npong\nbusy\nsecond\n");
+        let mut read = String::new();
+        client.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "first, which fills the wire\npong\nbusy\nsecond\n");
         is_written(first).await.unwrap();
         for done in all {
             is_written(done).await.unwrap();
@@ -225,14 +216,16 @@ mod tests {
     async fn what_nobody_reads_is_bounded_and_fails_with_the_client() {
         let (client, server) = tokio::io::duplex(8);
         let outbox = Outbox::to(server);
-        let sent = outbox.send(vec![b'x'; 100], Rank::Data);
+        let sent = outbox.send(vec![b'x'; 100], Priority::Data);
         for _ in 0..100_000 {
-            outbox.refuse(vec![b'x'; 99]);
+            outbox.send_error(vec![b'x'; 99]);
         }
-        assert!(outbox.queues().refusals <= MOST_REFUSALS);
+        assert!(outbox.queues().error_bytes <= MAX_REFUSED_BYTES);
         drop(client);
         is_written(sent).await.unwrap_err();
         outbox.written().await;
-        is_written(outbox.send(vec![b'x'], Rank::Control)).await.unwrap_err();
+        is_written(outbox.send(vec![b'x'], Priority::Control))
+            .await
+            .unwrap_err();
     }
 }

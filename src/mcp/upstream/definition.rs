@@ -1,16 +1,16 @@
-//! What a server says of a tool, and the name that it goes by: a digest of all of it.
+//! Tool definitions of a server, and their digests.
 
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::bounds::{MOST_DEFINITION, MOST_DESCRIPTION};
-use super::client::shown;
+use super::bounds::{MAX_DEFINITION, MAX_DESCRIPTION};
+use super::client::excerpt;
 
 use crate::policy::hex::hex;
 
-/// The most letters of a name; more than that many clients cannot call.
-const LONGEST_NAME: usize = 64;
+/// The most characters of a name; many clients cannot call longer ones.
+const MAX_NAME: usize = 64;
 
 /// A tool of a server, as it describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub(super) struct Definition {
     pub(super) description: String,
     pub(super) input_schema: Value,
     pub(super) output_schema: Option<Value>,
-    /// What the server claims of it: whether it only reads, whether it destroys.
+    /// The annotations: whether it only reads, whether it destroys.
     pub(super) claims: Option<Value>,
     pub(super) digest: Fingerprint,
 }
@@ -28,18 +28,18 @@ pub(super) struct Definition {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Fingerprint(pub(super) String);
 
-/// The definitions that can be offered, sorted by name, and what is to be said of the others.
-pub(super) fn take(tools: Vec<Tool>, taken: &[String]) -> (Vec<Definition>, Vec<String>) {
+/// The definitions that can be offered, sorted by name, and why others cannot.
+pub(super) fn select(tools: Vec<Tool>, reserved: &[String]) -> (Vec<Definition>, Vec<String>) {
     let mut definitions: Vec<Definition> = Vec::new();
     let mut left_out = Vec::new();
     for tool in tools {
-        let name = shown(&tool.name);
+        let name = excerpt(&tool.name);
         match Definition::of(tool) {
             Err(why) => left_out.push(format!("its tool `{name}` is left out: {why}")),
             Ok(definition) if definitions.iter().any(|other| other.name == definition.name) => {
                 left_out.push(format!("its tool `{name}` is left out: it has another of that name"));
             }
-            Ok(definition) if taken.contains(&definition.name) => {
+            Ok(definition) if reserved.contains(&definition.name) => {
                 left_out.push(format!(
                     "its tool `{name}` is left out: the config has a tool of that name"
                 ));
@@ -54,13 +54,11 @@ pub(super) fn take(tools: Vec<Tool>, taken: &[String]) -> (Vec<Definition>, Vec<
 impl Definition {
     fn of(tool: Tool) -> Result<Self, String> {
         if !is_name(&tool.name) {
-            return Err(format!(
-                "a name has up to {LONGEST_NAME} letters, digits, `_`, `-` and `.`"
-            ));
+            return Err(format!("a name has up to {MAX_NAME} letters, digits, `_`, `-` and `.`"));
         }
-        let whole = serde_json::to_value(&tool).map_err(|error| error.to_string())?;
-        if whole.to_string().len() > MOST_DEFINITION {
-            return Err(format!("its definition is longer than {MOST_DEFINITION} bytes"));
+        let json = serde_json::to_value(&tool).map_err(|error| error.to_string())?;
+        if json.to_string().len() > MAX_DEFINITION {
+            return Err(format!("its definition is longer than {MAX_DEFINITION} bytes"));
         }
         let Tool {
             name,
@@ -76,20 +74,20 @@ impl Definition {
             input_schema: Value::Object(as_object(Map::clone(&input_schema))),
             output_schema: output_schema.map(|schema| Value::Object(Map::clone(&schema))),
             claims: annotations.and_then(|claims| serde_json::to_value(claims).ok()),
-            digest: Fingerprint::of(&whole),
+            digest: Fingerprint::of(&json),
         })
     }
 }
 
-/// A schema of arguments says that they are an object, even where the server leaves it out.
+/// Adds the type `object` where the server leaves it out.
 fn as_object(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema.entry("type").or_insert_with(|| "object".into());
     schema
 }
 
 fn cut(mut text: String) -> String {
-    if text.len() > MOST_DESCRIPTION {
-        text.truncate(text.floor_char_boundary(MOST_DESCRIPTION));
+    if text.len() > MAX_DESCRIPTION {
+        text.truncate(text.floor_char_boundary(MAX_DESCRIPTION));
         text.push('…');
     }
     text
@@ -97,20 +95,20 @@ fn cut(mut text: String) -> String {
 
 fn is_name(name: &str) -> bool {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
-    !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(good)
+    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(good)
 }
 
 impl Fingerprint {
-    /// The digest of a value: the same in whichever order its members came.
+    /// The digest of a value, independent of the order of members.
     pub(super) fn of(value: &Value) -> Self {
         let mut hasher = Sha256::new();
-        absorb(value, &mut hasher);
+        hash(value, &mut hasher);
         Self(hex(&hasher.finalize()))
     }
 }
 
-/// Every part with its kind and its length, so that no two values give the same bytes.
-fn absorb(value: &Value, hasher: &mut Sha256) {
+/// Hashes each part with its kind and length, so that different values give different bytes.
+fn hash(value: &Value, hasher: &mut Sha256) {
     let mut leaf = |kind: u8, text: &str| {
         hasher.update([kind]);
         hasher.update((text.len() as u64).to_le_bytes());
@@ -124,7 +122,7 @@ fn absorb(value: &Value, hasher: &mut Sha256) {
         Value::Array(items) => {
             leaf(b'a', &items.len().to_string());
             for item in items {
-                absorb(item, hasher);
+                hash(item, hasher);
             }
         }
         Value::Object(members) => {
@@ -134,7 +132,7 @@ fn absorb(value: &Value, hasher: &mut Sha256) {
             for (name, member) in members {
                 hasher.update((name.len() as u64).to_le_bytes());
                 hasher.update(name.as_bytes());
-                absorb(member, hasher);
+                hash(member, hasher);
             }
         }
     }
@@ -151,12 +149,12 @@ mod tests {
     }
 
     fn names(tools: Vec<Value>) -> (Vec<String>, Vec<String>) {
-        let (good, left_out) = take(tools.into_iter().map(tool).collect(), &["lint".to_owned()]);
+        let (good, left_out) = select(tools.into_iter().map(tool).collect(), &["lint".to_owned()]);
         (good.into_iter().map(|one| one.name).collect(), left_out)
     }
 
     #[test]
-    fn hostile_and_clashing_names_are_left_out_and_said_so() {
+    fn hostile_and_clashing_names_are_left_out_and_reported() {
         let schema = json!({"type": "object"});
         let named = |name: &str| json!({"name": name, "inputSchema": schema});
         let hostile = [
@@ -211,11 +209,11 @@ mod tests {
 
     #[test]
     fn a_definition_without_end_is_left_out_and_a_long_description_is_cut() {
-        let long = json!({"name": "t", "inputSchema": {"type": "object", "x": "x".repeat(MOST_DEFINITION)}});
+        let long = json!({"name": "t", "inputSchema": {"type": "object", "x": "x".repeat(MAX_DEFINITION)}});
         assert!(Definition::of(tool(long)).is_err());
-        let wordy = json!({"name": "t", "inputSchema": {}, "description": "é".repeat(MOST_DESCRIPTION)});
+        let wordy = json!({"name": "t", "inputSchema": {}, "description": "é".repeat(MAX_DESCRIPTION)});
         let wordy = Definition::of(tool(wordy)).unwrap();
-        assert!(wordy.description.len() <= MOST_DESCRIPTION + 3 && wordy.description.ends_with('…'));
+        assert!(wordy.description.len() <= MAX_DESCRIPTION + 3 && wordy.description.ends_with('…'));
         assert_eq!(wordy.input_schema, json!({"type": "object"}));
     }
 }

@@ -1,19 +1,19 @@
-//! The tools of a third party's server, as a server for agents offers them.
+//! The tools of a third party's server, offered to agents.
 
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
 use rmcp::model::ProgressNotificationParam;
 
-use super::client::shown;
+use super::client::excerpt;
 use super::server::{Server, Start};
-use super::tool::{self, Cancelled, Steps};
-use crate::mcp::voice::Say;
+use super::tool::{self, Cancelled, ProgressSink};
+use crate::mcp::notices::Print;
 use crate::tools::serving::{self, ServeError};
 use crate::tools::{Boxed, Effect, Output, ProvidedCall, Provider, Reach, Session, ToolError, ToolInfo};
 
 /// Starts the server, and offers its tools.
-pub(in crate::mcp) async fn start(upstream: serving::Upstream, say: Say) -> Result<Arc<dyn Provider>, ServeError> {
+pub(in crate::mcp) async fn start(upstream: serving::Upstream, print: Print) -> Result<Arc<dyn Provider>, ServeError> {
     let serving::Upstream {
         session,
         command,
@@ -21,17 +21,17 @@ pub(in crate::mcp) async fn start(upstream: serving::Upstream, say: Say) -> Resu
         state,
     } = upstream;
     let start = Start {
-        words: command,
+        argv: command,
         directory: &directory,
         state: &state,
-        say,
+        print,
     };
     let failed = |error: &dyn std::fmt::Display| ServeError::Upstream(error.to_string());
     let server = Server::start(&session, start).await.map_err(|error| failed(&error))?;
     Ok(Arc::new(Upstream { session, server }))
 }
 
-/// A server, and the session whose guard its tools are behind.
+/// A server, and the session that guards its tools.
 #[derive(Debug)]
 struct Upstream {
     session: Session,
@@ -39,7 +39,7 @@ struct Upstream {
 }
 
 impl Upstream {
-    async fn carry_out(&self, call: ProvidedCall) -> Result<Output, ToolError> {
+    async fn run(&self, call: ProvidedCall) -> Result<Output, ToolError> {
         let ProvidedCall {
             context,
             approver,
@@ -48,40 +48,40 @@ impl Upstream {
             cancelled,
             progress,
         } = call;
-        // What stops one call stops no other.
-        let session = self.session.beside().await.asking(approver, withdraw, extra_approver);
+        // Stopping one call stops no other.
+        let session = self.session.beside().await.asking(approver, withdraw, another);
         let stopper = session.stopper();
-        let steps: Steps = Arc::new(move |step: &ProgressNotificationParam| {
+        let on_progress: ProgressSink = Arc::new(move |step: &ProgressNotificationParam| {
             if let Some(progress) = &progress {
-                progress(told(step));
+                progress(progress_text(step));
             }
         });
-        let wanted = cancelled.clone();
-        let no_longer: Cancelled = Arc::new(move || {
-            let wanted = wanted.clone();
-            Box::pin(async move { wanted.cancelled().await })
+        let token = cancelled.clone();
+        let cancellation: Cancelled = Arc::new(move || {
+            let token = token.clone();
+            Box::pin(async move { token.cancelled().await })
         });
-        let mut work = std::pin::pin!(tool::call(&self.server, &session, &context, no_longer, steps));
+        let mut work = std::pin::pin!(tool::call(&self.server, &session, &context, cancellation, on_progress));
         tokio::select! {
             done = &mut work => return done,
             () = cancelled.cancelled() => {}
         }
-        // An open question is withdrawn; a call under way has heard of it by itself.
-        let _told = stopper.try_send(Signal::SIGTERM);
+        // Withdraws an open question; a call under way is cancelled already.
+        let _sent = stopper.try_send(Signal::SIGTERM);
         work.await
     }
 }
 
-/// A step that the server told, in its own words.
-fn told(step: &ProgressNotificationParam) -> String {
-    let said = step.message.as_deref().map(shown);
-    let how_far = match step.total {
+/// The text of a progress notification.
+fn progress_text(step: &ProgressNotificationParam) -> String {
+    let message = step.message.as_deref().map(excerpt);
+    let count = match step.total {
         Some(total) => format!("{} of {total}", step.progress),
         None => step.progress.to_string(),
     };
-    match said {
-        Some(said) => format!("{how_far}: {said}"),
-        None => how_far,
+    match message {
+        Some(message) => format!("{count}: {message}"),
+        None => count,
     }
 }
 
@@ -92,7 +92,7 @@ impl Provider for Upstream {
             description: offer.definition.description.clone(),
             input_schema: offer.definition.input_schema.clone(),
             output_schema: offer.definition.output_schema.clone(),
-            // Whatever it claims, nothing better is known.
+            // Its claims are not trusted.
             effect: Effect::Destroys(Reach::World),
             claims: offer.definition.claims.clone(),
         };
@@ -109,7 +109,7 @@ impl Provider for Upstream {
     }
 
     fn call(&self, call: ProvidedCall) -> Boxed<'_, Result<Output, ToolError>> {
-        Box::pin(self.carry_out(call))
+        Box::pin(self.run(call))
     }
 
     fn finish(&self) -> Boxed<'_, ()> {

@@ -1,18 +1,18 @@
-//! What a call of a server's tool gave, as the agent is told it: the server's own words, and not too many.
+//! Results of a server's tools → outputs for the agent, bounded.
 
 use rmcp::model::{CallToolResult, ContentBlock, ImageContent, ResourceContents};
 use serde_json::Value;
 
-use super::client::shown;
+use super::client::excerpt;
 use crate::tools::{HeadTail, Output, OutputEnd, Picture};
 
-/// The kinds of pictures that are passed on.
-const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The image types that are passed on.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Bytes of all pictures of a result, in base64.
-const MOST_PICTURES: usize = 1 << 20;
+const MAX_PICTURES: usize = 1 << 20;
 
-/// In place of content of a kind that is newer than this.
+/// Replaces content of an unknown kind.
 const UNKNOWN: &str = "[content of a kind that is not known]";
 
 /// The text and the data of a result, each of at most so many bytes.
@@ -43,7 +43,7 @@ pub(super) fn output(result: CallToolResult, most: u64) -> Output {
             ContentBlock::Audio(audio) => add(&left_out(&audio.mime_type, audio.data.len())),
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => {
-                    add(&format!("[{}]", shown(&uri)));
+                    add(&format!("[{}]", excerpt(&uri)));
                     add(&text);
                 }
                 ResourceContents::BlobResourceContents { mime_type, blob, .. } => {
@@ -51,7 +51,7 @@ pub(super) fn output(result: CallToolResult, most: u64) -> Output {
                 }
                 _ => add(UNKNOWN),
             },
-            ContentBlock::ResourceLink(link) => add(&format!("[{}: {}]", shown(&link.name), shown(&link.uri))),
+            ContentBlock::ResourceLink(link) => add(&format!("[{}: {}]", excerpt(&link.name), excerpt(&link.uri))),
             _ => add(UNKNOWN),
         }
     }
@@ -73,12 +73,12 @@ pub(super) fn output(result: CallToolResult, most: u64) -> Output {
     }
 }
 
-/// A picture, if it is one of a common kind and there is room for it beside the others.
+/// A picture, if its type is allowed and the total is within the limit.
 fn picture(image: ImageContent, others: &[Picture]) -> Result<Picture, String> {
     let ImageContent { data, mime_type, .. } = image;
     let taken: usize = others.iter().map(|other| other.base64.len()).sum();
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
-    if KINDS.contains(&mime_type.as_str()) && taken + data.len() <= MOST_PICTURES && data.bytes().all(is_base64) {
+    if IMAGE_TYPES.contains(&mime_type.as_str()) && taken + data.len() <= MAX_PICTURES && data.bytes().all(is_base64) {
         Ok(Picture {
             mime_type,
             base64: data,
@@ -89,10 +89,10 @@ fn picture(image: ImageContent, others: &[Picture]) -> Result<Picture, String> {
 }
 
 fn left_out(kind: &str, encoded: usize) -> String {
-    format!("[{}: about {} bytes, not passed on]", shown(kind), encoded / 4 * 3)
+    format!("[{}: about {} bytes, not passed on]", excerpt(kind), encoded / 4 * 3)
 }
 
-/// What was text, where it was not cut inside a character.
+/// Converts to text; a character that was cut is replaced.
 fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -103,13 +103,13 @@ mod tests {
 
     use super::*;
 
-    fn told(result: Value, most: u64) -> Output {
+    fn converted(result: Value, most: u64) -> Output {
         output(serde_json::from_value(result).unwrap(), most)
     }
 
     #[test]
-    fn what_the_server_says_is_passed_on_in_its_order() {
-        let told = told(
+    fn content_is_passed_on_in_its_order() {
+        let converted = converted(
             json!({"content": [
                 {"type": "text", "text": "one"},
                 {"type": "image", "mimeType": "image/png", "data": "QUJD"},
@@ -122,7 +122,7 @@ mod tests {
             ], "structuredContent": {"n": 1}}),
             1_000,
         );
-        let lines: Vec<&str> = told.text.lines().collect();
+        let lines: Vec<&str> = converted.text.lines().collect();
         assert_eq!(
             lines,
             [
@@ -137,8 +137,8 @@ mod tests {
                 "two"
             ]
         );
-        assert_eq!((told.data, told.end), (json!({"n": 1}), OutputEnd::Done));
-        let [picture] = told.pictures.try_into().unwrap();
+        assert_eq!((converted.data, converted.end), (json!({"n": 1}), OutputEnd::Done));
+        let [picture] = converted.pictures.try_into().unwrap();
         assert_eq!(
             (picture.mime_type.as_str(), picture.base64.as_str()),
             ("image/png", "QUJD")
@@ -148,17 +148,17 @@ mod tests {
     #[test]
     fn long_text_keeps_its_ends_and_long_data_is_left_out() {
         let text = format!("start{}end", "é".repeat(10_000));
-        let told = told(
+        let converted = converted(
             json!({"content": [{"type": "text", "text": text}], "structuredContent": {"x": "x".repeat(2_000)}, "isError": true}),
             1_000,
         );
-        assert!(told.text.len() < 1_200, "{}", told.text.len());
-        assert!(told.text.starts_with("start"), "{}", told.text);
+        assert!(converted.text.len() < 1_200, "{}", converted.text.len());
+        assert!(converted.text.starts_with("start"), "{}", converted.text);
         assert!(
-            told.text.contains("bytes omitted") && told.text.ends_with("and left out]"),
+            converted.text.contains("bytes omitted") && converted.text.ends_with("and left out]"),
             "{}",
-            told.text
+            converted.text
         );
-        assert_eq!((told.data, told.end), (Value::Null, OutputEnd::Failed));
+        assert_eq!((converted.data, converted.end), (Value::Null, OutputEnd::Failed));
     }
 }

@@ -1,4 +1,4 @@
-//! A server that was started: what it offers now, and who keeps that up to date.
+//! A started server: its offered tools, and the tasks that keep them up to date.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,103 +11,106 @@ use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
-use super::bounds::{CALL, MOST_OUTPUT};
+use super::bounds::{CALL_TIMEOUT, MAX_OUTPUT};
 use super::client::{Client, UpstreamError};
 use super::definition::{self, Definition};
-use super::seen::{Seen, Standing};
-use crate::mcp::voice::{Say, Voice};
+use super::pins::{PinStatus, Pins};
+use crate::mcp::notices::{Notices, Print};
 use crate::policy::path::escape;
 use crate::policy::{Demand, ToolRule};
 use crate::tools::{Ending, Served, Session, ShellCommand, ToolError, words};
 
-/// A server that says that its tools changed is not asked for them more often than this.
-const RELISTED: Duration = Duration::from_secs(1);
+/// The least time between two listings of changed tools.
+const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A tool that is offered.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Offer {
     pub(super) definition: Definition,
-    pub(super) standing: Standing,
+    pub(super) pin: PinStatus,
 }
 
 /// A third party's server, confined, and what it offers.
 pub(super) struct Server {
     command: String,
     identity: Vec<u8>,
-    seen: Seen,
-    /// What the config says of tools by name.
+    pins: Pins,
+    /// The rules of the config by tool name.
     rules: BTreeMap<String, ToolRule>,
-    /// Names that the config gives to tools of its own.
-    taken: Vec<String>,
+    /// Names of the config's own tools.
+    reserved: Vec<String>,
     client: RwLock<Option<Arc<Client>>>,
     ending: Ending,
     offers: RwLock<BTreeMap<String, Arc<Offer>>>,
-    /// How often it was listed.
+    /// Incremented by each listing.
     revision: AtomicU64,
     running: AsyncMutex<Option<Served>>,
     watchers: Mutex<Vec<JoinHandle<()>>>,
     call_time: Duration,
     call_output: u64,
-    voice: Voice,
-    /// What it says to standard error, by another.
-    its: Voice,
+    notices: Notices,
+    /// A separate queue for its standard error.
+    server_stderr: Notices,
 }
 
 /// What starts a server.
 pub(super) struct Start<'a> {
     /// Its program and arguments.
-    pub(super) words: Vec<OsString>,
+    pub(super) argv: Vec<OsString>,
     /// Where it starts.
     pub(super) directory: &'a Path,
-    /// Where it is kept what it said first.
+    /// The state directory, for its pins.
     pub(super) state: &'a Path,
-    pub(super) say: Say,
+    pub(super) print: Print,
 }
 
 impl Server {
-    /// Starts it in the sandbox of the session, and has it say what it is and what its tools are.
+    /// Starts it in the sandbox of the session, and lists its tools.
     pub(super) async fn start(session: &Session, start: Start<'_>) -> Result<Arc<Self>, StartError> {
         let Start {
-            words: argv,
+            argv: arguments,
             directory,
             state,
-            say,
+            print,
         } = start;
-        let command = escape(&words(&ShellCommand::Argv(argv.clone())));
-        let seen = Seen::of(state, &argv, directory);
+        let command = escape(&words(&ShellCommand::Argv(arguments.clone())));
+        let pins = Pins::of(state, &arguments, directory);
         let no_thread = |error| ToolError::Private(error);
-        // A server that says much keeps nobody from hearing what is said of it.
-        let (voice, its) = (Voice::new(say).map_err(no_thread)?, Voice::new(say).map_err(no_thread)?);
-        let (running, streams) = session.serve(argv, its.sender()).await?;
+        // Two queues: a flood on its standard error must not displace notices.
+        let (notices, server_stderr) = (
+            Notices::new(print).map_err(no_thread)?,
+            Notices::new(print).map_err(no_thread)?,
+        );
+        let (running, streams) = session.serve(arguments, server_stderr.sender()).await?;
         let ending = running.ending();
-        let client = match Client::begin(streams, ending.clone()).await {
+        let client = match Client::connect(streams, ending.clone()).await {
             Ok(client) => Arc::new(client),
             Err(error) => {
-                voice.tell_end(running.finish().await.as_deref());
-                voice.finish().await;
-                its.finish().await;
+                notices.report_end(running.finish().await.as_deref());
+                notices.finish().await;
+                server_stderr.finish().await;
                 return Err(error.into());
             }
         };
         let server = Arc::new(Self {
-            identity: seen.place().into_bytes(),
+            identity: pins.path().into_bytes(),
             command,
-            seen,
+            pins,
             rules: session.rules().clone(),
-            taken: session.custom_names(),
-            call_time: running.call_time.unwrap_or(CALL),
-            call_output: running.call_output.unwrap_or(MOST_OUTPUT),
+            reserved: session.custom_names(),
+            call_time: running.call_time.unwrap_or(CALL_TIMEOUT),
+            call_output: running.call_output.unwrap_or(MAX_OUTPUT),
             client: RwLock::new(Some(Arc::clone(&client))),
             ending,
             offers: RwLock::default(),
             revision: AtomicU64::new(0),
             running: AsyncMutex::new(Some(running)),
             watchers: Mutex::default(),
-            voice,
-            its,
+            notices,
+            server_stderr,
         });
-        if let Some(name) = client.calls_itself() {
-            server.say(&format!("the MCP server calls itself {name}"));
+        if let Some(name) = client.server_name() {
+            server.notify(&format!("the MCP server calls itself {name}"));
         }
         if let Err(error) = server.list(&client).await {
             drop(client);
@@ -115,11 +118,11 @@ impl Server {
             return Err(error.into());
         }
         if server.offers().is_empty() {
-            server.say("the MCP server offers no tools that can be passed on");
+            server.notify("the MCP server offers no tools that can be passed on");
         }
-        server.tell_unknown_names();
+        server.report_unknown_names();
         for name in session.asked_before_written().await {
-            server.say(&format!(
+            server.notify(&format!(
                 "the root `{name}` asks before it is written, so the MCP server can only read it \
                  (`write_approval: false` there would let it write)"
             ));
@@ -142,13 +145,13 @@ impl Server {
         &self.command
     }
 
-    /// Bytes that are others for every other command.
+    /// Bytes that identify the command.
     pub(super) fn identity(&self) -> &[u8] {
         &self.identity
     }
 
-    /// What in a config lets a tool be called unasked.
-    pub(super) fn allowing(&self, name: &str) -> String {
+    /// The rule that would allow a tool without a question.
+    pub(super) fn rule_allowing(&self, name: &str) -> String {
         let rule = format!("`tools: {{{name}: {{approval: none}}}}`");
         if self.rules.contains_key(name) || crate::config::TOOL_NAMES.contains(&name) {
             rule
@@ -157,9 +160,9 @@ impl Server {
         }
     }
 
-    /// Where it is kept what was first seen of it.
-    pub(super) fn seen_at(&self) -> String {
-        self.seen.place()
+    /// The path of the pins.
+    pub(super) fn pins_path(&self) -> String {
+        self.pins.path()
     }
 
     pub(super) const fn call_time(&self) -> Duration {
@@ -170,7 +173,7 @@ impl Server {
         self.call_output
     }
 
-    /// The conversation, while there is one.
+    /// The client, while the server runs.
     pub(super) fn client(&self) -> Result<Arc<Client>, UpstreamError> {
         if let Some(end) = self.ending.now() {
             return Err(UpstreamError::Ended(end.message()));
@@ -188,12 +191,12 @@ impl Server {
             .cloned()
     }
 
-    /// Another number whenever what is offered may be another.
+    /// Changes whenever the offered tools may have changed.
     pub(super) fn revision(&self) -> u64 {
         self.revision.load(Ordering::SeqCst)
     }
 
-    /// Everything that is offered now, by name.
+    /// All offered tools, by name.
     pub(super) fn offers(&self) -> Vec<Arc<Offer>> {
         self.offers
             .read()
@@ -203,65 +206,65 @@ impl Server {
             .collect()
     }
 
-    /// Asks it for its tools, and offers those that can be.
+    /// Lists the tools, and offers the valid ones.
     async fn list(&self, client: &Client) -> Result<(), UpstreamError> {
-        let listed = client.tools().await?;
-        let (definitions, left_out) = definition::take(listed.tools, &self.taken);
+        let listing = client.tools().await?;
+        let (definitions, left_out) = definition::select(listing.tools, &self.reserved);
         for line in left_out
             .into_iter()
-            .chain(listed.cut.map(|cut| format!("the MCP server: {cut}")))
+            .chain(listing.cut.map(|cut| format!("the MCP server: {cut}")))
         {
-            self.say(&line);
+            self.notify(&line);
         }
-        let mut standings = self.seen.compare(&definitions);
+        let mut standings = self.pins.compare(&definitions);
         let mut offers = BTreeMap::new();
         for definition in definitions {
             let denied = self
                 .rules
                 .get(&definition.name)
                 .is_some_and(|rule| rule.approval == Demand::Deny);
-            let Some(standing) = standings.remove(&definition.name).filter(|_| !denied) else {
+            let Some(pin) = standings.remove(&definition.name).filter(|_| !denied) else {
                 continue;
             };
-            if let Standing::Changed(why) = &standing {
-                self.say(&format!(
+            if let PinStatus::Changed(why) = &pin {
+                self.notify(&format!(
                     "the tool `{}`: {why}; what the config pre-approves does not hold for it. Remove {} to take all \
                      definitions as they are now.",
                     definition.name,
-                    self.seen.place()
+                    self.pins.path()
                 ));
             }
             let name = definition.name.clone();
-            offers.insert(name, Arc::new(Offer { definition, standing }));
+            offers.insert(name, Arc::new(Offer { definition, pin }));
         }
         *self.offers.write().unwrap_or_else(PoisonError::into_inner) = offers;
         self.revision.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
-    /// It said that its tools are others now, and not which.
+    /// Marks all tools as changed.
     fn distrust(&self, why: &str) {
         let mut offers = self.offers.write().unwrap_or_else(PoisonError::into_inner);
         for offer in offers.values_mut() {
             *offer = Arc::new(Offer {
                 definition: offer.definition.clone(),
-                standing: Standing::Changed(format!(
+                pin: PinStatus::Changed(format!(
                     "the server says that its tools changed, and did not list them ({why})"
                 )),
             });
         }
     }
 
-    /// A rule for a name that the server does not have may be meant for another.
-    fn tell_unknown_names(&self) {
+    /// Reports rules for tools that the server does not have.
+    fn report_unknown_names(&self) {
         let offers = self.offers.read().unwrap_or_else(PoisonError::into_inner);
         for (name, rule) in &self.rules {
             let known = offers.contains_key(name)
-                || self.taken.contains(name)
+                || self.reserved.contains(name)
                 || crate::config::TOOL_NAMES.contains(&name.as_str())
                 || rule.approval == Demand::Deny;
             if !known {
-                self.say(&format!(
+                self.notify(&format!(
                     "`tools: {name}` at {} names no tool of the MCP server",
                     rule.origin
                 ));
@@ -269,16 +272,16 @@ impl Server {
         }
     }
 
-    fn say(&self, line: &str) {
-        self.voice.say(line);
+    fn notify(&self, line: &str) {
+        self.notices.send(line);
     }
 
-    /// Ends it, and waits until nothing of it is left.
+    /// Ends the server and everything it started.
     pub(super) async fn finish(&self) {
         let watchers = std::mem::take(&mut *self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
         for watcher in watchers {
             watcher.abort();
-            // What it held is let go of when it is gone.
+            // Its references are dropped when it has ended.
             let _aborted = watcher.await;
         }
         let client = self.client.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -290,44 +293,44 @@ impl Server {
         if let Some(running) = running {
             let end = running.finish().await;
             if !ended_before {
-                self.voice.tell_end(end.as_deref());
+                self.notices.report_end(end.as_deref());
             }
         }
-        self.voice.finish().await;
-        self.its.finish().await;
+        self.notices.finish().await;
+        self.server_stderr.finish().await;
     }
 }
 
-/// Why no server is there to be used.
+/// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     /// It could not be started, or not be confined.
     #[error(transparent)]
     Tool(#[from] ToolError),
-    /// It started, and does not speak as it should.
+    /// It does not follow the protocol.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
 }
 
-/// Keeps what is offered up to date, for as long as there is anybody to offer it to.
+/// Lists the tools again whenever they change.
 async fn watch_list(server: Weak<Server>, client: Arc<Client>) {
     loop {
         client.changed().await;
         let Some(server) = server.upgrade() else { return };
-        // Until the new list is here nobody knows what the old names stand for.
+        // The old definitions are not valid until the new list arrives.
         server.distrust("it has not done so yet");
         if let Err(error) = server.list(&client).await {
             server.distrust(&error.to_string());
-            server.say(&format!("its list of tools cannot be had again: {error}"));
+            server.notify(&format!("its list of tools cannot be had again: {error}"));
         }
         drop(server);
-        tokio::time::sleep(RELISTED).await;
+        tokio::time::sleep(MIN_RELIST_INTERVAL).await;
     }
 }
 
-/// Ends a server that cannot be spoken with any more.
+/// Ends the server when its connection closes.
 async fn watch_connection(server: Weak<Server>, client: Arc<Client>) {
-    client.gone().await;
+    client.closed().await;
     let Some(server) = server.upgrade() else { return };
     let running = server.running.lock().await.take();
     if let Some(running) = running {
@@ -335,15 +338,15 @@ async fn watch_connection(server: Weak<Server>, client: Arc<Client>) {
     }
 }
 
-/// Says when the server ends by itself.
+/// Reports that the server ended by itself.
 async fn watch_end(server: Weak<Server>, mut ending: Ending) {
     let end = ending.wait().await;
     let Some(server) = server.upgrade() else { return };
     let how = end
         .as_ref()
-        .map_or_else(|| "nobody knows how".to_owned(), |end| end.message());
-    server.say(&format!("the MCP server has ended ({how}); it is not started again"));
-    server.voice.tell_end(end.as_deref());
+        .map_or_else(|| "nobody knows how".to_owned(), |end| end.told());
+    server.notify(&format!("the MCP server has ended ({how}); it is not started again"));
+    server.notices.report_end(end.as_deref());
 }
 
 impl Drop for Server {

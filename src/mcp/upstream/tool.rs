@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, ProgressNotificationParam};
 use serde_json::Value;
 
-use super::client::{Asked, UpstreamError};
+use super::client::{ToolCall, UpstreamError};
+use super::pins::PinStatus;
 use super::results;
-use super::seen::Standing;
 use super::server::{Offer, Server};
 use crate::approval::{ApprovalRequest, Lazy, Presentation, Remember};
 use crate::policy::path::escape;
@@ -16,19 +16,19 @@ use crate::tools::{
     ApprovalContext, Assessed, Assessment, Boxed, Output, Prepared, Session, Tool, ToolError, tool_question,
 };
 
-/// Told how far a call has come.
-pub(super) type Steps = Arc<dyn Fn(&ProgressNotificationParam) + Send + Sync>;
+/// Receives the progress of a call.
+pub(super) type ProgressSink = Arc<dyn Fn(&ProgressNotificationParam) + Send + Sync>;
 
-/// Is there when nobody wants the answer of a call any more.
+/// Makes a future that completes when the call is cancelled.
 pub(super) type Cancelled = Arc<dyn Fn() -> Boxed<'static, ()> + Send + Sync>;
 
-/// Carries out one call behind the guard of this session.
+/// Runs one call behind the guard of this session.
 pub(super) async fn call(
     server: &Arc<Server>,
     session: &Session,
     context: &ApprovalContext,
     cancelled: Cancelled,
-    steps: Steps,
+    progress: ProgressSink,
 ) -> Result<Output, ToolError> {
     let Some(offer) = server.offer(&context.tool_name) else {
         return Err(ToolError::NoSuchTool(format!(
@@ -36,12 +36,12 @@ pub(super) async fn call(
             escape(context.tool_name.as_bytes())
         )));
     };
-    let changed = matches!(offer.standing, Standing::Changed(_));
+    let changed = matches!(offer.pin, PinStatus::Changed(_));
     let tool = Box::new(UpstreamTool {
         server: Arc::clone(server),
         offer,
         cancelled,
-        steps,
+        progress,
     });
     let mut guarded = if changed {
         session.guarded_anew(tool)
@@ -51,42 +51,42 @@ pub(super) async fn call(
     guarded.call(context, Prepared::nothing()).await
 }
 
-/// A tool of a server as it was defined when a call of it began. For one call.
+/// A tool of a server, as defined when the call began. For one call.
 struct UpstreamTool {
     server: Arc<Server>,
     offer: Arc<Offer>,
     cancelled: Cancelled,
-    steps: Steps,
+    progress: ProgressSink,
 }
 
 impl UpstreamTool {
-    /// What a person is asked: which server, which tool, which arguments, and what the server says that it does.
+    /// The approval request: server, tool, arguments, and the server's description.
     fn question(&self, context: &ApprovalContext) -> ApprovalRequest {
-        let Offer { definition, standing } = &*self.offer;
+        let Offer { definition, pin } = &*self.offer;
         let (server, name) = (self.server.command(), &definition.name);
         let mut description = vec![format!("call {name} of the MCP server `{server}`")];
         let mut fields = vec![
             ("server".to_owned(), server.to_owned()),
             ("tool".to_owned(), name.clone()),
         ];
-        let mut request = tool_question::by_name(context, String::new(), context.args.clone());
-        request.allowed_by = format!("{} in the config would allow it", self.server.allowing(name));
-        if let Standing::Changed(why) = standing {
+        let mut request = asking::by_name(context, String::new(), context.args.clone());
+        request.allowed_by = format!("{} in the config would allow it", self.server.rule_allowing(name));
+        if let PinStatus::Changed(why) = pin {
             description.push(why.clone());
             fields.push(("warning".to_owned(), why.clone()));
             let forget = format!(
                 "remove {} to take the definitions as they are now",
-                self.server.seen_at()
+                self.server.pins_path()
             );
             request.allowed_by = format!("{forget}; {}", request.allowed_by);
             request.why = vec![format!("{why}, so what the config pre-approves does not hold for it")];
         }
-        // No argument passes for what Stockade says.
-        let arguments = tool_question::fields(&context.args).into_iter();
+        // The prefix keeps arguments from passing for fields of Stockade.
+        let arguments = asking::fields(&context.args).into_iter();
         fields.extend(arguments.map(|(name, value)| (format!("args.{name}"), value)));
         fields.push(("the server says of it".to_owned(), definition.description.clone()));
         let arguments = context.args.to_string();
-        let bound = super::seen::bound_to(definition, standing);
+        let bound = super::pins::fingerprint(definition, pin);
         ApprovalRequest {
             description: description.join("; "),
             payload: tool_question::payload(&[
@@ -102,15 +102,15 @@ impl UpstreamTool {
         }
     }
 
-    async fn carry_out(&self, arguments: JsonObject) -> Result<Output, UpstreamError> {
-        let asked = Asked {
+    async fn run(&self, arguments: JsonObject) -> Result<Output, UpstreamError> {
+        let call = ToolCall {
             name: self.offer.definition.name.clone(),
             arguments,
             time: self.server.call_time(),
         };
         let client = self.server.client()?;
         let result = client
-            .call(asked, (self.cancelled)(), |step| (self.steps)(step))
+            .call(call, (self.cancelled)(), |step| (self.progress)(step))
             .await?;
         Ok(results::output(result, self.server.call_output()))
     }
@@ -133,9 +133,9 @@ impl Tool for UpstreamTool {
         Box::pin(async move {
             object(context)?;
             let question = Box::new(self.question(context));
-            Ok(Assessed::from(match self.offer.standing {
-                Standing::AsFirstSeen => Assessment::NoOpinion(Some(question)),
-                Standing::Changed(_) => Assessment::NeedsApproval(question),
+            Ok(Assessed::from(match self.offer.pin {
+                PinStatus::Unchanged => Assessment::NoOpinion(Some(question)),
+                PinStatus::Changed(_) => Assessment::NeedsApproval(question),
             }))
         })
     }
@@ -147,20 +147,20 @@ impl Tool for UpstreamTool {
     ) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let arguments = object(context)?;
-            // What was said to a person, and what the config says, was about that definition.
+            // The approval and the rules were for the earlier definition.
             if self.server.offer(self.name()).as_deref() != Some(&*self.offer) {
                 return Err(ToolError::Function(format!(
                     "the MCP server defines {} otherwise now; nothing was called, call again",
                     self.name()
                 )));
             }
-            let done = self.carry_out(arguments).await;
+            let done = self.run(arguments).await;
             done.map_err(|error| ToolError::Function(error.to_string()))
         })
     }
 }
 
-/// The arguments, which are an object.
+/// The arguments as an object.
 fn object(context: &ApprovalContext) -> Result<JsonObject, ToolError> {
     match &context.args {
         Value::Object(members) => Ok(members.clone()),

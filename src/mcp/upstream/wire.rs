@@ -1,8 +1,7 @@
-//! Messages to and from a server that nobody vouches for, one a line.
+//! The transport to an untrusted server: one message per line.
 //!
-//! What it says is bounded before it is parsed: so many bytes, so many values. An answer that cannot be understood, or
-//! to nothing that was asked, answers nothing; where it is known what it was to answer, that fails at once. What the
-//! server itself asks never reaches anybody: it is answered here, with a no.
+//! Bytes and values of a message are bounded before it is parsed. An answer that is malformed or has an unknown id is dropped; if its
+//! request is known, that request fails at once. Requests of the server are answered here, with a refusal.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,85 +19,84 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::bounds::{MOST_GARBAGE, MOST_MESSAGE, MOST_SKIPPED};
+use super::bounds::{MAX_GARBAGE, MAX_MESSAGE, MAX_SKIPPED};
 use crate::mcp::values::too_many;
 use crate::tools::{Pipe, ServedStreams};
 
-/// How many messages may wait for the server to read.
-const MOST_UNREAD: usize = 64;
+/// The most messages queued for the server.
+const MAX_QUEUED: usize = 64;
 
 /// Bytes read at once.
-const PIECE: usize = 64 * 1024;
+const READ_SIZE: usize = 64 * 1024;
 
-/// What the connection and whoever calls over it both know.
+/// State shared by the transport and the callers.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// What was asked and is not answered.
-    asked: Mutex<Vec<RequestId>>,
-    /// Who wants to hear how a call gets on.
+    /// The requests without an answer.
+    pending: Mutex<Vec<RequestId>>,
+    /// The receivers of progress, by token.
     progress: Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>,
-    /// The server says that its tools are others now.
+    /// The server reported changed tools.
     pub(super) changed: Notify,
-    /// The connection is no more.
-    pub(super) gone: Notify,
+    /// The connection is closed.
+    pub(super) closed: Notify,
 }
 
-/// The code of errors that are Stockade's own words about an answer.
-pub(super) const OURS: ErrorCode = ErrorCode(i32::MIN);
+/// The code of errors that Stockade makes for malformed answers.
+pub(super) const LOCAL_ERROR: ErrorCode = ErrorCode(i32::MIN);
 
 impl Shared {
-    fn asked(&self) -> MutexGuard<'_, Vec<RequestId>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Vec<RequestId>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn progress(&self) -> MutexGuard<'_, HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes on what the server says of the progress of a call, until the listener is dropped.
-    pub(super) fn listen(
+    /// Forwards the progress of a call until the subscription is dropped.
+    pub(super) fn subscribe_progress(
         self: &Arc<Self>,
         token: ProgressToken,
-    ) -> (Listening, mpsc::Receiver<ProgressNotificationParam>) {
-        let (tell, told) = mpsc::channel(16);
-        self.progress().insert(token.clone(), tell);
-        let listening = Listening {
+    ) -> (ProgressSubscription, mpsc::Receiver<ProgressNotificationParam>) {
+        let (sender, updates) = mpsc::channel(16);
+        self.progress().insert(token.clone(), sender);
+        let subscription = ProgressSubscription {
             shared: Arc::clone(self),
             token,
         };
-        (listening, told)
+        (subscription, updates)
     }
 
-    /// Nobody waits for this answer any more.
+    /// Drops a request: its answer is ignored.
     pub(super) fn forget(&self, id: &RequestId) {
-        self.asked().retain(|asked| asked != id);
+        self.pending().retain(|pending| pending != id);
     }
 }
 
-/// Somebody listens to the progress of a call.
+/// A subscription to the progress of a call.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(super) struct ProgressSubscription {
     shared: Arc<Shared>,
     token: ProgressToken,
 }
 
-impl Drop for Listening {
+impl Drop for ProgressSubscription {
     fn drop(&mut self) {
         self.shared.progress().remove(&self.token);
     }
 }
 
-/// The connection.
 #[derive(Debug)]
 pub(super) struct Wire {
     output: Pipe,
     piece: Vec<u8>,
     line: Vec<u8>,
-    /// How much of a line that is longer than anything that is read was skipped; its end is still to come.
+    /// How many bytes of an overlong line were skipped so far.
     skipped: Option<usize>,
     /// How many lines in a row were no messages.
     garbage: usize,
-    understood: VecDeque<ServerJsonRpcMessage>,
+    received: VecDeque<ServerJsonRpcMessage>,
     outbox: Option<mpsc::Sender<Outgoing>>,
     writer: JoinHandle<()>,
     shared: Arc<Shared>,
@@ -110,7 +108,7 @@ struct Outgoing {
     written: Option<oneshot::Sender<io::Result<()>>>,
 }
 
-/// As much of a message as can be understood of any.
+/// The fields that identify a malformed message.
 #[derive(Debug, Deserialize)]
 struct Head {
     id: Option<RequestId>,
@@ -120,27 +118,27 @@ struct Head {
 impl Wire {
     pub(super) fn new(streams: ServedStreams, shared: Arc<Shared>) -> Self {
         let ServedStreams { input, output } = streams;
-        let (outbox, lines) = mpsc::channel(MOST_UNREAD);
+        let (outbox, lines) = mpsc::channel(MAX_QUEUED);
         Self {
             output,
-            piece: vec![0; PIECE],
+            piece: vec![0; READ_SIZE],
             line: Vec::new(),
             skipped: None,
             garbage: 0,
-            understood: VecDeque::new(),
+            received: VecDeque::new(),
             outbox: Some(outbox),
             writer: tokio::spawn(write(input, lines)),
             shared,
         }
     }
 
-    /// Takes the bytes that were read.
+    /// Splits the bytes that were read into lines.
     fn take(&mut self, count: usize) {
         let piece = std::mem::take(&mut self.piece);
         let mut rest = piece.get(..count).unwrap_or_default();
         while let Some(end) = memchr::memchr(b'\n', rest) {
             self.keep(&rest[..end]);
-            self.line_is_over();
+            self.end_line();
             rest = &rest[end + 1..];
         }
         self.keep(rest);
@@ -150,21 +148,21 @@ impl Wire {
     fn keep(&mut self, bytes: &[u8]) {
         if let Some(skipped) = &mut self.skipped {
             *skipped += bytes.len();
-        } else if self.line.len() + bytes.len() > MOST_MESSAGE {
+        } else if self.line.len() + bytes.len() > MAX_MESSAGE {
             self.skipped = Some(self.line.len() + bytes.len());
             self.line = Vec::new();
-            self.nothing_understood("it sent a message that is longer than anything that is read");
+            self.fail_all_pending("it sent a message that is longer than anything that is read");
         } else {
             self.line.extend_from_slice(bytes);
         }
     }
 
-    /// Whether nothing that it says will ever be a message.
-    fn is_no_conversation(&self) -> bool {
-        self.garbage > MOST_GARBAGE || self.skipped.is_some_and(|skipped| skipped > MOST_SKIPPED)
+    /// Whether the server sends too much that is no message.
+    fn exceeds_bounds(&self) -> bool {
+        self.garbage > MAX_GARBAGE || self.skipped.is_some_and(|skipped| skipped > MAX_SKIPPED)
     }
 
-    fn line_is_over(&mut self) {
+    fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if self.skipped.take().is_some() {
             return;
@@ -174,41 +172,41 @@ impl Wire {
             return;
         }
         if too_many(line) {
-            self.nothing_understood("it sent a message of more values than anything that is read");
+            self.fail_all_pending("it sent a message of more values than anything that is read");
             return;
         }
         if let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(line) {
             self.garbage = 0;
-            self.sort(message);
+            self.dispatch(message);
         } else {
             self.garbage += 1;
-            self.guess(line);
+            self.reject(line);
         }
     }
 
-    /// Nothing says whose answer that was: whatever waits for one fails.
-    fn nothing_understood(&mut self, why: &str) {
-        for id in std::mem::take(&mut *self.shared.asked()) {
-            let failed = ErrorData::new(OURS, why.to_owned(), None);
-            self.understood.push_back(ServerJsonRpcMessage::error(failed, Some(id)));
+    /// Fails all pending requests: the answer to one of them is lost.
+    fn fail_all_pending(&mut self, why: &str) {
+        for id in std::mem::take(&mut *self.shared.pending()) {
+            let failed = ErrorData::new(LOCAL_ERROR, why.to_owned(), None);
+            self.received.push_back(ServerJsonRpcMessage::error(failed, Some(id)));
         }
     }
 
-    fn sort(&mut self, message: ServerJsonRpcMessage) {
+    fn dispatch(&mut self, message: ServerJsonRpcMessage) {
         match message {
             JsonRpcMessage::Response(mut response) => {
-                if let Some(id) = self.answered(&response.id) {
+                if let Some(id) = self.take_pending(&response.id) {
                     response.id = id;
-                    self.understood.push_back(JsonRpcMessage::Response(response));
+                    self.received.push_back(JsonRpcMessage::Response(response));
                 }
             }
             JsonRpcMessage::Error(mut error) => match error.id.take() {
-                // It could not read something, and does not say what.
-                None => self.understood.push_back(JsonRpcMessage::Error(error)),
+                // An error about an unknown request.
+                None => self.received.push_back(JsonRpcMessage::Error(error)),
                 Some(id) => {
-                    if let Some(id) = self.answered(&id) {
+                    if let Some(id) = self.take_pending(&id) {
                         error.id = Some(id);
-                        self.understood.push_back(JsonRpcMessage::Error(error));
+                        self.received.push_back(JsonRpcMessage::Error(error));
                     }
                 }
             },
@@ -221,31 +219,31 @@ impl Wire {
                 ServerNotification::ProgressNotification(progress) => {
                     let listener = self.shared.progress().get(&progress.params.progress_token).cloned();
                     if let Some(listener) = listener {
-                        // Who does not keep up misses some.
+                        // A slow receiver misses some.
                         let _missed = listener.try_send(progress.params);
                     }
                 }
                 ServerNotification::ToolListChangedNotification(_) => self.shared.changed.notify_one(),
                 ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
-                    self.understood.push_back(JsonRpcMessage::Notification(notification));
+                    self.received.push_back(JsonRpcMessage::Notification(notification));
                 }
                 _ => {}
             },
         }
     }
 
-    /// What was asked under this id, now answered.
-    fn answered(&self, id: &RequestId) -> Option<RequestId> {
-        let mut asked = self.shared.asked();
+    /// Removes the pending request with this id.
+    fn take_pending(&self, id: &RequestId) -> Option<RequestId> {
+        let mut pending = self.shared.pending();
         // Some servers answer to 1 with "1".
-        let at = asked
+        let at = pending
             .iter()
             .position(|sent| sent == id || sent.to_string() == id.to_string())?;
-        Some(asked.swap_remove(at))
+        Some(pending.swap_remove(at))
     }
 
-    /// What is no message of the protocol, and may still say what it was to be.
-    fn guess(&mut self, line: &[u8]) {
+    /// Answers a malformed message, or fails its request, if it has an id.
+    fn reject(&mut self, line: &[u8]) {
         match serde_json::from_slice::<Head>(line) {
             Ok(Head {
                 id: Some(id),
@@ -255,16 +253,16 @@ impl Wire {
                 id: Some(id),
                 method: None,
             }) => {
-                if let Some(id) = self.answered(&id) {
-                    let failed = ErrorData::new(OURS, "its answer is no message of the protocol", None);
-                    self.understood.push_back(ServerJsonRpcMessage::error(failed, Some(id)));
+                if let Some(id) = self.take_pending(&id) {
+                    let failed = ErrorData::new(LOCAL_ERROR, "its answer is no message of the protocol", None);
+                    self.received.push_back(ServerJsonRpcMessage::error(failed, Some(id)));
                 }
             }
             Ok(Head { id: None, .. }) | Err(_) => {}
         }
     }
 
-    /// Answers what the server asks, which is never passed on to anybody.
+    /// Refuses a request of the server.
     fn refuse(&self, id: &RequestId, method: &str) {
         let answer = match method {
             "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
@@ -272,7 +270,7 @@ impl Wire {
             _ => json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}}),
         };
         if let Some(outbox) = &self.outbox {
-            // A server that asks more than it reads answers of is owed none.
+            // Dropped if the server does not read.
             let _unread = outbox.try_send(Outgoing {
                 line: line(&answer),
                 written: None,
@@ -287,14 +285,14 @@ fn line(message: &Value) -> Vec<u8> {
     line
 }
 
-/// Writes one line after the other; the server's input ends with it.
+/// Writes the lines in order, then closes the server's input.
 async fn write(input: Pipe, mut lines: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { line, written }) = lines.recv().await {
         let done = input.write_all(&line).await;
         let failed = done.is_err();
         if let Some(written) = written {
-            // Whoever sent it may have given up.
-            let _unheard = written.send(done);
+            // The sender may be gone.
+            let _dropped = written.send(done);
         }
         if failed {
             return;
@@ -314,12 +312,12 @@ impl Transport<RoleClient> for Wire {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         if let JsonRpcMessage::Request(request) = &message {
-            let mut asked = self.shared.asked();
+            let mut pending = self.shared.pending();
             if matches!(request.request, ClientRequest::InitializeRequest(_)) {
-                // Whatever was tried before is given up; a late answer to it is none to this.
-                asked.clear();
+                // A late answer to an earlier attempt must not match this one.
+                pending.clear();
             }
-            asked.push(request.id.clone());
+            pending.push(request.id.clone());
         }
         let outbox = self.outbox.clone();
         let message = serde_json::to_value(&message);
@@ -335,13 +333,13 @@ impl Transport<RoleClient> for Wire {
         }
     }
 
-    /// The next message that answers something. Loses nothing when dropped before it is done.
+    /// The next message. Cancel safe.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            if let Some(message) = self.understood.pop_front() {
+            if let Some(message) = self.received.pop_front() {
                 return Some(message);
             }
-            if self.is_no_conversation() {
+            if self.exceeds_bounds() {
                 return None;
             }
             match self.output.read(&mut self.piece).await {
@@ -360,8 +358,8 @@ impl Transport<RoleClient> for Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        // It may wait for a server that reads nothing.
+        // The writer may wait for a server that does not read.
         self.writer.abort();
-        self.shared.gone.notify_one();
+        self.shared.closed.notify_one();
     }
 }

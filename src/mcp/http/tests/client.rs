@@ -24,14 +24,14 @@ pub(crate) struct Client {
 
 /// A request, as it is sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct TestRequest {
     method: String,
     path: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-impl Asked {
+impl TestRequest {
     pub(crate) fn new(method: &str, path: &str) -> Self {
         Self {
             method: method.to_owned(),
@@ -93,22 +93,22 @@ impl Client {
     }
 
     /// A request that is as it should be, but for what it asks.
-    pub(crate) fn asked(&self, method: &str, path: &str) -> Asked {
-        Asked::new(method, path)
+    pub(crate) fn request(&self, method: &str, path: &str) -> TestRequest {
+        TestRequest::new(method, path)
             .with("Host", &self.address.to_string())
             .with("Authorization", &format!("Bearer {}", self.token))
     }
 
     /// A message.
-    pub(crate) fn message(&self, message: &Value) -> Asked {
-        self.asked("POST", "/mcp")
+    pub(crate) fn message(&self, message: &Value) -> TestRequest {
+        self.request("POST", "/mcp")
             .with("Content-Type", "application/json")
             .with("Accept", "application/json, text/event-stream")
             .body(message.to_string())
     }
 
     /// A request of the current revision.
-    pub(crate) fn current(&self, method: &str, mut params: Value) -> Asked {
+    pub(crate) fn current(&self, method: &str, mut params: Value) -> TestRequest {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": CURRENT,
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -121,30 +121,30 @@ impl Client {
         }
         let name = params["name"].as_str().map(str::to_owned);
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let asked = self
+        let request = self
             .message(&message)
             .with("MCP-Protocol-Version", CURRENT)
             .with("Mcp-Method", method);
         match name {
-            Some(name) => asked.with("Mcp-Name", &name),
-            None => asked,
+            Some(name) => request.with("Mcp-Name", &name),
+            None => request,
         }
     }
 
     /// A call of a tool, in the current revision.
-    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Asked {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> TestRequest {
         self.current("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
     /// A message of a session.
-    pub(crate) fn in_session(&self, session: &str, message: &Value) -> Asked {
+    pub(crate) fn in_session(&self, session: &str, message: &Value) -> TestRequest {
         self.message(message)
             .with("MCP-Protocol-Version", LEGACY)
             .with("Mcp-Session-Id", session)
     }
 
     /// What begins a session.
-    pub(crate) fn initialize(&self, capabilities: &Value) -> Asked {
+    pub(crate) fn initialize(&self, capabilities: &Value) -> TestRequest {
         self.message(&json!({
             "jsonrpc": "2.0", "id": 0, "method": "initialize",
             "params": {
@@ -165,7 +165,7 @@ impl Client {
         let begun = self.send(&self.initialize(capabilities));
         assert_eq!(begun.status, 200);
         let session = begun.header("mcp-session-id").unwrap().to_owned();
-        drop(begun.whole());
+        drop(begun.read_all());
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         match self.send(&self.in_session(&session, &ready)).status {
             202 => Some(session),
@@ -175,16 +175,16 @@ impl Client {
     }
 
     /// Sends it, and reads the answer's head.
-    pub(crate) fn send(&self, asked: &Asked) -> Answer {
+    pub(crate) fn send(&self, request: &TestRequest) -> Answer {
         let mut stream = self.connect();
         // A server that answers before it has read everything may close its ear.
-        let _refused = stream.write_all(&asked.bytes());
+        let _refused = stream.write_all(&request.bytes());
         Answer::read(stream)
     }
 
     /// Sends it, and reads all of the answer.
-    pub(crate) fn ask(&self, asked: &Asked) -> Whole {
-        self.send(asked).whole()
+    pub(crate) fn fetch(&self, request: &TestRequest) -> TestReply {
+        self.send(request).read_all()
     }
 }
 
@@ -198,7 +198,7 @@ pub(crate) struct Answer {
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct TestReply {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
@@ -267,7 +267,7 @@ impl Answer {
     }
 
     /// All of it.
-    pub(crate) fn whole(mut self) -> Whole {
+    pub(crate) fn read_all(mut self) -> TestReply {
         let mut body = Vec::new();
         if self.header("transfer-encoding").is_some() {
             while let Some(chunk) = self.chunk() {
@@ -277,7 +277,7 @@ impl Answer {
             body = vec![0; length.parse().unwrap()];
             self.stream.read_exact(&mut body).unwrap();
         }
-        Whole {
+        TestReply {
             status: self.status,
             headers: self.headers,
             body,
@@ -285,10 +285,10 @@ impl Answer {
     }
 
     /// Reads all of it, and asks on over the same connection.
-    pub(crate) fn then(mut self, asked: &Asked) -> Self {
+    pub(crate) fn then(mut self, request: &TestRequest) -> Self {
         let length = self.header("content-length").unwrap().parse().unwrap();
         self.stream.read_exact(&mut vec![0; length]).unwrap();
-        self.stream.get_mut().write_all(&asked.bytes()).unwrap();
+        self.stream.get_mut().write_all(&request.bytes()).unwrap();
         Self::read_from(self.stream)
     }
 }
@@ -299,7 +299,7 @@ fn messages(text: &str) -> Vec<Value> {
     data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
 }
 
-impl Whole {
+impl TestReply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
@@ -318,7 +318,7 @@ impl Whole {
     }
 
     /// What a tool said.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn tool_text(&self) -> String {
         let message = self.message();
         let text = message["result"]["content"][0]["text"].as_str();
         text.unwrap_or_else(|| panic!("no text: {message}")).to_owned()

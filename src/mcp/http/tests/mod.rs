@@ -22,14 +22,14 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{Bounds, End, HttpServer, HttpSettings, HttpToken};
-use client::{Answer, Asked, Client, PATIENCE};
+use client::{Answer, Client, PATIENCE, TestRequest};
 
 /// A tool `wait` that takes until it is told to go on, or withdrawn; and one that says its word.
 #[derive(Clone, Default)]
-struct Tools(Arc<Seen>);
+struct Tools(Arc<ToolCounters>);
 
 #[derive(Default)]
-struct Seen {
+struct ToolCounters {
     begun: AtomicUsize,
     withdrawn: AtomicUsize,
     done: AtomicUsize,
@@ -55,10 +55,10 @@ impl ServerHandler for Tools {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let said = |text: String| CallToolResult::success(vec![ContentBlock::text(text)]).into();
+        let result = |text: String| CallToolResult::success(vec![ContentBlock::text(text)]).into();
         if params.name == "headers" {
             let parts = context.extensions.get::<http::request::Parts>().unwrap();
-            return Ok(said(format!("{:?}", parts.headers)));
+            return Ok(result(format!("{:?}", parts.headers)));
         }
         // Whoever has seen it begin may tell all that wait to go on.
         let goes = self.0.go.notified();
@@ -66,7 +66,7 @@ impl ServerHandler for Tools {
         let went = async {
             goes.await;
             self.0.done.fetch_add(1, Ordering::SeqCst);
-            Ok(said("done".to_owned()))
+            Ok(result("done".to_owned()))
         };
         if self.0.stubborn {
             return went.await;
@@ -75,7 +75,7 @@ impl ServerHandler for Tools {
             went = went => went,
             () = context.ct.cancelled() => {
                 self.0.withdrawn.fetch_add(1, Ordering::SeqCst);
-                Ok(said("withdrawn".to_owned()))
+                Ok(result("withdrawn".to_owned()))
             }
         }
     }
@@ -84,7 +84,7 @@ impl ServerHandler for Tools {
 /// A server on a thread of its own.
 struct Running {
     client: Client,
-    seen: Arc<Seen>,
+    counters: Arc<ToolCounters>,
     stop: mpsc::Sender<Signal>,
     thread: Option<JoinHandle<End>>,
 }
@@ -103,24 +103,24 @@ fn patient() -> Bounds {
 const SHORT: Duration = Duration::from_millis(500);
 
 fn started(bounds: Bounds, origins: &[&str], stubborn: bool) -> Running {
-    draining_for(PATIENCE, bounds, origins, stubborn)
+    with_drain(PATIENCE, bounds, origins, stubborn)
 }
 
-fn draining_for(drain: Duration, bounds: Bounds, origins: &[&str], stubborn: bool) -> Running {
-    let token = HttpToken::made().unwrap();
-    let words = token.token.words().to_owned();
+fn with_drain(drain: Duration, bounds: Bounds, origins: &[&str], stubborn: bool) -> Running {
+    let token = HttpToken::generate().unwrap();
+    let secret = token.token.words().to_owned();
     let origins: Vec<String> = origins.iter().map(|origin| (*origin).to_owned()).collect();
     let settings = HttpSettings::new("127.0.0.1:0", &[], &origins, token)
         .unwrap()
-        .within(bounds)
-        .draining_for(drain);
+        .with_bounds(bounds)
+        .with_drain(drain);
     let (stop, stops) = mpsc::channel(4);
-    let tools = Tools(Arc::new(Seen {
+    let tools = Tools(Arc::new(ToolCounters {
         stubborn,
-        ..Seen::default()
+        ..ToolCounters::default()
     }));
-    let seen = Arc::clone(&tools.0);
-    let (told, hears) = std::sync::mpsc::channel::<SocketAddr>();
+    let counters = Arc::clone(&tools.0);
+    let (send_address, address) = std::sync::mpsc::channel::<SocketAddr>();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -128,7 +128,7 @@ fn draining_for(drain: Duration, bounds: Bounds, origins: &[&str], stubborn: boo
             .unwrap();
         runtime.block_on(async {
             let server = HttpServer::bind(settings).unwrap();
-            told.send(server.address()).unwrap();
+            send_address.send(server.address()).unwrap();
             server
                 .serve(move || tools.clone(), || true, CancellationToken::new(), stops)
                 .await
@@ -137,10 +137,10 @@ fn draining_for(drain: Duration, bounds: Bounds, origins: &[&str], stubborn: boo
     });
     Running {
         client: Client {
-            address: hears.recv().unwrap(),
-            token: words,
+            address: address.recv().unwrap(),
+            token: secret,
         },
-        seen,
+        counters,
         stop,
         thread: Some(thread),
     }
@@ -157,11 +157,11 @@ fn becomes(what: &str, is: impl Fn() -> bool) {
 
 impl Running {
     fn begun(&self) -> usize {
-        self.seen.begun.load(Ordering::SeqCst)
+        self.counters.begun.load(Ordering::SeqCst)
     }
 
     fn withdrawn(&self) -> usize {
-        self.seen.withdrawn.load(Ordering::SeqCst)
+        self.counters.withdrawn.load(Ordering::SeqCst)
     }
 
     /// Begins a call that waits, on a connection of its own.
@@ -205,19 +205,19 @@ impl Running {
 fn a_call_is_answered() {
     let server = started(patient(), &[], false);
     let stream = server.waiting();
-    server.seen.go.notify_one();
-    assert_eq!(Answer::read(stream).whole().said(), "done");
+    server.counters.go.notify_one();
+    assert_eq!(Answer::read(stream).read_all().tool_text(), "done");
 }
 
 #[test]
 fn the_token_does_not_reach_the_handler() {
     let server = started(patient(), &[], false);
-    let asked = server.client.call("headers", &json!({})).with("X-Kept", "yes");
-    let said = server.client.ask(&asked).said();
-    assert!(said.contains("x-kept"), "{said}");
+    let request = server.client.call("headers", &json!({})).with("X-Kept", "yes");
+    let tool_text = server.client.fetch(&request).tool_text();
+    assert!(tool_text.contains("x-kept"), "{tool_text}");
     assert!(
-        !said.contains("authorization") && !said.contains(&server.client.token),
-        "{said}"
+        !tool_text.contains("authorization") && !tool_text.contains(&server.client.token),
+        "{tool_text}"
     );
 }
 
@@ -244,7 +244,7 @@ fn a_session_s_call_outlives_the_connection_and_ends_when_it_is_cancelled() {
     assert_eq!(server.withdrawn(), 0, "these revisions resume a stream");
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     assert_eq!(
-        server.client.ask(&server.client.in_session(&session, &cancel)).status,
+        server.client.fetch(&server.client.in_session(&session, &cancel)).status,
         202
     );
     becomes("the call is withdrawn", || server.withdrawn() == 1);
@@ -260,14 +260,14 @@ fn a_session_s_answer_waits_for_a_client_that_comes_back() {
     drop(begun);
     let back = server
         .client
-        .asked("GET", "/mcp")
+        .request("GET", "/mcp")
         .with("Accept", "text/event-stream")
         .with("MCP-Protocol-Version", client::LEGACY)
         .with("Mcp-Session-Id", &session)
         .with("Last-Event-ID", "0/0");
     let mut back = server.client.send(&back);
     assert_eq!(back.status, 200);
-    server.seen.go.notify_one();
+    server.counters.go.notify_one();
     assert_eq!(back.event().unwrap()["result"]["content"][0]["text"], "done");
 }
 
@@ -276,21 +276,21 @@ fn calls_beyond_the_bound_wait_and_all_are_answered() {
     let server = started(Bounds { calls: 2, ..patient() }, &[], false);
     let (first, _second) = (server.waiting(), server.waiting());
     let client = server.client.clone();
-    let third = std::thread::spawn(move || client.ask(&client.call("wait", &json!({}))).said());
+    let third = std::thread::spawn(move || client.fetch(&client.call("wait", &json!({}))).tool_text());
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(server.begun(), 2);
     // Other requests do not wait behind them.
-    let listed = server.client.ask(&server.client.current("tools/list", json!({})));
+    let listed = server.client.fetch(&server.client.current("tools/list", json!({})));
     assert_eq!(listed.status, 200);
-    server.seen.go.notify_one();
-    assert_eq!(Answer::read(first).whole().said(), "done");
+    server.counters.go.notify_one();
+    assert_eq!(Answer::read(first).read_all().tool_text(), "done");
     becomes("the third begins", || server.begun() == 3);
-    server.seen.go.notify_waiters();
+    server.counters.go.notify_waiters();
     assert_eq!(third.join().unwrap(), "done");
 }
 
 #[test]
-fn what_finds_the_line_full_is_told_to_come_again() {
+fn a_request_beyond_the_queue_is_told_to_retry() {
     use std::io::Read as _;
     let server = started(
         Bounds {
@@ -308,7 +308,7 @@ fn what_finds_the_line_full_is_told_to_come_again() {
     assert_eq!(second.read(&mut [0]).unwrap(), 0);
     let _third = server.in_line();
     assert_eq!(server.begun(), 1);
-    server.seen.go.notify_one();
+    server.counters.go.notify_one();
     becomes("the third begins", || server.begun() == 2);
 }
 
@@ -337,7 +337,7 @@ fn what_only_waits_leaves_connections_for_what_steers_it() {
     }
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     assert_eq!(
-        server.client.ask(&server.client.in_session(&session, &cancel)).status,
+        server.client.fetch(&server.client.in_session(&session, &cancel)).status,
         202
     );
     becomes("the call is withdrawn", || server.withdrawn() == 1);
@@ -352,33 +352,33 @@ fn a_call_under_way_is_finished_before_it_ends() {
     becomes("it is not ready", || {
         server
             .client
-            .ask(&Asked::new("GET", "/readyz").with("Host", "x"))
+            .fetch(&TestRequest::new("GET", "/readyz").with("Host", "x"))
             .status
             == 503
     });
     assert_eq!(
         server
             .client
-            .ask(&Asked::new("GET", "/healthz").with("Host", "x"))
+            .fetch(&TestRequest::new("GET", "/healthz").with("Host", "x"))
             .status,
         200
     );
-    let refused = server.client.ask(&server.client.call("wait", &json!({})));
+    let refused = server.client.fetch(&server.client.call("wait", &json!({})));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
-    server.seen.go.notify_one();
-    assert_eq!(Answer::read(stream).whole().said(), "done");
+    server.counters.go.notify_one();
+    assert_eq!(Answer::read(stream).read_all().tool_text(), "done");
     assert_eq!(server.ended(), End::Drained(Signal::SIGTERM));
 }
 
 #[test]
 fn a_call_that_takes_longer_is_withdrawn() {
-    let server = draining_for(Duration::from_secs(1), patient(), &[], false);
+    let server = with_drain(Duration::from_secs(1), patient(), &[], false);
     let _stream = server.waiting();
     let start = Instant::now();
     server.signal();
-    let seen = Arc::clone(&server.seen);
+    let counters = Arc::clone(&server.counters);
     assert_eq!(server.ended(), End::Withdrawn(Signal::SIGTERM));
-    assert_eq!(seen.withdrawn.load(Ordering::SeqCst), 1);
+    assert_eq!(counters.withdrawn.load(Ordering::SeqCst), 1);
     assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
 }
 
@@ -388,7 +388,7 @@ fn a_call_that_will_not_end_is_not_waited_for_longer() {
         withdrawal: SHORT,
         ..patient()
     };
-    let server = draining_for(SHORT, bounds, &[], true);
+    let server = with_drain(SHORT, bounds, &[], true);
     let _stream = server.waiting();
     server.signal();
     assert_eq!(server.ended(), End::Withdrawn(Signal::SIGTERM));
@@ -409,7 +409,7 @@ fn what_only_listens_does_not_hold_it_up() {
     let session = server.client.session(&json!({}));
     let listen = server
         .client
-        .asked("GET", "/mcp")
+        .request("GET", "/mcp")
         .with("Accept", "text/event-stream")
         .with("MCP-Protocol-Version", client::LEGACY)
         .with("Mcp-Session-Id", &session);
@@ -431,7 +431,7 @@ fn the_longest_idle_session_makes_room_for_another() {
     );
     let listed = |session: &str| {
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-        server.client.ask(&server.client.in_session(session, &list)).status
+        server.client.fetch(&server.client.in_session(session, &list)).status
     };
     let (first, second) = (server.client.session(&json!({})), server.client.session(&json!({})));
     assert_eq!((listed(&second), listed(&first)), (200, 200));
@@ -460,11 +460,11 @@ fn sessions_in_use_make_no_room() {
     // Its client is gone; its call is not.
     drop(stream);
     std::thread::sleep(Duration::from_millis(200));
-    let refused = server.client.ask(&server.client.initialize(&json!({})));
+    let refused = server.client.fetch(&server.client.initialize(&json!({})));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
-    server.seen.go.notify_one();
+    server.counters.go.notify_one();
     becomes("the call is done", || {
-        server.client.ask(&server.client.initialize(&json!({}))).status == 200
+        server.client.fetch(&server.client.initialize(&json!({}))).status == 200
     });
 }
 
@@ -488,14 +488,14 @@ fn a_session_that_nobody_uses_is_closed_and_one_with_a_call_is_not() {
     let (server, session_idle, idle, busy, calling) = with_a_call.expect("a session whose call comes in time");
     becomes("the call begins", || server.begun() == 1);
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let listed = |session: &str| server.client.ask(&server.client.in_session(session, &list)).status;
+    let listed = |session: &str| server.client.fetch(&server.client.in_session(session, &list)).status;
     becomes("the idle one is closed", || {
         std::thread::sleep(3 * session_idle);
         listed(&idle) == 404
     });
     assert_eq!(listed(&busy), 200);
-    server.seen.go.notify_one();
-    assert_eq!(calling.whole().said(), "done");
+    server.counters.go.notify_one();
+    assert_eq!(calling.read_all().tool_text(), "done");
 }
 
 #[test]
@@ -511,13 +511,13 @@ fn streams_beyond_the_bound_are_refused() {
     let session = server.client.session(&json!({}));
     let listen = server
         .client
-        .asked("GET", "/mcp")
+        .request("GET", "/mcp")
         .with("Accept", "text/event-stream")
         .with("MCP-Protocol-Version", client::LEGACY)
         .with("Mcp-Session-Id", &session);
     let first = server.client.send(&listen);
     assert_eq!(first.status, 200);
-    assert_eq!(server.client.ask(&listen).status, 503);
+    assert_eq!(server.client.fetch(&listen).status, 503);
     drop(first);
     becomes("there is room again", || server.client.send(&listen).status == 200);
 }
@@ -532,20 +532,20 @@ fn idle_connections_make_room_for_others() {
         &[],
         false,
     );
-    let health = Asked::new("GET", "/healthz").with("Host", "x");
+    let health = TestRequest::new("GET", "/healthz").with("Host", "x");
     let idle = server.client.send(&health);
     assert_eq!((idle.status, idle.header("connection")), (200, None));
     let busy = server.waiting();
-    let third = server.client.ask(&health);
+    let third = server.client.fetch(&health);
     assert_eq!(third.status, 200);
     // It leaves as soon as it is answered.
     assert_eq!(third.header("connection"), Some("close"));
-    server.seen.go.notify_one();
-    assert_eq!(Answer::read(busy).whole().said(), "done");
+    server.counters.go.notify_one();
+    assert_eq!(Answer::read(busy).read_all().tool_text(), "done");
 }
 
 #[test]
-fn a_connection_that_has_not_asked_yet_keeps_its_place() {
+fn a_connection_without_a_request_yet_is_kept_open() {
     use std::io::Write as _;
     let server = started(
         Bounds {
@@ -555,7 +555,7 @@ fn a_connection_that_has_not_asked_yet_keeps_its_place() {
         &[],
         false,
     );
-    let health = Asked::new("GET", "/healthz").with("Host", "x");
+    let health = TestRequest::new("GET", "/healthz").with("Host", "x");
     let (mut first, mut second) = (server.client.connect(), server.client.connect());
     second.write_all(&health.bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(200));
@@ -613,16 +613,16 @@ fn a_large_body_waits_for_another_and_both_are_read() {
     // More than lies between the two ends: the server has read what makes it a large one.
     first.write_all(most).unwrap();
     let client = server.client.clone();
-    let second = std::thread::spawn(move || client.ask(&large).status);
+    let second = std::thread::spawn(move || client.fetch(&large).status);
     // A small one does not wait.
     assert_eq!(
-        server.client.ask(&server.client.call("headers", &json!({}))).status,
+        server.client.fetch(&server.client.call("headers", &json!({}))).status,
         200
     );
     std::thread::sleep(Duration::from_millis(200));
     assert!(!second.is_finished());
     first.write_all(rest).unwrap();
-    assert_eq!(Answer::read(first).whole().status, 200);
+    assert_eq!(Answer::read(first).read_all().status, 200);
     assert_eq!(second.join().unwrap(), 200);
 }
 
@@ -630,23 +630,23 @@ fn a_large_body_waits_for_another_and_both_are_read() {
 fn a_page_of_an_allowed_origin_may_ask_and_read() {
     let server = started(patient(), &["https://app.example"], false);
     let asks = |origin: &str| {
-        Asked::new("OPTIONS", "/mcp")
+        TestRequest::new("OPTIONS", "/mcp")
             .with("Host", "localhost")
             .with("Origin", origin)
             .with("Access-Control-Request-Method", "POST")
             .with("Access-Control-Request-Headers", "authorization")
     };
-    let told = server.client.ask(&asks("https://app.example"));
-    assert_eq!(told.status, 204);
-    assert_eq!(told.header("access-control-allow-origin"), Some("https://app.example"));
-    assert_eq!(told.header("access-control-allow-headers"), Some("authorization"));
-    let other = server.client.ask(&asks("https://evil.example"));
+    let reply = server.client.fetch(&asks("https://app.example"));
+    assert_eq!(reply.status, 204);
+    assert_eq!(reply.header("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(reply.header("access-control-allow-headers"), Some("authorization"));
+    let other = server.client.fetch(&asks("https://evil.example"));
     assert_eq!((other.status, other.header("access-control-allow-origin")), (401, None));
 
     let call = |origin: &str| {
         server
             .client
-            .ask(&server.client.call("headers", &json!({})).with("Origin", origin))
+            .fetch(&server.client.call("headers", &json!({})).with("Origin", origin))
     };
     let read = call("https://app.example");
     assert_eq!(read.status, 200);

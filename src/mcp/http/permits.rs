@@ -1,7 +1,7 @@
-//! What a request holds until all of it is over.
+//! The permits of a request, held until it is finished.
 //!
-//! Two keep it: the reply, until it is sent or nobody reads it any more, and the request itself, as an extension that
-//! goes with it into the handler. So a call that goes on after its client went away still counts.
+//! Held by the reply, until it is sent or the connection closes, and by the request, as an extension that reaches the handler. So a call
+//! that continues after its client disconnected still counts.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,38 +14,44 @@ use http_body_util::combinators::BoxBody;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::load::Room;
+use super::load::LoadPermit;
 use super::reply::Reply;
-use super::sessions::InUse;
+use super::sessions::SessionUse;
 
-/// All of it.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
-    _all: Arc<(Option<Room>, Option<OwnedSemaphorePermit>, Option<InUse>)>,
+pub(super) struct Permits {
+    _all: Arc<(Option<LoadPermit>, Option<OwnedSemaphorePermit>, Option<SessionUse>)>,
 }
 
-impl Held {
-    pub(super) fn new(room: Option<Room>, large: Option<OwnedSemaphorePermit>, session: Option<InUse>) -> Self {
+impl Permits {
+    pub(super) fn new(
+        room: Option<LoadPermit>,
+        large: Option<OwnedSemaphorePermit>,
+        session: Option<SessionUse>,
+    ) -> Self {
         Self {
             _all: Arc::new((room, large, session)),
         }
     }
 
-    /// The reply, which holds it until it is sent.
+    /// Makes the reply hold the permits until it is sent.
     pub(super) fn until_sent(self, reply: Reply) -> Reply {
         reply.map(|body| {
-            let holding = Holding { body, held: Some(self) };
-            holding.boxed()
+            let with_permits = PermitBody {
+                body,
+                permits: Some(self),
+            };
+            with_permits.boxed()
         })
     }
 }
 
-struct Holding {
+struct PermitBody {
     body: BoxBody<Bytes, Infallible>,
-    held: Option<Held>,
+    permits: Option<Permits>,
 }
 
-impl Body for Holding {
+impl Body for PermitBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -55,7 +61,7 @@ impl Body for Holding {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if matches!(polled, Poll::Ready(None)) {
-            self.held = None;
+            self.permits = None;
         }
         polled
     }
