@@ -14,13 +14,6 @@ use super::Bounds;
 /// How long the rest of a refused body is read, so that the client reads the answer before the connection closes.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A body, and the permit for its size.
-#[derive(Debug)]
-pub(super) struct ReceivedBody {
-    pub(super) bytes: Bytes,
-    pub(super) large_permit: Option<OwnedSemaphorePermit>,
-}
-
 /// Why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyError {
@@ -32,8 +25,12 @@ pub(super) enum BodyError {
     Broken,
 }
 
-/// Reads the body. A large one waits for a permit.
-pub(super) async fn read(body: Incoming, bounds: &Bounds, large: &Arc<Semaphore>) -> Result<ReceivedBody, BodyError> {
+/// Reads the body. A large one waits for a permit, and is returned with it.
+pub(super) async fn read(
+    body: Incoming,
+    bounds: &Bounds,
+    large: &Arc<Semaphore>,
+) -> Result<(Bytes, Option<OwnedSemaphorePermit>), BodyError> {
     let mut body = pin!(body);
     let most = u64::try_from(bounds.body_bytes).unwrap_or(u64::MAX);
     if body.size_hint().lower() > most {
@@ -64,10 +61,7 @@ pub(super) async fn read(body: Incoming, bounds: &Bounds, large: &Arc<Semaphore>
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(ReceivedBody {
-        bytes: bytes.freeze(),
-        large_permit,
-    })
+    Ok((bytes.freeze(), large_permit))
 }
 
 /// Reads and drops what the client still sends.

@@ -12,7 +12,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::body::{self, BodyError, ReceivedBody};
+use super::body::{self, BodyError};
 use super::bounds::Bounds;
 use super::load::{Load, Pressure, Rejected};
 use super::message::{InvalidMessage, Message};
@@ -50,7 +50,7 @@ type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 pub(super) struct Gate<S> {
     token: HttpToken,
     origins: Vec<origin::Origin>,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     large: Arc<Semaphore>,
     ready: Ready,
     /// The connection slots, and how many of them are reserved.
@@ -90,14 +90,9 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         }
     }
 
-    /// How long cancelled calls may take to end.
-    pub(super) const fn withdrawal(&self) -> std::time::Duration {
-        self.bounds.withdrawal
-    }
-
     /// The pressure for a request: high only if its connection came under high pressure, and as long as that lasts.
-    fn pressure_for(&self, created: &Extensions) -> Pressure {
-        match created.get() {
+    fn pressure_for(&self, extensions: &Extensions) -> Pressure {
+        match extensions.get() {
             Some(Pressure::High) => self.pressure(),
             Some(Pressure::Low) | None => Pressure::Low,
         }
@@ -170,7 +165,7 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
                     && let Some(ends) = ends
                 {
                     // rmcp would not stop its calls at once.
-                    ends.end().0.cancel();
+                    ends.end.0.cancel();
                 }
                 reply
             }
@@ -183,7 +178,7 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
             return text_reply(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a message is application/json\n");
         }
         let (mut parts, body) = request.into_parts();
-        let ReceivedBody { bytes, large_permit } = match body::read(body, &self.bounds, &self.large).await {
+        let (bytes, large_permit) = match body::read(body, &self.bounds, &self.large).await {
             Ok(whole) => whole,
             Err(unread) => return body_error(unread),
         };
@@ -213,14 +208,14 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         };
         let session = session_id.and_then(|id| self.sessions.acquire(id));
         if let Some(session) = &session {
-            parts.extensions.insert(session.end());
+            parts.extensions.insert(session.end.clone());
         }
         let permits = Permits::new(room, large_permit, session);
         parts.extensions.insert(permits.clone());
         let text = bytes.clone();
         let reply = self.rmcp.handle(Request::from_parts(parts, Full::new(bytes))).await;
-        if let Some(pending) = pending {
-            self.created(pending, &reply);
+        if let (Some(pending), Some(id)) = (pending, session(reply.headers())) {
+            self.sessions.created(pending, id);
         }
         // rmcp's status for JSON that is no message.
         if reply.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
@@ -228,12 +223,6 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         }
         drop(text);
         permits.until_sent(reply)
-    }
-
-    fn created(&self, pending: PendingSession, reply: &Reply) {
-        if let Some(id) = session(reply.headers()) {
-            self.sessions.created(pending, id);
-        }
     }
 }
 
@@ -256,15 +245,15 @@ fn ambiguous(headers: &HeaderMap) -> Option<Reply> {
 
 /// Whether the revision of a request has no sessions.
 fn is_stateless(headers: &HeaderMap) -> bool {
-    let session_id = headers
+    let revision = headers
         .get("mcp-protocol-version")
         .and_then(|version| version.to_str().ok());
-    session_id.is_some_and(|version| version >= STATELESS)
+    revision.is_some_and(|version| version >= STATELESS)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let session_id = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let essence = session_id.and_then(|kind| kind.split(';').next());
+    let content_type = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = content_type.and_then(|kind| kind.split(';').next());
     essence.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
@@ -276,9 +265,9 @@ fn rejection(rejected: Rejected) -> Reply {
 }
 
 /// The error for a malformed body, with the id of its request if it has one.
-fn invalid_message(body: &[u8], rejected: InvalidMessage) -> Reply {
+fn invalid_message(body: &[u8], invalid: InvalidMessage) -> Reply {
     let kind = Head::of(body).kind();
-    let (code, why) = match rejected {
+    let (code, why) = match invalid {
         InvalidMessage::NotJson | InvalidMessage::NotRpc => head::error_of(body, &kind),
         InvalidMessage::TooMany => (
             INVALID_REQUEST,

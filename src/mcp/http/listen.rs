@@ -168,7 +168,7 @@ async fn ending<S: ServerHandler + Send + 'static>(
         End::Withdrawn(_) => {}
     }
     tokio::select! {
-        _ended = timeout(gate.withdrawal(), gate.load.done()) => end,
+        _ended = timeout(gate.bounds.withdrawal, gate.load.done()) => end,
         Some(signal) = stops.recv() => End::Cut(signal),
     }
 }

@@ -49,21 +49,14 @@ impl Origin {
             scheme,
         })
     }
-
-    /// The `Origin` header, if it is allowed.
-    fn among<'a>(allowed: &[Self], headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
-        let value = headers.get(ORIGIN)?;
-        let origin = Self::parse(value.to_str().ok()?)?;
-        allowed.contains(&origin).then_some(value)
-    }
 }
 
 /// The reply to a CORS preflight.
 pub(super) fn preflight(allowed: &[Origin], headers: &HeaderMap) -> Option<Reply> {
-    let origin = Origin::among(allowed, headers)?;
+    let origin = allowed_origin(allowed, headers)?;
     let mut reply = empty(StatusCode::NO_CONTENT);
     let reply_headers = reply.headers_mut();
-    reply_headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    reply_headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     reply_headers.insert(
         ACCESS_CONTROL_ALLOW_METHODS,
         HeaderValue::from_static("GET, POST, DELETE"),
@@ -79,7 +72,9 @@ pub(super) fn preflight(allowed: &[Origin], headers: &HeaderMap) -> Option<Reply
 
 /// The `Origin` header, if pages of that origin may read the reply.
 pub(super) fn allowed_origin(allowed: &[Origin], headers: &HeaderMap) -> Option<HeaderValue> {
-    Origin::among(allowed, headers).cloned()
+    let value = headers.get(ORIGIN)?;
+    let origin = Origin::parse(value.to_str().ok()?)?;
+    allowed.contains(&origin).then(|| value.clone())
 }
 
 /// Adds the headers that let a page read the reply.

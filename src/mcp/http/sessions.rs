@@ -47,7 +47,7 @@ pub(in crate::mcp) struct SessionEnd(pub(in crate::mcp) CancellationToken);
 /// Keeps a session in use until dropped.
 #[derive(Debug)]
 pub(super) struct SessionUse {
-    end: SessionEnd,
+    pub(super) end: SessionEnd,
     registry: Arc<Mutex<Registry>>,
     id: SessionId,
 }
@@ -178,12 +178,6 @@ impl Registry {
             .extract_if(|_, session| session.under_way == 0 && session.since.elapsed() >= time)
             .map(|(id, _)| id)
             .collect()
-    }
-}
-
-impl SessionUse {
-    pub(super) fn end(&self) -> SessionEnd {
-        self.end.clone()
     }
 }
 

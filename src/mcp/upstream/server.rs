@@ -32,8 +32,10 @@ pub(super) struct Offer {
 
 /// A third party's server, confined, and what it offers.
 pub(super) struct Server {
-    command: String,
-    identity: Vec<u8>,
+    /// The command, as it is shown.
+    pub(super) command: String,
+    /// Bytes that identify the command.
+    pub(super) identity: Vec<u8>,
     pins: Pins,
     /// The rules of the config by tool name.
     rules: BTreeMap<String, ToolRule>,
@@ -46,8 +48,8 @@ pub(super) struct Server {
     revision: AtomicU64,
     running: AsyncMutex<Option<Served>>,
     watchers: Mutex<Vec<JoinHandle<()>>>,
-    call_time: Duration,
-    call_output: u64,
+    pub(super) call_time: Duration,
+    pub(super) call_output: u64,
     notices: Notices,
     /// A separate queue for its standard error.
     server_stderr: Notices,
@@ -140,16 +142,6 @@ impl Server {
         Ok(server)
     }
 
-    /// The command, as it is shown.
-    pub(super) fn command(&self) -> &str {
-        &self.command
-    }
-
-    /// Bytes that identify the command.
-    pub(super) fn identity(&self) -> &[u8] {
-        &self.identity
-    }
-
     /// The rule that would allow a tool without a question.
     pub(super) fn rule_allowing(&self, name: &str) -> String {
         let rule = format!("`tools: {{{name}: {{approval: none}}}}`");
@@ -163,14 +155,6 @@ impl Server {
     /// The path of the pins.
     pub(super) fn pins_path(&self) -> String {
         self.pins.path()
-    }
-
-    pub(super) const fn call_time(&self) -> Duration {
-        self.call_time
-    }
-
-    pub(super) const fn call_output(&self) -> u64 {
-        self.call_output
     }
 
     /// The client, while the server runs.

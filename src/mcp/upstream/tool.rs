@@ -63,7 +63,7 @@ impl UpstreamTool {
     /// The approval request: server, tool, arguments, and the server's description.
     fn question(&self, context: &ApprovalContext) -> ApprovalRequest {
         let Offer { definition, pin } = &*self.offer;
-        let (server, name) = (self.server.command(), &definition.name);
+        let (server, name) = (&*self.server.command, &definition.name);
         let mut description = vec![format!("call {name} of the MCP server `{server}`")];
         let mut fields = vec![
             ("server".to_owned(), server.to_owned()),
@@ -91,7 +91,7 @@ impl UpstreamTool {
             description: description.join("; "),
             payload: tool_question::payload(&[
                 b"mcp server",
-                self.server.identity(),
+                &self.server.identity,
                 name.as_bytes(),
                 &bound,
                 arguments.as_bytes(),
@@ -106,13 +106,13 @@ impl UpstreamTool {
         let call = ToolCall {
             name: self.offer.definition.name.clone(),
             arguments,
-            time: self.server.call_time(),
+            time: self.server.call_time,
         };
         let client = self.server.client()?;
         let result = client
             .call(call, (self.cancelled)(), |step| (self.progress)(step))
             .await?;
-        Ok(results::output(result, self.server.call_output()))
+        Ok(results::output(result, self.server.call_output))
     }
 }
 
