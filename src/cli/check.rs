@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::{cuts, policy, reach};
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
 use crate::inspect::Inspection;
-use crate::inspect::backend::{Stand, keeps_writers_out};
+use crate::inspect::backend::{HostBackend, refusal_of_writers};
 use crate::policy::BackendChoice;
 use crate::profile;
 use crate::tools::narrowing::Narrowing;
@@ -46,7 +46,7 @@ fn require_enforceable(loaded: Loaded) -> Result<Loaded, ConfigError> {
     if let Some(why) = leaves_no_place(&inspection.approved) {
         return Err(ConfigError::Invalid(Diagnostic::error(why)));
     }
-    let Some(refusal) = Stand::never_holds(&inspection) else {
+    let Some(refusal) = HostBackend::refusal_on_any_machine(&inspection) else {
         return Ok(loaded);
     };
     let with = match loaded.policy.backend {
@@ -86,14 +86,14 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
         Err(error) => return Err(CliError::failed(error)),
     };
     let warnings = loaded.warnings.iter().chain(&loaded.notes);
-    let starts_nothing = keeps_writers_out(&loaded.policy).map(|refusal| {
+    let refuses_writers = refusal_of_writers(&loaded.policy).map(|refusal| {
         Diagnostic::warning(format!("a command that may write there starts nowhere: {refusal}")).to_string()
     });
     let unreadable = unreadable_authorities(&loaded.policy, &Narrowing::default(), &[]).into_iter();
     let unreadable = unreadable.map(|unreadable| Diagnostic::warning(unreadable).to_string());
     let warnings: Vec<String> = policy::warnings(warnings)
         .into_iter()
-        .chain(starts_nothing)
+        .chain(refuses_writers)
         .chain(unreadable)
         .collect();
     let cut = profile::cuts(&loaded.policy);

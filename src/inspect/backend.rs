@@ -1,8 +1,8 @@
 //! The backends on this machine, and what each makes of a profile.
 
-use super::around::foreseen;
-use super::clauses::{covered, network, own};
+use super::clauses::{network, private_directories, protected_names};
 use super::inspection::Inspection;
+use super::missing_roots::survey_with_missing_roots;
 use crate::backend::host::{Host, Maker};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::protected;
@@ -18,47 +18,49 @@ use crate::tools::surroundings::surroundings;
 
 /// The backends of an inspection on this machine.
 #[derive(Debug)]
-pub struct Stands<'a> {
+pub struct HostBackends<'a> {
     /// Each of them.
-    pub all: Vec<Stand<'a>>,
+    pub all: Vec<HostBackend<'a>>,
     /// The one that commands of the policy run in here.
     pub used: Option<Backend>,
 }
 
 /// A backend on this machine.
 #[derive(Debug)]
-pub struct Stand<'a> {
+pub struct HostBackend<'a> {
     /// Which.
     pub backend: Backend,
     /// Why this machine cannot use it, if it cannot. Then the oldest one that could is looked at instead.
     pub unavailable: Option<String>,
     policy: &'a Policy,
     /// What will be there when anything starts.
-    foreseen: Survey,
-    foot: Foot,
+    missing_roots: Survey,
+    lowering: Lowering,
 }
 
 #[derive(Debug)]
-enum Foot {
+enum Lowering {
     Kernel {
-        options: BackendOptions,
-        around: Result<Surroundings, String>,
+        ground: Ground,
+        surroundings: Result<Surroundings, String>,
     },
     Mac,
 }
 
-impl<'a> Stands<'a> {
+impl<'a> HostBackends<'a> {
     /// Asks this machine, once for all of them.
-    pub fn find(inspection: &'a Inspection, backends: &[Backend]) -> Self {
-        let host = look(inspection, backends);
-        let used = match Enforcement::on(&host, &inspection.policy) {
-            Ok(Enforcement::Confined(options)) => Some(match options.mechanism {
-                Mechanism::Landlock => Backend::Landlock,
-                Mechanism::Namespaces(_) => Backend::Namespaces,
+    pub fn probe(inspection: &'a Inspection, backends: &[Backend]) -> Self {
+        let host = probe_host(inspection, backends);
+        let used = match Footing::on(&host, &inspection.policy) {
+            Ok(Footing::Confined(ground)) => Some(match ground.walls {
+                Walls::Landlock => Backend::Landlock,
+                Walls::Namespaces(_) => Backend::Namespaces,
             }),
             Ok(Enforcement::Unconfined(_) | Enforcement::Refused(_)) | Err(_) => None,
         };
-        let all = backends.iter().map(|backend| Stand::find(*backend, inspection, &host));
+        let all = backends
+            .iter()
+            .map(|backend| HostBackend::probe(*backend, inspection, &host));
         Self {
             all: all.collect(),
             used: used.filter(|used| backends.contains(used)),
@@ -67,7 +69,7 @@ impl<'a> Stands<'a> {
 }
 
 /// This machine, as far as the backends, and the choice among them, depend on it.
-fn look(inspection: &Inspection, backends: &[Backend]) -> Host {
+fn probe_host(inspection: &Inspection, backends: &[Backend]) -> Host {
     match (backends.contains(&Backend::Namespaces), inspection.policy.backend) {
         (true, BackendChoice::Auto | BackendChoice::Landlock | BackendChoice::Namespaces) => {
             Host::with_acting_namespaces(None)
@@ -77,16 +79,16 @@ fn look(inspection: &Inspection, backends: &[Backend]) -> Host {
     }
 }
 
-impl<'a> Stand<'a> {
+impl<'a> HostBackend<'a> {
     /// One backend by itself.
-    pub fn alone(backend: Backend, inspection: &'a Inspection) -> Self {
-        Self::find(backend, inspection, &look(inspection, &[backend]))
+    pub fn single(backend: Backend, inspection: &'a Inspection) -> Self {
+        Self::probe(backend, inspection, &probe_host(inspection, &[backend]))
     }
 
-    fn find(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
+    fn probe(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
         let policy = &inspection.policy;
-        let (lacks, mechanism, around) = match backend {
-            Backend::Landlock => (host.landlock_lacks(), Mechanism::Landlock, Ok(Surroundings::default())),
+        let (lacks, walls, surroundings) = match backend {
+            Backend::Landlock => (host.landlock_lacks(), Walls::Landlock, Ok(Surroundings::default())),
             Backend::Namespaces => (
                 host.namespaces_lacks(),
                 // What is permitted does not depend on who makes it.
@@ -99,8 +101,8 @@ impl<'a> Stand<'a> {
                     backend,
                     unavailable: (!mac).then(|| "this is not macOS".to_owned()),
                     policy,
-                    foreseen: Survey::default(),
-                    foot: Foot::Mac,
+                    missing_roots: Survey::default(),
+                    lowering: Lowering::Mac,
                 };
             }
         };
@@ -110,22 +112,22 @@ impl<'a> Stand<'a> {
             backend,
             unavailable,
             policy,
-            foreseen: foreseen(policy),
-            foot: Foot::Kernel {
-                options: BackendOptions {
-                    mechanism,
+            missing_roots: survey_with_missing_roots(policy),
+            lowering: Lowering::Kernel {
+                ground: Ground {
+                    walls,
                     landlock_abi: abi.unwrap_or(OLDEST_ABI).min(RESOLVE_UNIX_ABI),
                     deny_fallback: policy.deny_fallback,
                     residuals: policy.residuals,
                     attempts: Attempts::Unseen,
                 },
-                around,
+                surroundings,
             },
         }
     }
 
     /// Why the backends that the config leaves the choice of can hold it on no machine, where that is known without trying it.
-    pub fn never_holds(inspection: &'a Inspection) -> Option<Refusal> {
+    pub fn refusal_on_any_machine(inspection: &'a Inspection) -> Option<Refusal> {
         let held = match inspection.policy.backend {
             // What one does not hold another may.
             BackendChoice::Auto => {
@@ -133,8 +135,8 @@ impl<'a> Stand<'a> {
                 let [landlock, namespaces] = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
                 landlock.or(namespaces).map_err(PlanError::Refused)
             }
-            BackendChoice::Landlock => Stand::alone(Backend::Landlock, inspection)
-                .hold(&inspection.approved)
+            BackendChoice::Landlock => HostBackend::single(Backend::Landlock, inspection)
+                .lower(&inspection.approved)
                 .map(|_| ()),
             // What mounts hold is known where they can be made.
             BackendChoice::Namespaces | BackendChoice::Bwrap => {
@@ -149,39 +151,41 @@ impl<'a> Stand<'a> {
     }
 
     /// Lowers a profile of the policy and holds the plan against it.
-    pub fn hold(&self, profile: &Profile) -> Result<CheckedPlan, PlanError> {
-        self.hold_after(&self.foreseen, profile)
+    pub fn lower(&self, profile: &Profile) -> Result<Held, PlanError> {
+        self.lower_after(&self.missing_roots, profile)
     }
 
     /// What is not there yet, and will be when anything starts.
-    pub const fn foreseen(&self) -> &Survey {
-        &self.foreseen
+    pub const fn missing_roots(&self) -> &Survey {
+        &self.missing_roots
     }
 
     /// What of the disk any backend looks at. Whoever holds says what cannot be looked at.
-    pub fn look(&self, profile: &Profile) -> Survey {
-        let looked = match &self.foot {
-            Foot::Kernel { options, .. } => plan::look_after(&self.foreseen, profile, *options).ok(),
-            Foot::Mac => None,
+    pub fn survey(&self, profile: &Profile) -> Survey {
+        let looked = match &self.lowering {
+            Lowering::Kernel { ground, .. } => plan::look_after(&self.missing_roots, profile, *ground).ok(),
+            Lowering::Mac => None,
         };
-        looked.unwrap_or_else(|| self.foreseen.clone())
+        looked.unwrap_or_else(|| self.missing_roots.clone())
     }
 
-    /// The same as [`hold`](Self::hold), where what was `seen` a moment before is not looked at again.
-    pub fn hold_after(&self, seen: &Survey, profile: &Profile) -> Result<CheckedPlan, PlanError> {
-        match &self.foot {
-            Foot::Kernel { options, around } => {
+    /// The same as [`lower`](Self::hold), where what was `seen` a moment before is not looked at again.
+    pub fn lower_after(&self, seen: &Survey, profile: &Profile) -> Result<Held, PlanError> {
+        match &self.lowering {
+            Lowering::Kernel { ground, surroundings } => {
                 let mut clauses = self.protected()?;
-                let around = around.as_ref().map_err(|why| PlanError::Surroundings(why.clone()))?;
-                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *options, around)?;
-                clauses.extend(covered(&plan, around, &clauses));
+                let surroundings = surroundings
+                    .as_ref()
+                    .map_err(|why| PlanError::Surroundings(why.clone()))?;
+                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *ground, surroundings)?;
+                clauses.extend(protected_names(&plan, surroundings, &clauses));
                 clauses.extend(statuses);
-                clauses.extend(own(self.backend.regime()));
+                clauses.extend(private_directories(self.backend.regime()));
                 clauses.extend(network(profile, self.backend));
                 let plan = BackendPlan::Kernel {
                     plan: Box::new(plan),
                     survey,
-                    shown: around.shown.clone(),
+                    shown: surroundings.shown.clone(),
                 };
                 Ok(CheckedPlan {
                     plan,
@@ -190,7 +194,7 @@ impl<'a> Stand<'a> {
                 })
             }
             // There is a text to be checked even where nothing would start with it.
-            Foot::Mac => {
+            Lowering::Mac => {
                 let (plan, statuses) = plan::lower_seatbelt(profile, self.policy.residuals)?;
                 let (mut clauses, refuses) = match self.protected() {
                     Ok(clauses) => (clauses, None),
@@ -212,10 +216,11 @@ impl<'a> Stand<'a> {
 }
 
 /// A deny of names that keeps from starting, in any backend, what may write around it.
-pub fn keeps_writers_out(policy: &Policy) -> Option<Refusal> {
-    let whole = |root: &&Root| root.scope == Scope::Tree && root.suffixes.is_none() && root.max_file_bytes.is_none();
+pub fn refusal_of_writers(policy: &Policy) -> Option<Refusal> {
+    let is_plain_tree =
+        |root: &&Root| root.scope == Scope::Tree && root.suffixes.is_none() && root.max_file_bytes.is_none();
     let writes = |root: &&Root| root.rights.has(Right::Write) && !policy.may_hold_patterns();
-    let roots = policy.roots.iter().filter(whole).filter(writes);
+    let roots = policy.roots.iter().filter(is_plain_tree).filter(writes);
     let mut denies = roots.flat_map(|root| root.denies.iter().map(move |deny| (root, deny)));
     let (root, deny) = denies.find(|(_, deny)| matches!(deny.target, Target::Pattern { .. }))?;
     Some(Refusal::DenyBelowGrant {

@@ -6,8 +6,8 @@ use std::thread;
 
 use serde::Serialize;
 
-use super::backend::{Stand, Stands};
-use super::hosts::{NetworkHeld, held};
+use super::backend::{HostBackend, HostBackends};
+use super::hosts::{NetworkStatus, network_status};
 use super::inspection::Inspection;
 use super::show::limits;
 use crate::backend::host::{Hold, TreeLimit};
@@ -34,7 +34,8 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProtectedNames {
     /// The word of the config.
-    pub word: &'static str,
+    #[serde(rename = "word")]
+    pub setting: &'static str,
     /// Those besides the list.
     pub add: Vec<String>,
     /// Those of the list that are not.
@@ -46,7 +47,7 @@ impl ProtectedNames {
         let each =
             |names: &BTreeSet<NamePattern>| names.iter().map(|name| escape(name.to_string().as_bytes())).collect();
         Self {
-            word: policy.protect.keyword(),
+            setting: policy.protect.word(),
             add: each(&policy.names.add),
             except: each(&policy.names.except),
         }
@@ -145,39 +146,39 @@ impl Inspection {
         let unasked = (self.unasked != self.approved).then_some(("unasked", &self.unasked));
         let profiles: Vec<(&str, &Profile)> = [("approved", &self.approved)].into_iter().chain(unasked).collect();
         // Each backend by itself; the profiles are held against the config while the machine is asked for backends.
-        let (mut arrows, stands, plans) = thread::scope(|scope| {
-            let derived = scope.spawn(|| self.derived(&profiles));
-            let stands = Stands::find(self, &self.backends);
+        let (mut arrows, on_host, plans) = thread::scope(|scope| {
+            let derivation = scope.spawn(|| self.check_derivation(&profiles));
+            let on_host = HostBackends::probe(self, &self.backends);
             // Several backends look at the disk once.
-            let looks = |(_, profile): &(&str, &Profile)| match stands.all.as_slice() {
-                [first, _, ..] => first.look(profile),
-                [only] => only.foreseen().clone(),
+            let survey = |(_, profile): &(&str, &Profile)| match on_host.all.as_slice() {
+                [first, _, ..] => first.survey(profile),
+                [only] => only.missing_roots().clone(),
                 [] => Survey::default(),
             };
-            let seen: Vec<Survey> = profiles.iter().map(looks).collect();
-            let every = |stand: &Stand<'_>| {
-                let each = profiles.iter().zip(&seen);
-                each.map(|((_, profile), seen)| stand.hold_after(seen, profile))
+            let surveys: Vec<Survey> = profiles.iter().map(survey).collect();
+            let lower_all = |candidate: &HostBackend<'_>| {
+                let each = profiles.iter().zip(&surveys);
+                each.map(|((_, profile), surveys)| candidate.lower_after(surveys, profile))
                     .collect::<Vec<_>>()
             };
             let plans: Vec<_> = thread::scope(|scope| {
                 // One of them here: a thread that only waits is one too many.
-                let (first, others) = (stands.all.first(), stands.all.iter().skip(1));
-                let threads: Vec<_> = others.map(|stand| scope.spawn(|| every(stand))).collect();
-                let first = first.map(every);
-                first.into_iter().chain(threads.into_iter().map(joined)).collect()
+                let (first, others) = (on_host.all.first(), on_host.all.iter().skip(1));
+                let threads: Vec<_> = others.map(|candidate| scope.spawn(|| lower_all(candidate))).collect();
+                let first = first.map(lower_all);
+                first.into_iter().chain(threads.into_iter().map(join)).collect()
             });
-            (joined(derived), stands, plans)
+            (join(derivation), on_host, plans)
         });
-        let used = self.settled(&stands, &plans);
+        let used = self.used_backend(&on_host, &plans);
         let mut backends = Vec::new();
-        for (stand, plans) in stands.all.iter().zip(plans) {
-            let backend = stand.backend;
+        for (candidate, plans) in on_host.all.iter().zip(plans) {
+            let backend = candidate.backend;
             let mut check = BackendCheck {
                 backend,
                 used: used == Some(backend),
                 caveat: backend.caveat(),
-                unavailable: stand.unavailable.clone(),
+                unavailable: candidate.unavailable.clone(),
                 refuses: None,
                 clauses: Vec::new(),
             };
@@ -193,17 +194,15 @@ impl Inspection {
                             check.clauses.extend(self.own_networks(backend));
                         }
                     }
-                    Err(error) => match refuted(&error) {
-                        Refuted::Yes => arrows.push(Arrow::new(claim, Err(error.to_string()))),
-                        Refuted::NotLowered => {
-                            arrows.push(Arrow {
-                                claim,
-                                result: Proof::Untried,
-                                detail: Some("there is no plan".to_owned()),
-                            });
-                            check.refuses.get_or_insert(error.to_string());
-                        }
-                    },
+                    Err(error) if is_witness(&error) => arrows.push(Arrow::new(claim, Err(error.to_string()))),
+                    Err(error) => {
+                        arrows.push(Arrow {
+                            claim,
+                            result: Proof::Untried,
+                            detail: Some("there is no plan".to_owned()),
+                        });
+                        check.refuses.get_or_insert(error.to_string());
+                    }
                 }
             }
             backends.push(check);
@@ -217,13 +216,17 @@ impl Inspection {
 
     /// The backend that commands run in, as a session settles it: where the config leaves the choice, Landlock holds
     /// what namespaces cannot.
-    fn settled(&self, stands: &Stands<'_>, plans: &[Vec<Result<CheckedPlan, PlanError>>]) -> Option<Backend> {
+    fn used_backend(&self, on_host: &HostBackends<'_>, plans: &[Vec<Result<Held, PlanError>>]) -> Option<Backend> {
         let holds = |wanted: Backend| {
-            let of = stands.all.iter().zip(plans).find(|(stand, _)| stand.backend == wanted);
-            of.filter(|(stand, _)| stand.unavailable.is_none())
+            let of = on_host
+                .all
+                .iter()
+                .zip(plans)
+                .find(|(candidate, _)| candidate.backend == wanted);
+            of.filter(|(candidate, _)| candidate.unavailable.is_none())
                 .and_then(|(_, plans)| plans.first())
         };
-        match (self.policy.backend, stands.used) {
+        match (self.policy.backend, on_host.used) {
             (BackendChoice::Auto, Some(Backend::Namespaces)) => {
                 let refused = matches!(holds(Backend::Namespaces), Some(Err(PlanError::Refused(_))));
                 let below = matches!(holds(Backend::Landlock), Some(Ok(_)));
@@ -244,7 +247,7 @@ impl Inspection {
     fn own_networks(&self, backend: Backend) -> Vec<ClauseRow> {
         let rows = self.policy.own_networks().map(|(whose, own)| {
             let network = self.narrowing.narrow_network(&own.network);
-            let NetworkHeld { status, detail, .. } = held(&network, backend);
+            let NetworkStatus { status, detail, .. } = network_status(&network, backend);
             ClauseRow {
                 clause: format!("network of {whose}: {network}"),
                 origin: own.origin.to_string(),
@@ -256,7 +259,7 @@ impl Inspection {
     }
 
     /// The first arrow, of these profiles and of what rules narrow them to.
-    fn derived(&self, profiles: &[(&str, &Profile)]) -> Vec<Arrow> {
+    fn check_derivation(&self, profiles: &[(&str, &Profile)]) -> Vec<Arrow> {
         let mut arrows = Vec::new();
         for (name, profile) in profiles {
             let asked = if *name == "unasked" {
@@ -264,16 +267,16 @@ impl Inspection {
             } else {
                 Asked::Everything
             };
-            let held = check_against(&self.policy, &Call::of(asked), profile);
-            arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), told(held)));
+            let held = hold_against(&self.policy, &Call::of(asked), profile);
+            arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), message(held)));
         }
-        let narrows: BTreeSet<&Vec<String>> = self
+        let narrowed_rules: BTreeSet<&Vec<String>> = self
             .policy
             .rules
             .iter()
             .filter_map(|r| r.sandbox_paths.as_ref())
             .collect();
-        for narrow in narrows {
+        for narrow in narrowed_rules {
             let call = Call {
                 narrow: Some(narrow.clone()),
                 ..Call::of(Asked::Everything)
@@ -281,7 +284,7 @@ impl Inspection {
             let profile = self.narrowing.narrow(derive(&self.policy, &call));
             let held = check_against(&self.policy, &call, &profile);
             let claim = format!("config ⊒ profile (writes in {} only)", narrow.join(", "));
-            arrows.push(Arrow::new(claim, told(held)));
+            arrows.push(Arrow::new(claim, message(held)));
         }
         for (whose, own) in self.policy.own_networks() {
             let each = [Asked::Everything, Asked::Nobody].map(|asked| {
@@ -289,37 +292,26 @@ impl Inspection {
                 check_against(&self.policy, &call, &profile)
             });
             let claim = format!("config ⊒ profile (network of {whose})");
-            arrows.push(Arrow::new(claim, told(each.into_iter().collect())));
+            arrows.push(Arrow::new(claim, message(each.into_iter().collect())));
         }
         arrows
     }
 }
 
 /// What a thread came to.
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// What an error says of the claim that the plan is within the profile.
-enum Refuted {
-    /// There is a witness against it.
-    Yes,
-    /// There is no plan to be held against anything.
-    NotLowered,
-}
-
-fn refuted(error: &PlanError) -> Refuted {
+/// Whether an error is a witness that a plan permits more than its profile; else there is no plan.
+fn is_witness(error: &PlanError) -> bool {
     match error {
-        PlanError::WeakProfile(_) | PlanError::Unasked(_) | PlanError::WeakPlan(_) | PlanError::WeakFilter(_) => {
-            Refuted::Yes
-        }
-        PlanError::Refused(_) | PlanError::Survey(_) | PlanError::Seccomp(_) | PlanError::Surroundings(_) => {
-            Refuted::NotLowered
-        }
+        PlanError::WeakProfile(_) | PlanError::Unasked(_) | PlanError::WeakPlan(_) | PlanError::WeakFilter(_) => true,
+        PlanError::Refused(_) | PlanError::Survey(_) | PlanError::Seccomp(_) | PlanError::Surroundings(_) => false,
     }
 }
 
-fn told(result: Result<(), PlanError>) -> Result<(), String> {
+fn message(result: Result<(), PlanError>) -> Result<(), String> {
     result.map_err(|error| error.to_string())
 }
 

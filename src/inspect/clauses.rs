@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
-use super::hosts::held;
+use super::hosts::network_status;
 use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::{Plan, Regime};
 use crate::policy::{AbsPath, HostAccess, Network};
@@ -12,9 +12,9 @@ use crate::profile::Profile;
 use crate::tools::checked_plan::Backend;
 use crate::tools::plan::Surroundings;
 
-/// The protected names that are there, each with what becomes of it; those that are `said` already are not said again.
-pub(super) fn covered(plan: &Plan, around: &Surroundings, said: &[ClauseStatus]) -> Vec<ClauseStatus> {
-    let held: BTreeSet<&OsStr> = plan
+/// The protected names that are there, each with what becomes of it; those that are `listed` already are not said again.
+pub(super) fn protected_names(plan: &Plan, surroundings: &Surroundings, listed: &[ClauseStatus]) -> Vec<ClauseStatus> {
+    let covered: BTreeSet<&OsStr> = plan
         .world
         .iter()
         .flat_map(|world| world.protected.iter().map(OsString::as_os_str))
@@ -22,20 +22,20 @@ pub(super) fn covered(plan: &Plan, around: &Surroundings, said: &[ClauseStatus])
     let row = |path: &AbsPath| ClauseStatus {
         clause: format!("protect {path}"),
         origin: "sandbox.protect".to_owned(),
-        status: if held.contains(path.as_path().as_os_str()) {
+        status: if covered.contains(path.as_path().as_os_str()) {
             Status::Enforced
         } else {
             Status::Undone
         },
     };
-    let rows = around.protect.iter().map(row);
-    rows.filter(|row| !said.iter().any(|said| said.clause == row.clause))
+    let rows = surroundings.protect.iter().map(row);
+    rows.filter(|row| !listed.iter().any(|listed| listed.clause == row.clause))
         .collect()
 }
 
 /// What commands have of their own, whatever they are granted; the host's is not seen in it.
-pub(super) fn own(regime: Regime) -> Vec<ClauseStatus> {
-    let whose = [
+pub(super) fn private_directories(regime: Regime) -> Vec<ClauseStatus> {
+    let directories = [
         ("/tmp", "what is not granted of the host's cannot be used"),
         ("/dev", "what is not granted of the host's cannot be used"),
         (
@@ -43,15 +43,15 @@ pub(super) fn own(regime: Regime) -> Vec<ClauseStatus> {
             "what is not granted of the host's cannot be read, and that is most of what a process could read of itself",
         ),
     ];
-    let row = |(place, without): (&str, &str)| ClauseStatus {
-        clause: format!("{place} of its own"),
+    let row = |(path, without): (&str, &str)| ClauseStatus {
+        clause: format!("{path} of its own"),
         origin: "built in".to_owned(),
         status: match regime {
             Regime::Namespaces => Status::Enforced,
             Regime::Landlock | Regime::Seatbelt | Regime::None => Status::Stricter(format!("there is none: {without}")),
         },
     };
-    whose.into_iter().map(row).collect()
+    directories.into_iter().map(row).collect()
 }
 
 /// Off or on, the filters hold it, and more where there is no loopback of its own; the proxy holds each entry of a list.
@@ -63,7 +63,7 @@ pub(super) fn network(profile: &Profile, backend: Backend) -> Vec<ClauseStatus> 
     };
     match &profile.network {
         Network::Off | Network::Full => {
-            let stricter = held(&profile.network, backend).detail;
+            let stricter = network_status(&profile.network, backend).detail;
             vec![ClauseStatus {
                 status: stricter.map_or(Status::Enforced, |what| Status::Stricter(what.to_owned())),
                 ..clause(format!("network {}", profile.network), "shell.network".to_owned())

@@ -13,27 +13,27 @@ use crate::profile::{Excess, Profile, diff};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// What approved commands get.
-    pub approved: Both,
+    pub approved: Difference,
     /// What commands get that nobody was asked about.
-    pub unasked: Both,
+    pub unasked: Difference,
     /// What differs beside the profiles.
     pub settings: Vec<Setting>,
     /// Rules, in words, that only one side has.
-    pub rules: Both,
+    pub rules: Difference,
 }
 
 /// What only one side has.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Both {
+pub struct Difference {
     /// What the first has and the second does not.
-    pub only_a: Only,
+    pub only_a: OneSide,
     /// What the second has and the first does not.
-    pub only_b: Only,
+    pub only_b: OneSide,
 }
 
 /// What one side has and the other does not.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Only {
+pub struct OneSide {
     /// One witness for each operation and place, and one for each thing beyond files.
     pub witnesses: Vec<String>,
     /// How many more there are.
@@ -81,25 +81,25 @@ impl Comparison {
     }
 }
 
-impl Both {
+impl Difference {
     /// Whether neither side has anything that the other has not.
     pub fn is_empty(&self) -> bool {
         self.only_a.witnesses.is_empty() && self.only_b.witnesses.is_empty()
     }
 }
 
-fn both(a: &Profile, b: &Profile, most: usize) -> Both {
+fn both(a: &Profile, b: &Profile, most: usize) -> Difference {
     let (only_a, only_b) = diff(a, b, most);
-    Both {
+    Difference {
         only_a: only(&only_a, a, b),
         only_b: only(&only_b, b, a),
     }
 }
 
-fn only(excess: &Excess, wide: &Profile, tight: &Profile) -> Only {
+fn only(excess: &Excess, wide: &Profile, tight: &Profile) -> OneSide {
     let (has, bounds) = (limits(&wide.limits), limits(&tight.limits));
     let none = || "no bound".to_owned();
-    let said = |permission: &Permission| match permission {
+    let describe = |permission: &Permission| match permission {
         Permission::Limit(name) => {
             let (has, bound) = (has.get(name).cloned(), bounds.get(name).cloned());
             format!(
@@ -114,29 +114,29 @@ fn only(excess: &Excess, wide: &Profile, tight: &Profile) -> Only {
         | Permission::Variable(_)
         | Permission::Kernel(_) => permission.to_string(),
     };
-    Only {
-        witnesses: excess.witnesses.iter().map(said).collect(),
+    OneSide {
+        witnesses: excess.witnesses.iter().map(describe).collect(),
         more: excess.more,
     }
 }
 
 /// The rules that only one side has. The first that matches decides, so the same rules in another order
 /// are a difference too.
-fn rules(a: &[String], b: &[String]) -> Both {
-    let lacking = |from: &[String], in_: &[String]| Only {
+fn rules(a: &[String], b: &[String]) -> Difference {
+    let missing_in = |from: &[String], in_: &[String]| OneSide {
         witnesses: from.iter().filter(|rule| !in_.contains(rule)).cloned().collect(),
         more: 0,
     };
-    let both = Both {
-        only_a: lacking(a, b),
-        only_b: lacking(b, a),
+    let both = Difference {
+        only_a: missing_in(a, b),
+        only_b: missing_in(b, a),
     };
     if both.is_empty() && a != b {
-        let order = |rules: &[String]| Only {
+        let order = |rules: &[String]| OneSide {
             witnesses: vec![format!("the order: {}", rules.join("; "))],
             more: 0,
         };
-        return Both {
+        return Difference {
             only_a: order(a),
             only_b: order(b),
         };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::backend::Stands;
+use super::backend::HostBackends;
 use super::inspection::Inspection;
 use crate::config::amend::Writing;
 use crate::policy::{AbsPath, Operation};
@@ -30,10 +30,11 @@ impl PathReport {
 impl Inspection {
     /// Explains the operations on a path. Nothing need be there.
     pub fn explain(&self, path: &AbsPath, operations: &[Operation]) -> PathReport {
-        let stands = Stands::find(self, &self.backends);
-        let each = stands.all.iter();
-        let plans: Vec<(Backend, Result<CheckedPlan, PlanError>)> =
-            each.map(|stand| (stand.backend, stand.hold(&self.approved))).collect();
+        let on_host = HostBackends::probe(self, &self.backends);
+        let each = on_host.all.iter();
+        let plans: Vec<(Backend, Result<Held, PlanError>)> = each
+            .map(|candidate| (candidate.backend, candidate.lower(&self.approved)))
+            .collect();
         // Nobody knows here which commands are asked about, so what is said to permit it permits it to all of them.
         let answer = |operation: &Operation| self.permissions().answer(*operation, path, Writing::Free, &plans);
         let answers = operations.iter().map(answer);

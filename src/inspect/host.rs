@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::hosts::{NetworkHeld, Reach, held, word};
+use super::hosts::{NetworkStatus, Reach, access_name, network_status};
 use super::inspection::Inspection;
-use super::says::Says;
-pub use super::says::Who;
+pub use super::sources::Decider;
+use super::sources::Sources;
 use crate::policy::hosts::{AddressKind, kind};
 use crate::policy::{Host, HostAccess};
 use crate::tools::explain::Clause;
@@ -36,13 +36,13 @@ pub struct HostAnswer {
     /// What a command gets that nobody was asked about.
     pub unasked: &'static str,
     /// Who decides: the first of those that give least.
-    pub decides: Who,
+    pub decides: Decider,
     /// The line of theirs that does, or what stands for one.
     pub origin: String,
     /// The entry of theirs that does, or the whole network where it is off or full; none where no entry names the host.
     pub clause: Option<Clause>,
     /// What each backend makes of it.
-    pub backends: Vec<NetworkHeld>,
+    pub backends: Vec<NetworkStatus>,
     /// What would change the answer.
     pub change: Vec<String>,
     /// What else holds.
@@ -54,7 +54,7 @@ impl HostReport {
     pub fn permits(&self) -> bool {
         self.answers
             .iter()
-            .any(|answer| answer.access != word(HostAccess::Denied))
+            .any(|answer| answer.access != access_name(HostAccess::Denied))
     }
 }
 
@@ -93,20 +93,20 @@ impl Inspection {
 
     fn host_answer(&self, reach: &Reach, host: &Host, port: u16) -> HostAnswer {
         let (network, access) = (&reach.approved.network, reach.approved.network.access(host, port));
-        let backends = self.backends.iter().map(|backend| held(network, *backend));
+        let backends = self.backends.iter().map(|backend| network_status(network, *backend));
         let bounds = Bounds::of(&self.policy, &self.narrowing);
-        let says = Says::of(reach, &bounds, host, port);
-        let decides = says.decides();
+        let sources = Sources::of(reach, &bounds, host, port);
+        let deciding = sources.deciding();
         HostAnswer {
             of: reach.of.clone(),
-            access: word(access),
-            unasked: word(reach.unasked.network.access(host, port)),
-            decides: decides.who,
-            origin: decides.line.clone(),
-            clause: decides.clause(host, port),
+            access: access_name(access),
+            unasked: access_name(reach.unasked.network.access(host, port)),
+            decides: deciding.who,
+            origin: deciding.line.clone(),
+            clause: deciding.clause(host, port),
             backends: backends.collect(),
-            change: says.change(),
-            notes: says.notes(),
+            change: sources.change(),
+            notes: sources.notes(),
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Reach {
     /// The line that says so, where one does.
     pub(super) origin: Option<Origin>,
     /// What that line asks for, before ceilings and flags took from it.
-    pub(super) asked: Network,
+    pub(super) requested: Network,
     /// What an approved call with it gets.
     pub(super) approved: Profile,
     /// What one gets that nobody was asked about.
@@ -35,7 +35,7 @@ pub struct NetworkRow {
     /// Its hosts; none where it is off or full.
     pub hosts: Vec<HostRow>,
     /// Which backend holds it.
-    pub backends: Vec<NetworkHeld>,
+    pub backends: Vec<NetworkStatus>,
 }
 
 /// One entry of a list.
@@ -53,7 +53,7 @@ pub struct HostRow {
 
 /// What one backend makes of a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NetworkHeld {
+pub struct NetworkStatus {
     /// The backend.
     pub backend: Backend,
     /// `enforced`, `stricter`, or `refused` where this backend starts nothing with it.
@@ -63,7 +63,7 @@ pub struct NetworkHeld {
 }
 
 /// An access in a word.
-pub(super) const fn word(access: HostAccess) -> &'static str {
+pub(super) const fn access_name(access: HostAccess) -> &'static str {
     match access {
         HostAccess::Denied => "denied",
         HostAccess::Asked => "asked about",
@@ -74,32 +74,36 @@ pub(super) const fn word(access: HostAccess) -> &'static str {
 impl Inspection {
     /// Every network: first that of all commands, then those that rules and tools have in its place.
     pub(super) fn reaches(&self) -> Vec<Reach> {
-        let mut asked = self.policy.requested_networks();
+        let mut requested = self.policy.asked_networks();
         let all = Reach {
             of: "every command".to_owned(),
             origin: self.policy.network_line().cloned(),
-            asked: asked.next().unwrap_or(&self.policy.network).clone(),
+            requested: requested.next().unwrap_or(&self.policy.network).clone(),
             approved: self.approved.clone(),
             unasked: self.unasked.clone(),
         };
-        let own = self.policy.own_networks().zip(asked).map(|((whose, own), wanted)| {
-            let profile = |asked| self.derived_with(&own.network, asked).1;
-            Reach {
-                of: whose.to_string(),
-                origin: Some(own.origin.clone()),
-                asked: wanted.clone(),
-                approved: profile(Asked::Everything),
-                unasked: profile(Asked::Nobody),
-            }
-        });
+        let own = self
+            .policy
+            .own_networks()
+            .zip(requested)
+            .map(|((whose, own), requested_network)| {
+                let profile = |requested| self.derived_with(&own.network, requested).1;
+                Reach {
+                    of: whose.to_string(),
+                    origin: Some(own.origin.clone()),
+                    requested: requested_network.clone(),
+                    approved: profile(Asked::Everything),
+                    unasked: profile(Asked::Nobody),
+                }
+            });
         std::iter::once(all).chain(own).collect()
     }
 
     /// The profile of a call that has this network, and the call.
-    pub(super) fn derived_with(&self, network: &Network, asked: Asked) -> (Call, Profile) {
+    pub(super) fn derived_with(&self, network: &Network, requested: Asked) -> (Call, Profile) {
         let call = Call {
             network: Some(network.clone()),
-            ..Call::of(asked)
+            ..Call::of(requested)
         };
         let profile = self.narrowing.narrow(derive(&self.policy, &call));
         (call, profile)
@@ -117,16 +121,19 @@ impl NetworkRow {
                 Network::Off | Network::Full => Vec::new(),
                 Network::Hosts(list) => list.rules().iter().map(row).collect(),
             },
-            backends: Backend::ALL.into_iter().map(|backend| held(network, backend)).collect(),
+            backends: Backend::ALL
+                .into_iter()
+                .map(|backend| network_status(network, backend))
+                .collect(),
         }
     }
 }
 
 fn row(rule: &crate::policy::HostRule) -> HostRow {
     HostRow {
-        hosts: rule.destination.to_string(),
-        access: word(rule.access),
-        unasked: word(match rule.access {
+        hosts: rule.place.to_string(),
+        access: access_name(rule.access),
+        unasked: access_name(match rule.access {
             HostAccess::Free => HostAccess::Free,
             // Whoever is not asked about a command is not asked about its hosts.
             HostAccess::Asked | HostAccess::Denied => HostAccess::Denied,
@@ -139,7 +146,7 @@ fn row(rule: &crate::policy::HostRule) -> HostRow {
 const NO_SOCKETS: &str = "no socket of the internet or of netlink can be made, not even for a loopback";
 
 /// What a backend makes of a network, whatever else it makes of the policy.
-pub(super) fn held(network: &Network, backend: Backend) -> NetworkHeld {
+pub(super) fn network_status(network: &Network, backend: Backend) -> NetworkStatus {
     const WHY: &str = "a list of hosts takes a network namespace, and there is none";
     let (status, detail) = match (refuse_hosts(network, backend.regime()), network, backend) {
         (Err(_refusal), ..) => ("refused", Some(WHY)),
@@ -147,7 +154,7 @@ pub(super) fn held(network: &Network, backend: Backend) -> NetworkHeld {
         (Ok(()), Network::Off, Backend::Namespaces | Backend::Seatbelt)
         | (Ok(()), Network::Full | Network::Hosts(_), _) => ("enforced", None),
     };
-    NetworkHeld {
+    NetworkStatus {
         backend,
         status,
         detail,

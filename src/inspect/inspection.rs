@@ -1,6 +1,6 @@
 //! A policy with the profiles it comes to.
 
-use super::around;
+use super::missing_roots;
 use crate::confine::protect::Person;
 use crate::policy::{Policy, Root};
 use crate::profile::{Asked, Call, Profile, derive};
@@ -41,8 +41,8 @@ impl Inspection {
     }
 
     /// Roots whose directory is made when something starts (`create: true`), and is not there yet.
-    pub fn to_be_made(&self) -> impl Iterator<Item = &Root> {
-        around::to_be_made(&self.policy)
+    pub fn missing_roots(&self) -> impl Iterator<Item = &Root> {
+        missing_roots::missing_roots(&self.policy)
     }
 
     /// Looks at this backend alone.

@@ -2,12 +2,11 @@
 //!
 //! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and what one
 //! gets that nobody was asked about. [`show`] lays them out with the line that grants each thing, [`explain`]
-//! tells which clause decides about one path and [`host`] about one host, where several have a say (`says`),
+//! tells which clause decides about one path and [`host`] about one host, where several have a say (`sources`),
 //! [`check`] holds the arrows of the promise, [`document`] writes all of it down and reads it back, [`diff`]
 //! compares two, [`export`] says it in the words of other programs. [`backend`] asks this machine which backends it has,
 //! and what each makes of a profile.
 
-mod around;
 pub mod backend;
 pub mod check;
 mod clauses;
@@ -18,9 +17,10 @@ pub mod export;
 pub mod host;
 pub mod hosts;
 mod inspection;
-mod says;
+mod missing_roots;
 mod selftest;
 pub mod show;
+mod sources;
 
 pub use crate::tools::checked_plan::Backend;
 pub use inspection::Inspection;

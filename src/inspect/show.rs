@@ -36,7 +36,7 @@ pub struct Table {
     /// HOME of a command.
     pub home: &'static str,
     /// What demands a yes, with its line.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<ApprovalRow>,
     /// Names that are protected below writable roots.
     pub protected: Protected,
     /// Who answers questions.
@@ -86,7 +86,7 @@ pub struct Variable {
 
 /// One demand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ask {
+pub struct ApprovalRow {
     /// What is asked about.
     pub what: String,
     /// `required`, `once_per_session`, `deny`, or `none` where that is worth saying.
@@ -113,16 +113,16 @@ impl Table {
             unasked,
             ..
         } = inspection;
-        let mut left: BTreeMap<Place<'_>, Rights> = BTreeMap::new();
+        let mut left: BTreeMap<GrantKey<'_>, Rights> = BTreeMap::new();
         for grant in &unasked.grants {
-            let rights = left.entry(place(grant)).or_default();
+            let rights = left.entry(grant_key(grant)).or_default();
             *rights = *rights | grant.rights;
         }
         let mut grants: Vec<&Grant> = approved.grants.iter().collect();
         grants.sort();
         grants.dedup();
         let files = grants.iter().map(|grant| {
-            let rights = left.get(&place(grant)).copied().unwrap_or_default();
+            let rights = left.get(&grant_key(grant)).copied().unwrap_or_default();
             file_row(grant, rights.and(grant.rights))
         });
         let mut denies: Vec<DenyRow> = approved.denies.iter().map(|deny| deny_row(deny, false)).collect();
@@ -144,7 +144,7 @@ impl Table {
                 HomeChoice::Private => "private",
                 HomeChoice::Real => "real",
             },
-            asks: asks(policy),
+            asks: approvals(policy),
             protected: protection(policy),
             mode: policy.mode.to_string(),
             os_sandbox: match policy.os_sandbox {
@@ -157,9 +157,9 @@ impl Table {
 }
 
 /// What tells a grant from every other of one policy.
-type Place<'a> = (&'a AbsPath, Scope, &'a crate::policy::Origin);
+type GrantKey<'a> = (&'a AbsPath, Scope, &'a crate::policy::Origin);
 
-fn place(grant: &Grant) -> Place<'_> {
+fn grant_key(grant: &Grant) -> GrantKey<'_> {
     (&grant.path, grant.scope, &grant.origin)
 }
 
@@ -237,33 +237,33 @@ fn variable((name, rule): (&crate::policy::VarName, &EnvRule)) -> Variable {
     }
 }
 
-fn asks(policy: &Policy) -> Vec<Ask> {
+fn approvals(policy: &Policy) -> Vec<ApprovalRow> {
     let mut asks = Vec::new();
     for root in &policy.roots {
         let demands = [
             ("read", root.read_approval, Right::Read),
             ("write", root.write_approval, Right::Write),
         ];
-        for (word, demand, _) in demands
+        for (operation, demand, _) in demands
             .into_iter()
             .filter(|(_, demand, right)| *demand != Demand::None && root.rights.has(*right))
         {
-            asks.push(Ask {
-                what: format!("{word} in {}", root.path),
+            asks.push(ApprovalRow {
+                what: format!("{operation} in {}", root.path),
                 approval: demand.to_string(),
                 origin: root.origin.to_string(),
             });
         }
     }
-    asks.extend(rule_asks(policy));
+    asks.extend(rule_approvals(policy));
     asks
 }
 
 /// What the shell rules and the tool overrides demand, in file order.
-pub(super) fn rule_asks(policy: &Policy) -> Vec<Ask> {
+pub(super) fn rule_approvals(policy: &Policy) -> Vec<ApprovalRow> {
     let rules = policy.rules.iter().chain([&policy.default_rule]);
-    let mut asks: Vec<Ask> = Vec::new();
-    asks.extend(rules.map(|rule| Ask {
+    let mut asks: Vec<ApprovalRow> = Vec::new();
+    asks.extend(rules.map(|rule| ApprovalRow {
         what: if rule.pattern.is_empty() {
             "any other command".to_owned()
         } else {
@@ -284,7 +284,7 @@ pub(super) fn rule_asks(policy: &Policy) -> Vec<Ask> {
         },
         origin: rule.origin.to_string(),
     }));
-    asks.extend(policy.tools.iter().map(|(name, rule)| Ask {
+    asks.extend(policy.tools.iter().map(|(name, rule)| ApprovalRow {
         what: format!("tool {name}"),
         approval: rule.approval.to_string(),
         origin: rule.origin.to_string(),

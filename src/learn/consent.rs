@@ -58,10 +58,10 @@ impl Include {
 
 /// A path that was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Named {
+struct IncludedPath {
     rights: Rights,
     /// Where it leads.
-    place: AbsPath,
+    path: AbsPath,
     /// Whether that is what was written: no link, and no `..`, led there.
     as_written: bool,
 }
@@ -70,8 +70,8 @@ struct Named {
 #[derive(Debug, Clone, Default)]
 pub struct Consent {
     low: bool,
-    paths: Vec<Named>,
-    hosts: Vec<Destination>,
+    paths: Vec<IncludedPath>,
+    hosts: Vec<Place>,
 }
 
 impl Consent {
@@ -84,16 +84,16 @@ impl Consent {
         for include in includes {
             match include {
                 Include::Path(rights, path) => {
-                    let path = config::resolve_path(cwd)?.as_path().join(path);
-                    let place = config::resolve_path(&path)?;
-                    let as_written = AbsPath::new(&path).is_ok_and(|written| written == place);
-                    consent.paths.push(Named {
+                    let path = config::leads_to(cwd)?.as_path().join(path);
+                    let path = config::leads_to(&path)?;
+                    let as_written = AbsPath::new(&path).is_ok_and(|written| written == path);
+                    consent.paths.push(IncludedPath {
                         rights: *rights,
-                        place,
+                        path,
                         as_written,
                     });
                 }
-                Include::Host(place) => consent.hosts.push(place.clone()),
+                Include::Host(host) => consent.hosts.push(host.clone()),
             }
         }
         Ok(consent)
@@ -106,22 +106,22 @@ impl Consent {
 
     /// Whether a proposal is accepted. What is secret or broad is only by its own name, and by no directory around it.
     pub fn accepts(&self, proposal: &Proposal) -> Option<AcceptedBy> {
-        let risk = proposal.judged.risk;
-        let place = |path: &AbsPath, rights: Rights| {
-            self.paths.iter().any(|named| {
+        let risk = proposal.rating.risk;
+        let is_included = |path: &AbsPath, rights: Rights| {
+            self.paths.iter().any(|included| {
                 let names = match risk {
-                    Risk::Low | Risk::High => path.is_within(&named.place),
+                    Risk::Low | Risk::High => path.is_within(&included.path),
                     // Whoever wrote the name of a link may not know where it leads.
-                    Risk::Secret => *path == named.place && named.as_written,
+                    Risk::Secret => *path == included.path && included.as_written,
                 };
-                names && named.rights.contains(rights)
+                names && included.rights.contains(rights)
             })
         };
         let included = match &proposal.change {
-            Change::Root(root) => place(&root.path, proposal.adds),
-            Change::Widen(root) => place(&root.path, proposal.adds),
-            Change::List(path) => place(path, proposal.adds),
-            Change::Host(host) => self.hosts.iter().any(|named| named == host),
+            Change::Root(root) => is_included(&root.path, proposal.adds),
+            Change::Widen(root) => is_included(&root.path, proposal.adds),
+            Change::List(path) => is_included(path, proposal.adds),
+            Change::Host(host) => self.hosts.iter().any(|included| included == host),
         };
         match (included, self.low && risk == Risk::Low) {
             (true, _) => Some(AcceptedBy::Include),
@@ -137,16 +137,16 @@ pub fn flag(proposal: &Proposal) -> String {
         let letters = [(Rights::WRITE, "w"), (Rights::EXECUTE, "x")];
         let letters = letters.iter().filter(|(right, _)| proposal.adds.contains(*right));
         let mode: String = std::iter::once("r").chain(letters.map(|(_, letter)| *letter)).collect();
-        let mut word = OsString::from(mode);
-        word.push(":");
-        word.push(path.as_path());
-        word
+        let mut argument = OsString::from(mode);
+        argument.push(":");
+        argument.push(path.as_path());
+        argument
     };
-    let word = match &proposal.change {
+    let argument = match &proposal.change {
         Change::Root(root) => path(&root.path),
         Change::Widen(root) => path(&root.path),
         Change::List(names) => path(names),
-        Change::Host(place) => place.to_string().into(),
+        Change::Host(host) => host.to_string().into(),
     };
-    format!("--include {}", pasted(&word))
+    format!("--include {}", pasted(&argument))
 }

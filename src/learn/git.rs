@@ -11,7 +11,7 @@ use crate::policy::AbsPath;
 use crate::policy::path::display;
 
 /// What leads git to other files, in small letters; more than that may be meant, and costs a question.
-const LEADS: [&str; 6] = [
+const REDIRECTS: [&str; 6] = [
     "hookspath",
     "[include",
     "fsmonitor",
@@ -20,22 +20,25 @@ const LEADS: [&str; 6] = [
     "attributesfile",
 ];
 /// What of that leads it there in every repository.
-const LEADS_FOR_ALL: [&str; 2] = ["hookspath", "[include"];
+const REDIRECTS_FOR_ALL: [&str; 2] = ["hookspath", "[include"];
 
 /// Why writing below `root` may change what git runs or obeys, if it may.
 pub(super) fn objection(root: &AbsPath, person: &Person) -> Option<String> {
     // A person's own settings name pagers and the like; what could put the hooks of every repository elsewhere counts.
-    if let Some(why) = person.configs().find_map(|config| leads(config, &LEADS_FOR_ALL)) {
+    if let Some(why) = person
+        .configs()
+        .find_map(|config| redirects(config, &REDIRECTS_FOR_ALL))
+    {
         return Some(why);
     }
     // Where the entry lies in the root, the guard sees it.
-    root.ancestors().find_map(|place| {
-        let entry = place.as_path().join(".git");
+    root.ancestors().find_map(|directory| {
+        let entry = directory.as_path().join(".git");
         match there(&entry) {
             Ok(None) => None,
-            Ok(Some(found)) if found.is_dir() && place == *root => None,
+            Ok(Some(found)) if found.is_dir() && directory == *root => None,
             Ok(Some(_)) => match repository(&entry) {
-                Ok(Some(found)) => found.configs().find_map(|config| leads(&config, &LEADS)),
+                Ok(Some(found)) => found.configs().find_map(|config| redirects(&config, &REDIRECTS)),
                 Ok(None) | Err(_) => Some(format!(
                     "{} names a git directory that cannot be followed",
                     display(&entry)
@@ -47,18 +50,18 @@ pub(super) fn objection(root: &AbsPath, person: &Person) -> Option<String> {
 }
 
 /// Whether a config says one of these; one that cannot be read may.
-fn leads(config: &Path, words: &[&str]) -> Option<String> {
+fn redirects(config: &Path, settings: &[&str]) -> Option<String> {
     let bytes = match read(config) {
         Ok(None) => return None,
         Ok(Some(bytes)) => bytes,
         Err(_) => return Some(format!("{} cannot be read, and git may obey it", display(config))),
     };
     let text = bytes.to_ascii_lowercase();
-    let says = |word: &&&str| text.windows(word.len()).any(|window| window == word.as_bytes());
-    let word = words.iter().find(says)?;
+    let contains = |setting: &&&str| text.windows(setting.len()).any(|window| window == setting.as_bytes());
+    let setting = settings.iter().find(contains)?;
     Some(format!(
         "{} has git run or read other files (`{}`), which may lie here",
         display(config),
-        word.trim_start_matches('[')
+        setting.trim_start_matches('[')
     ))
 }

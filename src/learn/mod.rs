@@ -10,24 +10,24 @@
 //! beforehand, `ask` puts the rest to a person. [`hold()`] holds the policy of the amended config against the
 //! old one and what was accepted, before a command runs under it.
 
-mod ask;
 mod consent;
 mod git;
-mod hold;
-mod need;
 mod proposal;
 mod propose;
+mod question;
+mod remedy;
 mod risk;
+mod root_change;
+mod scan;
 mod secrets;
-mod through;
-mod wish;
+mod verify;
 
 #[cfg(test)]
 mod tests;
 
-pub use ask::{Answer, ConfigQuestion, questions};
 pub use consent::{Consent, Include, IncludeError, flag};
-pub use hold::{Strayed, hold};
-pub use proposal::{AcceptedBy, Proposal, Standing};
+pub use proposal::{AcceptedBy, Proposal, StillDenied};
 pub use propose::{Proposals, Trial, outermost, propose};
-pub use risk::{Judged, Risk, Surroundings};
+pub use question::{Answer, ConfigQuestion, questions};
+pub use risk::{Rating, Risk, Surroundings};
+pub use verify::{Mismatch, verify};

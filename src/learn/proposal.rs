@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::risk::{Judged, Surroundings};
-use super::wish;
+use super::remedy;
+use super::risk::{Rating, Surroundings};
 use crate::config::amend::Change;
 use crate::policy::{Policy, Right, Rights};
 
@@ -16,16 +16,16 @@ pub struct Proposal {
     /// whichever was there before.
     pub adds: Rights,
     /// How much it could give away, and why.
-    pub judged: Judged,
+    pub rating: Rating,
     /// What was denied, in words.
     pub denied: Vec<String>,
 }
 
 impl Proposal {
     /// A change of this policy, judged.
-    pub fn of(change: Change, denied: Vec<String>, around: &Surroundings, policy: &Policy) -> Self {
+    pub fn of(change: Change, denied: Vec<String>, surroundings: &Surroundings, policy: &Policy) -> Self {
         let adds = match &change {
-            Change::Root(root) => root.rights.without(wish::given(policy, &root.path, root.scope)),
+            Change::Root(root) => root.rights.without(remedy::granted(policy, &root.path, root.scope)),
             Change::Widen(root) => root.rights,
             Change::List(_) => Rights::READ,
             Change::Host(_) => Rights::NONE,
@@ -45,7 +45,7 @@ impl Proposal {
             adds
         };
         Self {
-            judged: around.judge(&change, policy),
+            rating: surroundings.rate(&change, policy),
             change,
             adds,
             denied,
@@ -55,7 +55,7 @@ impl Proposal {
 
 /// A denial for which nothing is proposed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct StillDenied {
     /// What was denied, in words.
     pub denied: String,
     /// Why it stays denied.

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::need::Need;
-use super::proposal::{Proposal, Standing};
+use super::proposal::{Proposal, StillDenied};
+use super::remedy::{Remedy, host_bounded, remedy};
 use super::risk::Surroundings;
-use super::wish::{Wish, host_bounded, wish};
+use super::root_change::RootChange;
 use crate::config::amend::{Change, Widened, Writing};
 use crate::confine::ConfineError;
 use crate::policy::{AbsPath, Destination, Policy, Right, Rights, Scope};
@@ -21,7 +21,7 @@ pub struct Proposals {
     /// What would permit more, lowest risk first, then by what is done with it, then by path.
     pub proposed: Vec<Proposal>,
     /// What stays denied.
-    pub standing: Vec<Standing>,
+    pub still_denied: Vec<StillDenied>,
 }
 
 /// What changes are tried with, before anybody is asked about them: the config with it must load, and something here must hold it.
@@ -40,7 +40,7 @@ pub struct Trial<'a> {
 
 impl Trial<'_> {
     /// Why a change is not proposed, if it is not.
-    fn of(&self, change: &Change) -> Result<(), String> {
+    fn try_change(&self, change: &Change) -> Result<(), String> {
         if self.accepted.contains(change) {
             return Err("what would permit it was accepted, and it is denied all the same".to_owned());
         }
@@ -60,36 +60,36 @@ impl Trial<'_> {
 pub fn propose(
     policy: &Policy,
     outcome: &Outcome,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     hosts: &[Change],
     trial: &Trial<'_>,
 ) -> Proposals {
     let Some(explained) = &outcome.explained else {
         return Proposals::default();
     };
-    around.rest();
-    let mut wanted = Gathered::default();
-    wanted.explained(policy, explained);
-    wanted.hosts(policy, explained, outcome, hosts, trial);
+    surroundings.reset_limit();
+    let mut collector = Collector::default();
+    collector.explained(policy, explained);
+    collector.hosts(policy, explained, outcome, hosts, trial);
     let how = explained
         .call
         .as_ref()
         .map_or(Writing::Asked, |call| writing(&call.asked));
-    wanted.roots(policy, how);
-    let mut standing = wanted.standing;
+    collector.roots(policy, how);
+    let mut still_denied = collector.still_denied;
     let mut proposed: Vec<Proposal> = Vec::new();
-    for (change, denied) in wanted.changes {
-        match trial.of(&change) {
-            Ok(()) => proposed.push(Proposal::of(change, denied, around, policy)),
-            Err(why) => standing.extend(denied.into_iter().map(|denied| Standing {
+    for (change, denied) in collector.changes {
+        match trial.try_change(&change) {
+            Ok(()) => proposed.push(Proposal::of(change, denied, surroundings, policy)),
+            Err(why) => still_denied.extend(denied.into_iter().map(|denied| StillDenied {
                 denied,
                 why: why.clone(),
             })),
         }
     }
     outermost(&mut proposed, policy, |proposal| &proposal.change);
-    proposed.sort_by_key(|proposal| (proposal.judged.risk, weight(proposal)));
-    Proposals { proposed, standing }
+    proposed.sort_by_key(|proposal| (proposal.rating.risk, effect_order(proposal)));
+    Proposals { proposed, still_denied }
 }
 
 /// Leaves out new roots and names that lie in a directory of which as much is given: a clause that changes nothing is one more to be
@@ -103,19 +103,19 @@ pub fn outermost<T>(all: &mut Vec<T>, policy: &Policy, change: impl Fn(&T) -> &C
         })
         .collect();
     // Outer ones first, and roots before names.
-    let mut given: BTreeMap<(bool, usize, &AbsPath), (Scope, Rights)> = BTreeMap::new();
+    let mut granted: BTreeMap<(bool, usize, &AbsPath), (Scope, Rights)> = BTreeMap::new();
     for (path, scope, rights) in all.iter().filter_map(|one| gives(policy, change(one))) {
         let key = (scope == Scope::Names, path.ancestors().count(), path);
-        let (_, known) = given.entry(key).or_insert((scope, Rights::NONE));
+        let (_, known) = granted.entry(key).or_insert((scope, Rights::NONE));
         *known = *known | rights;
     }
     // The root that is nearest around a place speaks of it; of a person's own nothing is known.
     let own = policy.roots.iter().filter(|root| !new.contains_key(root.name.as_str()));
     let mut speakers: BTreeMap<AbsPath, Option<Rights>> = own.map(|root| (root.path.clone(), None)).collect();
     let mut dropped = BTreeSet::new();
-    for ((names, _, path), (scope, rights)) in given {
-        let mut around = path.ancestors().skip(usize::from(!names));
-        let more = around.find_map(|above| speakers.get(&above)).copied().flatten();
+    for ((names, _, path), (scope, rights)) in granted {
+        let mut surroundings = path.ancestors().skip(usize::from(!names));
+        let more = surroundings.find_map(|above| speakers.get(&above)).copied().flatten();
         // A root in one that is executed is executed, as a change says nothing of that.
         let rights = match more {
             Some(more) if more.has(Right::Execute) => rights | Rights::EXECUTE,
@@ -149,40 +149,43 @@ fn gives<'a>(policy: &Policy, change: &'a Change) -> Option<(&'a AbsPath, Scope,
 }
 
 #[derive(Default)]
-struct Gathered {
+struct Collector {
     /// What is wanted of each place, as it is now.
     files: BTreeMap<(AbsPath, Scope), (Rights, Vec<String>)>,
     changes: Vec<(Change, Vec<String>)>,
-    standing: Vec<Standing>,
+    still_denied: Vec<StillDenied>,
     some_host: bool,
 }
 
-impl Gathered {
+impl Collector {
     fn explained(&mut self, policy: &Policy, explained: &Explained) {
-        let only_looked = explained.blocked.iter().all(|blocked| blocked.wanted == Wanted::Look);
+        let only_looked = explained
+            .blocked
+            .iter()
+            .all(|blocked| blocked.wanted == Wanted::Look);
         for blocked in &explained.blocked {
             let denied = format!("{} {}", blocked.wanted, blocked.what);
             // Programs look for much that they can do without.
             if blocked.wanted == Wanted::Look && !only_looked {
                 let why = "it was only looked for, and nothing is proposed for that as long as there is something else";
-                self.stands(denied, why);
+                self.keep_denied(denied, why);
                 continue;
             }
-            match wish(policy, blocked) {
-                Wish::File(path, scope, rights) => {
+            match remedy(policy, blocked) {
+                Remedy::File(path, scope, rights) => {
                     let (all, list) = self.files.entry((path, scope)).or_default();
                     *all = *all | rights;
                     list.push(denied);
                 }
-                Wish::Names(path) => self.change(Change::List(path), denied),
-                Wish::Host(place) => self.host(policy, explained, place, denied),
-                Wish::SomeHost => {
+                Remedy::Names(path) => self.change(Change::List(path), denied),
+                Remedy::Host(host) => self.host(policy, explained, host, denied),
+                Remedy::SomeHost => {
                     self.some_host = true;
                     let why = "which host it wanted is not known: name it with `--include HOST:PORTS`; once a host is listed, \
                                others that are refused are proposed by name";
-                    self.stands(denied, why);
+                    self.keep_denied(denied, why);
                 }
-                Wish::Nothing(why) => self.stands(denied, &why),
+                Remedy::Nothing(why) => self.keep_denied(denied, &why),
             }
         }
     }
@@ -198,31 +201,29 @@ impl Gathered {
     ) {
         for tried in outcome.network.iter().flat_map(|network| &network.attempts) {
             let denied = format!("connect {}", tried.place);
-            match tried.unlisted().map(Destination::parse) {
-                Some(Ok(place)) => self.host(policy, explained, place, denied),
-                Some(Err(error)) => self.stands(denied, &format!("it cannot be listed: {error}")),
+            match tried.unlisted().map(Place::parse) {
+                Some(Ok(host)) => self.host(policy, explained, host, denied),
+                Some(Err(error)) => self.keep_denied(denied, &format!("it cannot be listed: {error}")),
                 None => {}
             }
         }
-        let is_asked_for = self.some_host;
-        let named = hosts
-            .iter()
-            .filter(|host| is_asked_for && !trial.accepted.contains(host));
+        let needs_host = self.some_host;
+        let named = hosts.iter().filter(|host| needs_host && !trial.accepted.contains(host));
         for host in named {
             self.change(host.clone(), "connect".to_owned());
         }
     }
 
-    fn host(&mut self, policy: &Policy, explained: &Explained, destination: Destination, denied: String) {
+    fn host(&mut self, policy: &Policy, explained: &Explained, host: Place, denied: String) {
         let own = explained.call.as_ref().is_some_and(|call| call.network.is_some());
         let why = if own {
             Some("a rule has a network of its own, which is changed by a person".to_owned())
         } else {
-            host_bounded(policy, &destination)
+            host_bounded(policy, &host)
         };
         match why {
-            Some(why) => self.stands(denied, &why),
-            None => self.change(Change::Host(destination), denied),
+            Some(why) => self.keep_denied(denied, &why),
+            None => self.change(Change::Host(host), denied),
         }
     }
 
@@ -230,11 +231,11 @@ impl Gathered {
     fn roots(&mut self, policy: &Policy, writing: Writing) {
         let mut names: BTreeSet<String> = policy.roots.iter().map(|root| root.name.clone()).collect();
         for ((path, scope), (rights, all)) in std::mem::take(&mut self.files) {
-            let change = Need { path, scope, rights }.change(policy, writing, &mut names);
+            let change = RootChange { path, scope, rights }.change(policy, writing, &mut names);
             for denied in all {
                 match &change {
                     Ok(change) => self.change(change.clone(), denied),
-                    Err(why) => self.stands(denied, why),
+                    Err(why) => self.keep_denied(denied, why),
                 }
             }
         }
@@ -243,7 +244,7 @@ impl Gathered {
     /// Takes a change in, as one with what is known of the same root.
     fn change(&mut self, change: Change, denied: String) {
         for (known, all) in &mut self.changes {
-            let together = match (&*known, &change) {
+            let merged = match (&*known, &change) {
                 (Change::Widen(known), Change::Widen(more)) if known.name == more.name => {
                     Some(Change::Widen(Widened {
                         rights: known.rights | more.rights,
@@ -252,8 +253,8 @@ impl Gathered {
                 }
                 (known, change) => (known == change).then(|| change.clone()),
             };
-            if let Some(together) = together {
-                *known = together;
+            if let Some(merged) = merged {
+                *known = merged;
                 all.push(denied);
                 return;
             }
@@ -261,8 +262,8 @@ impl Gathered {
         self.changes.push((change, vec![denied]));
     }
 
-    fn stands(&mut self, denied: String, why: &str) {
-        self.standing.push(Standing {
+    fn keep_denied(&mut self, denied: String, why: &str) {
+        self.still_denied.push(StillDenied {
             denied,
             why: why.to_owned(),
         });
@@ -270,7 +271,7 @@ impl Gathered {
 }
 
 /// Among those of one risk: what is only read, what is executed, what is written, what is reached.
-const fn weight(proposal: &Proposal) -> u8 {
+const fn effect_order(proposal: &Proposal) -> u8 {
     match &proposal.change {
         Change::Host(_) => 3,
         Change::Root(_) | Change::Widen(_) | Change::List(_) => {

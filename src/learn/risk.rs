@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use nix::unistd::Uid;
 use serde::Serialize;
 
-use super::through::{self, Found, is_private};
-use super::wish::given;
+use super::remedy::granted;
+use super::scan::{self, Found, is_private};
 use super::{git, secrets};
 use crate::config::amend::Change;
 use crate::config::{self, Context};
@@ -42,7 +42,7 @@ impl std::fmt::Display for Risk {
 
 /// A risk, and what speaks for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Judged {
+pub struct Rating {
     /// The risk.
     pub risk: Risk,
     /// Why, the worst first.
@@ -63,11 +63,11 @@ pub struct Surroundings {
     /// What commands of this policy write is held against protected names.
     protects: bool,
     /// How many entries of directories may still be looked at: a command can name very many.
-    left: Cell<usize>,
+    entries_left: Cell<usize>,
 }
 
 /// How many are looked at after one round.
-const MOST: usize = 400_000;
+const MAX_ENTRIES: usize = 400_000;
 
 /// The machine, its settings and programs: nobody's project.
 const SYSTEM: &[&str] = &[
@@ -96,11 +96,11 @@ impl Findings {
         self.0.push((risk, why.into()));
     }
 
-    fn judged(mut self) -> Judged {
+    fn rating(mut self) -> Rating {
         self.0.sort_by_key(|(risk, _)| std::cmp::Reverse(*risk));
         let risk = self.0.first().map_or(Risk::Secret, |(risk, _)| *risk);
         let reasons = self.0.into_iter().map(|(_, why)| why).collect();
-        Judged { risk, reasons }
+        Rating { risk, reasons }
     }
 }
 
@@ -123,49 +123,49 @@ impl Surroundings {
         let shipped = shipped
             .flat_map(|loaded| loaded.policy.base)
             .filter(|base| !base.grant.rights.has(Right::Write));
-        let mut around = Self {
+        let mut surroundings = Self {
             project: None,
             homes,
             person: person(context),
             shipped: shipped.collect(),
             protects: policy.protect.files().is_some(),
-            left: Cell::new(MOST),
+            entries_left: Cell::new(MAX_ENTRIES),
         };
-        let somebodys = around.broad(directory).is_none()
-            && !around.is_nobodys_project(directory)
+        let is_project = surroundings.broad(directory).is_none()
+            && !surroundings.is_no_project(directory)
             && writers::objection(directory, Uid::effective()).is_none()
-            && secrets::on_the_way(directory.as_path()).is_none()
-            && !around.shipped(directory, Scope::Tree, Rights::READ);
-        if somebodys {
-            around.project = Some(directory.clone());
+            && secrets::secret_component(directory.as_path()).is_none()
+            && !surroundings.shipped(directory, Scope::Tree, Rights::READ);
+        if is_project {
+            surroundings.project = Some(directory.clone());
         }
-        around
+        surroundings
     }
 
     /// Has as much looked at after the next round.
-    pub(super) fn rest(&self) {
-        self.left.set(MOST);
+    pub(super) fn reset_limit(&self) {
+        self.entries_left.set(MAX_ENTRIES);
     }
 
     /// The risk of a change of this policy.
-    pub fn judge(&self, change: &Change, policy: &Policy) -> Judged {
+    pub fn rate(&self, change: &Change, policy: &Policy) -> Rating {
         match change {
-            Change::Root(root) => self.place(&root.path, root.scope, root.rights, policy),
-            Change::Widen(root) => self.place(&root.path, root.scope, root.rights, policy),
-            Change::List(path) => self.place(path, Scope::Names, Rights::READ, policy),
-            Change::Host(place) => host(place),
+            Change::Root(root) => self.rate_path(&root.path, root.scope, root.rights, policy),
+            Change::Widen(root) => self.rate_path(&root.path, root.scope, root.rights, policy),
+            Change::List(path) => self.rate_path(path, Scope::Names, Rights::READ, policy),
+            Change::Host(host) => rate_host(host),
         }
     }
 
     /// The risk of giving rights on a place beside those that this policy gives.
-    pub(super) fn place(&self, path: &AbsPath, scope: Scope, rights: Rights, policy: &Policy) -> Judged {
-        let given = given(policy, path, scope);
-        let (added, result) = (rights.without(given), rights | given);
+    pub(super) fn rate_path(&self, path: &AbsPath, scope: Scope, rights: Rights, policy: &Policy) -> Rating {
+        let granted = granted(policy, path, scope);
+        let (added, result) = (rights.without(granted), rights | granted);
         let mut all = Findings::default();
         if let Some(why) = self.broad(path) {
             all.add(Risk::Secret, why);
         }
-        if let Some(name) = secrets::on_the_way(path.as_path()) {
+        if let Some(name) = secrets::secret_component(path.as_path()) {
             all.add(
                 Risk::Secret,
                 format!("`{}` is a name of something secret", crate::policy::path::display(name)),
@@ -224,7 +224,7 @@ impl Surroundings {
         if added.has(Right::Read) {
             self.reading(&mut all, path, scope, project);
         }
-        all.judged()
+        all.rating()
     }
 
     fn reading(&self, all: &mut Findings, path: &AbsPath, scope: Scope, project: Option<&AbsPath>) {
@@ -245,7 +245,7 @@ impl Surroundings {
         };
         let of_project = |project: &AbsPath| {
             let top = std::fs::symlink_metadata(project);
-            top.is_ok_and(|top| through::is_of_one_mount((project.as_path(), &top), (path.as_path(), &about)))
+            top.is_ok_and(|top| scan::is_of_one_mount((project.as_path(), &top), (path.as_path(), &about)))
         };
         if in_project && !self.project.as_ref().is_some_and(of_project) {
             all.add(
@@ -267,15 +267,15 @@ impl Surroundings {
                 let Found {
                     secret,
                     outward,
-                    unseen,
-                } = through::look(path, &self.left);
+                    incomplete,
+                } = scan::scan(path, &self.entries_left);
                 if let Some(why) = secret.filter(|_| added.has(Right::Read)) {
                     all.add(Risk::Secret, why);
                 }
                 if let Some(why) = outward {
                     all.add(Risk::High, why);
                 }
-                if let Some(why) = unseen {
+                if let Some(why) = incomplete {
                     all.add(
                         if added.has(Right::Read) {
                             Risk::Secret
@@ -298,8 +298,8 @@ impl Surroundings {
 
     /// Whether a directory is the machine's, or one of which something is run or obeyed without anybody asking: settings, startup files
     /// and programs of a user.
-    fn is_nobodys_project(&self, path: &AbsPath) -> bool {
-        let real = |text: &&str| config::resolve_path(std::path::Path::new(*text)).ok();
+    fn is_no_project(&self, path: &AbsPath) -> bool {
+        let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
         let starts_things = |home: &AbsPath| {
             let below = path.as_path().strip_prefix(home.as_path()).ok();
             let first = below.and_then(|below| below.components().next());
@@ -327,8 +327,8 @@ impl Surroundings {
     }
 }
 
-fn host(place: &Destination) -> Judged {
-    let special = match &place.hosts {
+fn rate_host(host: &Place) -> Rating {
+    let special = match &host.hosts {
         HostPattern::Net(net) => kinds(*net).into_iter().find_map(|kind| match kind {
             AddressKind::Special(name) | AddressKind::Unusable(name) => Some(format!(
                 "an address that is not of the internet ({name}): services there trust who reaches them"
@@ -342,7 +342,7 @@ fn host(place: &Destination) -> Judged {
         Some(why) => (Risk::Secret, why),
         None => (Risk::High, "whatever a command reads, it can send there".to_owned()),
     };
-    Judged {
+    Rating {
         risk,
         reasons: vec![why],
     }
@@ -354,16 +354,16 @@ mod tests {
 
     #[test]
     fn a_wildcard_is_told_to_be_many_hosts_and_no_address() {
-        let judged = |text| host(&Destination::parse(text).unwrap());
+        let rating = |text| host(&Place::parse(text).unwrap());
         for text in ["*:443", "*.example.org:443"] {
-            let Judged { risk, reasons } = judged(text);
+            let Rating { risk, reasons } = rating(text);
             assert_eq!((risk, reasons), (Risk::Secret, vec!["many hosts at once".to_owned()]));
         }
-        let Judged { risk, reasons } = judged("169.254.169.254:80");
+        let Rating { risk, reasons } = rating("169.254.169.254:80");
         assert!(
             risk == Risk::Secret && reasons[0].contains("not of the internet"),
             "{reasons:?}"
         );
-        assert_eq!(judged("example.org:443").risk, Risk::High);
+        assert_eq!(rating("example.org:443").risk, Risk::High);
     }
 }

@@ -16,10 +16,12 @@ use crate::policy::private_names::{IN_HOME, OF_STOCKADE};
 
 mod names;
 
-use names::{ABOUT, DATA, ENDINGS, HINTING, KEPT, NAMES, OF, OPENING, SAYING, SOURCE};
+use names::{
+    ACCESS_OBJECTS, ACCESS_WORDS, COPY_MARKS, DATA, ENDINGS, NAMES, NEUTRAL_WORDS, SECRET_IN_DATA, SECRET_WORDS, SOURCE,
+};
 
 /// Words that are said in so many others that only a whole one counts (`sacred`).
-const SHORT: usize = 6;
+const MIN_SUFFIX_LENGTH: usize = 6;
 /// Beginnings of words that are written as one (`passwordlist`), in a file of data.
 const JOINED: &[&str] = &["secret", "password", "passwd", "credential"];
 
@@ -40,23 +42,26 @@ const BEGINNINGS: &[&str] = &[
 /// either the name or what it is in plain letters (NFKC) says so, it is one.
 pub(super) fn is_secret(name: &OsStr) -> bool {
     let name = String::from_utf8_lossy(name.as_bytes());
-    says_secret(&name) || says_secret(&ComposingNormalizerBorrowed::new_nfkc().normalize(&name))
+    is_secret_name(&name) || is_secret_name(&ComposingNormalizerBorrowed::new_nfkc().normalize(&name))
 }
 
-fn says_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let small = name.to_lowercase();
-    if small == ".env.example" || small.strip_suffix(".pub").is_some_and(is_of_a_key) {
+    if small == ".env.example" || small.strip_suffix(".pub").is_some_and(is_public_key_name) {
         return false;
     }
     let begins = BEGINNINGS.iter().any(|beginning| small.starts_with(beginning));
-    begins || is_known(&small) || Words::of(&small).is_secret() || Words::of(&parted(name)).is_secret()
+    begins
+        || is_known(&small)
+        || NameParts::of(&small).is_secret()
+        || NameParts::of(&split_camel_case(name)).is_secret()
 }
 
 /// Whether nothing but a key could be meant: of everything else no part is for everybody.
-fn is_of_a_key(name: &str) -> bool {
-    let words = Words::of(name);
-    let mut all = words.all.iter();
-    !words.hidden && !words.is_environment() && all.all(|(word, _)| !is_saying(word) || word.starts_with("id"))
+fn is_public_key_name(name: &str) -> bool {
+    let parts = NameParts::of(name);
+    let mut all = parts.all.iter();
+    !parts.hidden && !parts.is_environment() && all.all(|(word, _)| !is_secret_word(word) || word.starts_with("id"))
 }
 
 /// Whether it is one of the names, or a copy of what bears it.
@@ -68,50 +73,52 @@ fn is_known(name: &str) -> bool {
         let rest = [Some(name), name.strip_prefix('.')]
             .into_iter()
             .flatten()
-            .find_map(|name| behind(name, known));
+            .find_map(|name| suffix_after(name, known));
         rest.is_some_and(|rest| {
             rest.is_empty()
                 || (!rest.starts_with(char::is_alphanumeric)
-                    && (known.starts_with('.') || is_kept(rest) || (known.len() >= SHORT && is_kept_data(rest))))
+                    && (known.starts_with('.')
+                        || is_copy_suffix(rest)
+                        || (known.len() >= MIN_SUFFIX_LENGTH && is_data_copy_suffix(rest))))
         })
     })
 }
 
 /// What a name has behind another one, whose letters may be large.
-fn behind<'a>(name: &'a str, known: &str) -> Option<&'a str> {
+fn suffix_after<'a>(name: &'a str, known: &str) -> Option<&'a str> {
     let (begins, rest) = name.split_at_checked(known.len())?;
     begins.eq_ignore_ascii_case(known).then_some(rest)
 }
 
 /// Whether this is what stands behind the name of a file that is kept.
-fn is_kept(rest: &str) -> bool {
+fn is_copy_suffix(rest: &str) -> bool {
     let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-    let mut words = rest.split(|c: char| !c.is_alphanumeric());
-    words.all(|word| number(word) || KEPT.contains(&word))
+    let mut parts = rest.split(|c: char| !c.is_alphanumeric());
+    parts.all(|word| number(word) || COPY_MARKS.contains(&word))
 }
 
 /// Whether this is that, with an ending of data behind it.
-fn is_kept_data(rest: &str) -> bool {
+fn is_data_copy_suffix(rest: &str) -> bool {
     rest.rsplit_once('.')
-        .is_some_and(|(rest, ending)| DATA.contains(&ending) && is_kept(rest))
+        .is_some_and(|(rest, ending)| DATA.contains(&ending) && is_copy_suffix(rest))
 }
 
 /// With a separator where a small letter meets a large one, in small letters.
-fn parted(name: &str) -> String {
-    let mut parted = String::with_capacity(name.len());
+fn split_camel_case(name: &str) -> String {
+    let mut split_camel_case = String::with_capacity(name.len());
     let mut small = false;
     for c in name.chars() {
         if small && c.is_ascii_uppercase() {
-            parted.push('_');
+            split_camel_case.push('_');
         }
         small = c.is_ascii_lowercase() || c.is_ascii_digit();
-        parted.push(c.to_ascii_lowercase());
+        split_camel_case.push(c.to_ascii_lowercase());
     }
-    parted
+    split_camel_case
 }
 
 /// A name, word by word.
-struct Words<'a> {
+struct NameParts<'a> {
     /// Each, and whether a dot stands before it.
     all: Vec<(&'a str, bool)>,
     hidden: bool,
@@ -119,19 +126,19 @@ struct Words<'a> {
     ending: Option<&'a str>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> NameParts<'a> {
     fn of(name: &'a str) -> Self {
-        let mut words = Vec::new();
+        let mut parts = Vec::new();
         let mut dot = false;
         for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {
             let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
             if !word.is_empty() {
-                words.push((word, dot));
+                parts.push((word, dot));
             }
             dot = part.ends_with('.');
         }
         Self {
-            all: words,
+            all: parts,
             hidden: name.starts_with('.'),
             ending: name
                 .rsplit_once('.')
@@ -142,18 +149,18 @@ impl<'a> Words<'a> {
 
     fn is_secret(&self) -> bool {
         if self.ending.is_some_and(|ending| SOURCE.contains(&ending)) && !self.hidden {
-            return self.speaks_of_nothing_else() || self.covers_data();
+            return self.names_only_secrets() || self.covers_data();
         }
         let data = self.ending.is_some() || self.hidden;
         self.all
             .iter()
-            .any(|(word, dot)| says(word) || (*dot && is_one_of(word, ENDINGS)))
-            || self.pairs().any(|pair| says(&pair))
+            .any(|(word, dot)| names_secret(word) || (*dot && is_one_of(word, ENDINGS)))
+            || self.pairs().any(|pair| names_secret(&pair))
             || (data
                 && self
                     .all
                     .iter()
-                    .any(|(word, _)| is_one_of(word, HINTING) || is_joined(word)))
+                    .any(|(word, _)| is_one_of(word, SECRET_IN_DATA) || is_joined(word)))
             || self.is_environment()
             || self.is_history()
     }
@@ -174,16 +181,16 @@ impl<'a> Words<'a> {
     }
 
     /// Whether every word before the ending says it, or of what it is, or means nothing here.
-    fn speaks_of_nothing_else(&self) -> bool {
+    fn names_only_secrets(&self) -> bool {
         let stem = self.all.split_last().map_or(&[][..], |(_, stem)| stem);
         let all = stem.iter().all(|(word, _)| {
-            says(word)
-                || is_one_of(word, OPENING)
-                || is_one_of(word, OF)
-                || KEPT.contains(word)
-                || is_one_of(word, ABOUT)
+            names_secret(word)
+                || is_one_of(word, ACCESS_WORDS)
+                || is_one_of(word, ACCESS_OBJECTS)
+                || COPY_MARKS.contains(word)
+                || is_one_of(word, NEUTRAL_WORDS)
         });
-        all && (stem.iter().any(|(word, _)| says(word)) || self.pairs().any(|pair| says(&pair)))
+        all && (stem.iter().any(|(word, _)| names_secret(word)) || self.pairs().any(|pair| names_secret(&pair)))
     }
 
     /// Whether the ending stands behind that of data (`key.pem.md`), which is what it was.
@@ -195,7 +202,11 @@ impl<'a> Words<'a> {
             return false;
         };
         let is_key = ENDINGS.contains(ending) && *ending != "env";
-        is_key || (DATA.contains(ending) && stem.iter().any(|(word, _)| says(word) || is_one_of(word, HINTING)))
+        is_key
+            || (DATA.contains(ending)
+                && stem
+                    .iter()
+                    .any(|(word, _)| names_secret(word) || is_one_of(word, SECRET_IN_DATA)))
     }
 
     /// Words that stand together, as one.
@@ -207,23 +218,24 @@ impl<'a> Words<'a> {
 }
 
 /// Whether a word says it.
-fn says(word: &str) -> bool {
-    let word = unnumbered(word, SAYING);
-    is_saying(word)
-        || OPENING
-            .iter()
-            .any(|opening| word.strip_suffix(opening).is_some_and(|of| OF.contains(&of)))
+fn names_secret(word: &str) -> bool {
+    let word = without_copy_number(word, SECRET_WORDS);
+    is_secret_word(word)
+        || ACCESS_WORDS.iter().any(|opening| {
+            word.strip_suffix(opening)
+                .is_some_and(|of| ACCESS_OBJECTS.contains(&of))
+        })
 }
 
-fn is_saying(word: &str) -> bool {
-    let word = unnumbered(word, SAYING);
-    SAYING
+fn is_secret_word(word: &str) -> bool {
+    let word = without_copy_number(word, SECRET_WORDS);
+    SECRET_WORDS
         .iter()
-        .any(|known| word == *known || (known.len() >= SHORT && word.ends_with(known)))
+        .any(|known| word == *known || (known.len() >= MIN_SUFFIX_LENGTH && word.ends_with(known)))
 }
 
-fn is_one_of(word: &str, words: &[&str]) -> bool {
-    words.contains(&unnumbered(word, words))
+fn is_one_of(word: &str, parts: &[&str]) -> bool {
+    parts.contains(&without_copy_number(word, parts))
 }
 
 fn is_joined(word: &str) -> bool {
@@ -231,15 +243,15 @@ fn is_joined(word: &str) -> bool {
 }
 
 /// A word without the number of a copy, unless the number is part of it.
-fn unnumbered<'a>(word: &'a str, words: &[&str]) -> &'a str {
-    if words.contains(&word) {
+fn without_copy_number<'a>(word: &'a str, parts: &[&str]) -> &'a str {
+    if parts.contains(&word) {
         return word;
     }
     word.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// The first name on the way that says so, or the last of a way that a home directory has to what is private.
-pub(super) fn on_the_way(path: &Path) -> Option<&OsStr> {
+pub(super) fn secret_component(path: &Path) -> Option<&OsStr> {
     let names = || {
         path.components().filter_map(|component| match component {
             Component::Normal(name) => Some(name),
@@ -248,11 +260,11 @@ pub(super) fn on_the_way(path: &Path) -> Option<&OsStr> {
     };
     names()
         .find(|name| is_secret(name))
-        .or_else(|| private_way(&names().collect::<Vec<_>>()))
+        .or_else(|| private_suffix(&names().collect::<Vec<_>>()))
 }
 
 /// The end of such a way, in whatever directory it begins: homes move and are mounted.
-fn private_way<'a>(names: &[&'a OsStr]) -> Option<&'a OsStr> {
+fn private_suffix<'a>(names: &[&'a OsStr]) -> Option<&'a OsStr> {
     let known = || IN_HOME.iter().chain(&OF_STOCKADE).filter(|known| known.contains('/'));
     (0..names.len()).find_map(|at| {
         let rest = names.get(at..)?;
@@ -286,16 +298,16 @@ mod tests {
             ".ssh ID_RSA server.PEM .env .env.local docker.sock Credentials prod.env secrets.yaml prod.tfstate kubeconfig",
         );
         all_are(false, "id_rsa.pub src environment keys.rs .env.example privateer");
-        assert_eq!(on_the_way(Path::new("/home/a/.aws/x")), Some(OsStr::new(".aws")));
-        assert_eq!(on_the_way(Path::new("/usr/share/x")), None);
+        assert_eq!(secret_component(Path::new("/home/a/.aws/x")), Some(OsStr::new(".aws")));
+        assert_eq!(secret_component(Path::new("/usr/share/x")), None);
         for (path, name) in [
             ("/home/a/.config/Slack/x", "Slack"),
             ("/home/a/.local/state/stockade/audit.log", "stockade"),
             ("/home/a/.m2/settings.xml", "settings.xml"),
         ] {
-            assert_eq!(on_the_way(Path::new(path)), Some(OsStr::new(name)), "{path}");
+            assert_eq!(secret_component(Path::new(path)), Some(OsStr::new(name)), "{path}");
         }
-        assert_eq!(on_the_way(Path::new("/home/a/.config/nvim/init.lua")), None);
+        assert_eq!(secret_component(Path::new("/home/a/.config/nvim/init.lua")), None);
     }
 
     #[test]
@@ -356,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_public_is_believed_of_keys_alone() {
+    fn only_names_of_keys_can_be_public() {
         all_are(
             true,
             "secrets.pub .env.pub passwords.pub prod.env.pub credentials.pub .netrc.pub",
@@ -400,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_is_known_in_other_languages() {
+    fn passwords_are_known_in_other_languages() {
         all_are(
             true,
             "contraseñas.txt CONTRASEÑA geheim.txt пароли.txt ПАРОЛЬ 密码.txt パスワード.csv senhas.csv motdepasse.txt",

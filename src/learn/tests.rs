@@ -4,7 +4,7 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::wish::{Wish, wish};
+use super::remedy::{Remedy, remedy};
 use super::*;
 use crate::config::amend::{Change, NewRoot, Widened, Writing, amend, load_amended};
 use crate::config::{Context, Matchers};
@@ -101,14 +101,14 @@ proptest! {
         let amended = amend(text, &dir, &changes).unwrap();
         let new = load_amended(&file, &amended, &context()).unwrap().policy;
         let accepted: Vec<&Change> = changes.iter().collect();
-        prop_assert_eq!(hold(&old, &new, &accepted), Ok(()), "{}", amended);
+        prop_assert_eq!(verify(&old, &new, &accepted), Ok(()), "{}", amended);
         // It is seen what was not accepted, and what is lost.
         for left in 0..accepted.len() {
             let mut fewer = accepted.clone();
             fewer.remove(left);
-            prop_assert!(matches!(hold(&old, &new, &fewer), Err(Strayed::More(_))), "{}", amended);
+            prop_assert!(matches!(verify(&old, &new, &fewer), Err(Mismatch::More(_))), "{}", amended);
         }
-        prop_assert!(matches!(hold(&new, &old, &[]), Err(Strayed::Less(_))), "{}", amended);
+        prop_assert!(matches!(verify(&new, &old, &[]), Err(Mismatch::Less(_))), "{}", amended);
         // Comments stay, and each line that is gone stands there with more in it.
         for comment in text.lines().filter_map(|line| line.split_once(" #").map(|(_, comment)| comment.trim())) {
             prop_assert!(amended.contains(comment), "{}", amended);
@@ -117,7 +117,7 @@ proptest! {
 }
 
 #[test]
-fn a_setting_that_nobody_was_asked_about_is_seen() {
+fn a_setting_that_was_not_accepted_is_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("agent.yaml");
     let policy = |settings: &str| {
@@ -144,12 +144,12 @@ fn a_setting_that_nobody_was_asked_about_is_seen() {
             "approval: {mode: approve_all}".to_owned(),
         ),
     ] {
-        let strayed = hold(&policy(&old), &policy(&new), &[]);
-        assert!(matches!(strayed, Err(Strayed::More(_))), "{old} -> {new}: {strayed:?}");
+        let strayed = verify(&policy(&old), &policy(&new), &[]);
+        assert!(matches!(strayed, Err(Mismatch::More(_))), "{old} -> {new}: {strayed:?}");
     }
     // Where in the file it stands says nothing.
     assert_eq!(
-        hold(&policy(&one), &policy(&format!("# a line more\n{one}")), &[]),
+        verify(&policy(&one), &policy(&format!("# a line more\n{one}")), &[]),
         Ok(())
     );
 }
@@ -178,14 +178,14 @@ fn what_is_proposed_keeps_to_the_names_that_the_config_protects() {
             notes: vec!["in the notes".to_owned()],
             subject: Subject::File(path, permitted),
         };
-        match wish(&policy, &blocked) {
-            Wish::File(..) => "a root".to_owned(),
-            Wish::Nothing(why) => why,
+        match remedy(&policy, &blocked) {
+            Remedy::File(..) => "a root".to_owned(),
+            Remedy::Nothing(why) => why,
             other => format!("{other:?}"),
         }
     };
     let changed = "{add: [deploy.sh], except: [.envrc]}";
-    for (protect, name, told) in [
+    for (protect, name, expected) in [
         ("default", ".envrc", "it is protected: "),
         ("default", "deploy.sh", "a root"),
         (changed, ".envrc", "a root"),
@@ -194,17 +194,17 @@ fn what_is_proposed_keeps_to_the_names_that_the_config_protects() {
         ("none", ".envrc", "a root"),
     ] {
         let found = proposes(protect, name, Permitted::No);
-        assert!(found.starts_with(told), "{protect} {name}: {found}");
+        assert!(found.starts_with(expected), "{protect} {name}: {found}");
     }
     // What the config permits, and something else holds.
-    for (protect, name, told) in [
+    for (protect, name, expected) in [
         ("default", ".envrc", "it is protected: "),
         (changed, ".envrc", "in the notes"),
         (changed, "deploy.sh", "it is protected: "),
         ("none", ".envrc", "in the notes"),
     ] {
         assert!(
-            proposes(protect, name, Permitted::Yes).starts_with(told),
+            proposes(protect, name, Permitted::Yes).starts_with(expected),
             "{protect} {name}"
         );
     }
@@ -220,16 +220,16 @@ proptest! {
     ) {
         let temporary = tempfile::tempdir().unwrap();
         let dir = AbsPath::new(fs::canonicalize(temporary.path()).unwrap()).unwrap();
-        let mut places: Vec<AbsPath> = vec![dir.clone()];
+        let mut directories: Vec<AbsPath> = vec![dir.clone()];
         for depth in 0..3 {
-            let deepest: Vec<AbsPath> = places.iter().rev().take(1 << depth).cloned().collect();
+            let deepest: Vec<AbsPath> = directories.iter().rev().take(1 << depth).cloned().collect();
             for above in deepest {
-                places.extend(["a", "b"].map(|name| above.child(name).unwrap()));
+                directories.extend(["a", "b"].map(|name| above.child(name).unwrap()));
             }
         }
-        places.remove(0);
-        for place in &places {
-            fs::create_dir_all(place).unwrap();
+        directories.remove(0);
+        for directory in &directories {
+            fs::create_dir_all(directory).unwrap();
         }
         let rights = |number: u8| [
             Rights::READ,
@@ -240,7 +240,7 @@ proptest! {
         let mode = |number: u8| ["mode: ro", "mode: rw", "mode: ro, execute: true", "mode: rw, execute: true"][usize::from(number)];
         let roots: Vec<String> = old
             .iter()
-            .map(|(at, number)| format!("    old-{at}: {{root: {}, {}, write_approval: false}}\n", places[*at], mode(*number)))
+            .map(|(at, number)| format!("    old-{at}: {{root: {}, {}, write_approval: false}}\n", directories[*at], mode(*number)))
             .collect();
         let roots = roots.concat();
         let paths = if roots.is_empty() { "  paths: {}\n".to_owned() } else { format!("  paths:\n{roots}") };
@@ -249,11 +249,11 @@ proptest! {
         let scope = Scope::Tree;
         let mut all: Vec<Change> = Vec::new();
         for (at, number) in new.iter().filter(|(at, _)| !old.contains_key(at)) {
-            let (path, rights) = (places[*at].clone(), rights(*number));
+            let (path, rights) = (directories[*at].clone(), rights(*number));
             all.push(Change::Root(NewRoot { name: format!("new-{at}"), path, scope, rights, writing: Writing::Free }));
         }
         for (at, number) in &widened {
-            let (path, more) = (places[*at].clone(), rights(*number));
+            let (path, more) = (directories[*at].clone(), rights(*number));
             let (name, has) = match (old.get(at), new.get(at)) {
                 (Some(old), _) => (format!("old-{at}"), rights(*old)),
                 (None, Some(new)) => (format!("new-{at}"), rights(*new)),
@@ -274,7 +274,7 @@ proptest! {
                 Change::Widen(root) => (&root.path, root.rights),
                 other => unreachable!("{other:?}"),
             };
-            let given = super::wish::given(&after, path, scope);
+            let given = super::remedy::granted(&after, path, scope);
             prop_assert!(given.contains(rights), "{change:?}: {given} of {kept:?}");
         }
         for root in after.roots.iter().filter(|root| root.name.starts_with("new-")) {

@@ -50,7 +50,7 @@ impl LearnRun {
         let mut accepted = Vec::new();
         for group in questions(&self.left) {
             let changes = group.iter().map(|proposal| proposal.change.clone());
-            let risk = group.iter().map(|proposal| proposal.judged.risk).max();
+            let risk = group.iter().map(|proposal| proposal.rating.risk).max();
             let question = ConfigQuestion {
                 description: format!(
                     "change {} so that the command may do what it was denied; risk: {}",

@@ -8,9 +8,9 @@ use similar::TextDiff;
 use super::LearnArgs;
 use crate::cli::error::CliError;
 use crate::cli::policy::{self, Chosen, Purpose};
-use crate::config::amend::{Basis, Change, Original, amend, load_amended, new_config};
-use crate::config::{Context, Loaded, resolve_path};
-use crate::learn::{hold, outermost};
+use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amended};
+use crate::config::{Context, Loaded, leads_to};
+use crate::learn::{outermost, verify as verify_changes};
 use crate::policy::{AbsPath, Policy};
 use crate::tools::Narrowing;
 
@@ -182,7 +182,7 @@ impl Draft {
     fn verify(&self, args: &LearnArgs, mut loaded: Loaded, changes: &[Change]) -> Result<Loaded, CliError> {
         policy::apply_flags(&args.policy, &mut loaded.policy, Purpose::Run)?;
         args.audit.apply(&mut loaded.policy)?;
-        hold(&self.old, &loaded.policy, &changes.iter().collect::<Vec<_>>()).map_err(|strayed| {
+        verify_changes(&self.old, &loaded.policy, &changes.iter().collect::<Vec<_>>()).map_err(|strayed| {
             let failure = CliError::failed(strayed);
             if self.before.is_empty() {
                 failure.remedy(

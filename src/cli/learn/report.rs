@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::rounds::LearnRun;
 use super::write::ConfigWrite;
 use crate::config::amend::Change;
-use crate::learn::{AcceptedBy, Proposal, Standing, flag};
+use crate::learn::{AcceptedBy, Proposal, StillDenied, flag};
 use crate::policy::Right;
 use crate::policy::path::{display, escape};
 
@@ -35,9 +35,9 @@ pub(super) fn accepted_line(proposal: &Proposal, by: AcceptedBy) -> String {
 /// The risk and the denials behind a proposal, one per line.
 pub(super) fn reasons(proposal: &Proposal) -> Vec<String> {
     let what = change(&proposal.change);
-    let judged = proposal.judged.reasons.iter().take(3);
-    let mut lines: Vec<String> = judged
-        .map(|why| format!("{what}: {} risk: {why}", proposal.judged.risk))
+    let rating = proposal.rating.reasons.iter().take(3);
+    let mut lines: Vec<String> = rating
+        .map(|why| format!("{what}: {} risk: {why}", proposal.rating.risk))
         .collect();
     lines.extend(denied(&proposal.denied).map(|denied| format!("{what}: denied: {denied}")));
     lines
@@ -51,8 +51,8 @@ fn denied(denied: &[String]) -> Option<String> {
     })
 }
 
-fn standing(standing: &Standing) -> String {
-    format!("stays denied: {}\n  → {}", standing.denied, standing.why)
+fn still_denied(still_denied: &StillDenied) -> String {
+    format!("stays denied: {}\n  → {}", still_denied.denied, still_denied.why)
 }
 
 /// The final text; `found` means that the config was discovered, not named.
@@ -60,20 +60,20 @@ pub(super) fn summary(run: &LearnRun, written: &ConfigWrite, found: bool) -> Str
     let mut text = String::new();
     let mut line = |notice: String| text.extend(["stockade: learn: ", &notice, "\n"]);
     for proposal in run.left.iter().take(SHOWN) {
-        let judged = &proposal.judged;
-        let why = judged.reasons.first().map_or("", String::as_str);
+        let rating = &proposal.rating;
+        let why = rating.reasons.first().map_or("", String::as_str);
         line(format!(
             "not accepted: {} ({} risk: {why})\n  denied: {}\n  → {}",
             change(&proposal.change),
-            judged.risk,
+            rating.risk,
             denied(&proposal.denied).unwrap_or_default(),
             flag(proposal)
         ));
     }
-    for stays in run.standing.iter().take(SHOWN) {
-        line(standing(stays));
+    for stays in run.still_denied.iter().take(SHOWN) {
+        line(still_denied(stays));
     }
-    let more = run.left.len().saturating_sub(SHOWN) + run.standing.len().saturating_sub(SHOWN);
+    let more = run.left.len().saturating_sub(SHOWN) + run.still_denied.len().saturating_sub(SHOWN);
     if more > 0 {
         line(format!("{more} more; `--json` lists them"));
     }
@@ -128,7 +128,7 @@ pub(super) fn object(run: &LearnRun, written: &ConfigWrite, reason: Option<&str>
         "exit": run.exit.code(),
         "rounds": rounds.collect::<Vec<_>>(),
         "proposals": accepted.chain(left).collect::<Vec<_>>(),
-        "standing": run.standing,
+        "standing": run.still_denied,
         "exhausted": run.exhausted,
         "stopped": run.stopped,
         "reason": reason,
@@ -141,8 +141,8 @@ pub(super) fn object(run: &LearnRun, written: &ConfigWrite, reason: Option<&str>
 fn proposed(proposal: &Proposal, by: Option<AcceptedBy>) -> Value {
     json!({
         "change": typed(&proposal.change),
-        "risk": proposal.judged.risk,
-        "reasons": proposal.judged.reasons,
+        "risk": proposal.rating.risk,
+        "reasons": proposal.rating.reasons,
         "denied": proposal.denied,
         "accepted_by": by,
         "accept_with": flag(proposal),

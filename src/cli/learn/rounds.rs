@@ -17,7 +17,7 @@ use crate::cli::signals::{StopScope, stop_signals};
 use crate::cli::tool_error::tool_failure;
 use crate::config::Context;
 use crate::config::amend::Change;
-use crate::learn::{AcceptedBy, Consent, Proposal, Proposals, Standing, Surroundings, Trial, propose};
+use crate::learn::{AcceptedBy, Consent, Proposal, Proposals, StillDenied, Surroundings, Trial, propose};
 use crate::policy::{AbsPath, Explain};
 use crate::profile::{Asked, Call};
 use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin};
@@ -39,7 +39,7 @@ pub(super) struct LearnRun {
     /// The proposals of the last round that nobody accepted.
     pub(super) left: Vec<Proposal>,
     /// The denials of the last round that no change permits.
-    pub(super) standing: Vec<Standing>,
+    pub(super) still_denied: Vec<StillDenied>,
     /// Whether the rounds were used up.
     pub(super) exhausted: bool,
     /// Whether a signal ended it.
@@ -55,7 +55,7 @@ pub(super) struct RoundContext<'a> {
     pub(super) args: &'a LearnArgs,
     pub(super) consent: &'a Consent,
     directory: &'a Path,
-    pub(super) around: Surroundings,
+    pub(super) surroundings: Surroundings,
     pub(super) context: &'a Context,
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn run(
 ) -> Result<LearnRun, CliError> {
     let cwd = AbsPath::new(directory).map_err(CliError::failed)?;
     let round = RoundContext {
-        around: Surroundings::of(&cwd, draft.policy(), context),
+        surroundings: Surroundings::of(&cwd, draft.policy(), context),
         args,
         consent,
         directory,
@@ -81,7 +81,7 @@ pub(super) async fn run(
         rounds: Vec::new(),
         accepted: Vec::new(),
         left: Vec::new(),
-        standing: Vec::new(),
+        still_denied: Vec::new(),
         exhausted: false,
         stopped: false,
         ended: Exit::Failed,
@@ -97,7 +97,7 @@ pub(super) async fn run(
         }
     }
     // The command's own exit code would say that nothing was denied to it.
-    let denied = !run.left.is_empty() || !run.standing.is_empty();
+    let denied = !run.left.is_empty() || !run.still_denied.is_empty();
     // A failure of Stockade comes first.
     if !run.stopped && !run.passes() && denied && run.ended != Exit::Failed {
         run.exit = Exit::Denied;
@@ -180,7 +180,7 @@ impl LearnRun {
             self.proposals(&outcome, round, &executor)
         };
         self.rounds.push(Round { outcome, session });
-        (self.left, self.standing) = (found.proposed, found.standing);
+        (self.left, self.still_denied) = (found.proposed, found.still_denied);
         let decided = if self.left.is_empty() {
             Ok(Vec::new())
         } else {
@@ -208,8 +208,8 @@ impl LearnRun {
             accepted: self.draft.accepted(),
             amended: &|change: &Change| self.draft.policy_with(round.args, change, round.context),
         };
-        let (around, hosts) = (&round.around, round.consent.hosts());
-        propose(self.draft.policy(), outcome, around, &hosts, &trial)
+        let (surroundings, hosts) = (&round.surroundings, round.consent.hosts());
+        propose(self.draft.policy(), outcome, surroundings, &hosts, &trial)
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, CliError> {
     let mut check = inspection.check();
     check.arrows.push(if args.no_selftest {
         Arrow::untried("--no-selftest")
-    } else if let Some(root) = inspection.to_be_made().next() {
+    } else if let Some(root) = inspection.missing_roots().next() {
         // An inspection creates no root.
         Arrow::untried(&format!(
             "root `{}` is made when something starts, and is not there yet",
@@ -55,12 +55,12 @@ fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, CliError>
 fn text(check: &Check, holds: bool) -> String {
     let mut text = String::new();
     for arrow in &check.arrows {
-        let word = match arrow.result {
+        let label = match arrow.result {
             Proof::Holds => "holds  ",
             Proof::Fails => "FAILS  ",
             Proof::Untried => "untried",
         };
-        text.extend([word, "  ", &arrow.claim]);
+        text.extend([label, "  ", &arrow.claim]);
         text.extend(arrow.detail.iter().flat_map(|detail| [": ", detail]));
         text.push('\n');
     }
@@ -79,11 +79,11 @@ fn names(protect: &ProtectedNames) -> String {
     let changed: Vec<String> = lists
         .iter()
         .filter(|(_, names)| !names.is_empty())
-        .map(|(word, names)| format!(", {word} {}", names.join(" ")))
+        .map(|(joint, names)| format!(", {joint} {}", names.join(" ")))
         .collect();
     match changed.as_slice() {
         [] => String::new(),
-        changed => format!("\nprotected names: {}{}\n", protect.word, changed.concat()),
+        changed => format!("\nprotected names: {}{}\n", protect.setting, changed.concat()),
     }
 }
 
@@ -91,8 +91,8 @@ fn of_backend(check: &BackendCheck) -> String {
     let used = if check.used { " (commands run in it here)" } else { "" };
     let mut text = format!("in {}{used}\n", check.backend.name());
     text.extend(check.caveat.iter().flat_map(|caveat| ["  ", *caveat, "\n"]));
-    for (word, why) in [("not available here", &check.unavailable), ("refuses", &check.refuses)] {
-        text.extend(why.iter().flat_map(|why| ["  ", word, ": ", why, "\n"]));
+    for (label, why) in [("not available here", &check.unavailable), ("refuses", &check.refuses)] {
+        text.extend(why.iter().flat_map(|why| ["  ", label, ": ", why, "\n"]));
     }
     let rows = check.clauses.iter().map(|row| {
         let detail = row
@@ -117,7 +117,7 @@ mod tests {
         let protect = |add: &[&str], except: &[&str]| {
             let each = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
             names(&ProtectedNames {
-                word: "default",
+                setting: "default",
                 add: each(add),
                 except: each(except),
             })

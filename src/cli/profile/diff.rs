@@ -12,7 +12,7 @@ use crate::cli::policy;
 use crate::cli::start::current_directory;
 use crate::config::{self, Context};
 use crate::inspect::Inspection;
-use crate::inspect::diff::{Both, Comparison, Only};
+use crate::inspect::diff::{Comparison, Difference, OneSide};
 use crate::inspect::document::{Document, Side};
 use crate::policy::path::display;
 use crate::tools::Narrowing;
@@ -48,7 +48,7 @@ fn side(named: &Path, context: &Context) -> Result<Side, CliError> {
         config::preset(name, &current_directory()?, context)
     } else {
         let text = read(named)?;
-        if Document::is_meant(&text) {
+        if Document::is_document(&text) {
             return Document::read(&text).map_err(|error| CliError::failed(format!("{}: {error}", display(named))));
         }
         config::examine(named, context)
@@ -72,7 +72,7 @@ fn text(comparison: &Comparison, names: &[String; 2]) -> String {
         return "they permit the same\n".to_owned();
     }
     let mut text = String::new();
-    let mut section = |title: &str, both: &Both| {
+    let mut section = |title: &str, both: &Difference| {
         for (only, name) in [(&both.only_a, &names[0]), (&both.only_b, &names[1])] {
             if !only.witnesses.is_empty() {
                 text.push_str(&of_side(title, name, only));
@@ -91,7 +91,7 @@ fn text(comparison: &Comparison, names: &[String; 2]) -> String {
     text
 }
 
-fn of_side(title: &str, name: &str, only: &Only) -> String {
+fn of_side(title: &str, name: &str, only: &OneSide) -> String {
     let mut text = format!("{title}, only by {name}\n");
     for witness in &only.witnesses {
         text.extend(["  ", witness, "\n"]);

@@ -11,7 +11,7 @@ use crate::cli::policy;
 use crate::cli::start::current_directory;
 use crate::config;
 use crate::inspect::explain::PathReport;
-use crate::inspect::host::{HostReport, Who};
+use crate::inspect::host::{Decider, HostReport};
 use crate::policy::Operation;
 use crate::policy::path::display;
 use crate::tools::explain::{Answer, BackendAnswer, Permitted, size};
@@ -86,8 +86,8 @@ fn of_host(report: &HostReport) -> String {
             .as_ref()
             .map_or_else(|| "no entry names it".to_owned(), |clause| format!("`{}`", clause.text));
         let whose = match answer.decides {
-            Who::Config | Who::Flag => "",
-            Who::Ceiling => "the ceiling ",
+            Decider::Config | Decider::Flag => "",
+            Decider::Ceiling => "the ceiling ",
         };
         let mut line = |label: &str, what: &str| {
             let _infallible = writeln!(text, "    {label}: {what}");

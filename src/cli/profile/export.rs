@@ -8,7 +8,7 @@ use super::inspection::{inspection_of, without_backend};
 use crate::cli::error::{CliError, print_bytes, print_stderr};
 use crate::cli::exit::Exit;
 use crate::cli::policy;
-use crate::inspect::export::{Format, Whose};
+use crate::inspect::export::{CommandKind, Format};
 use crate::policy::path::display;
 
 impl From<FormatArg> for Format {
@@ -28,9 +28,13 @@ impl From<FormatArg> for Format {
 pub(super) fn export(args: &ExportArgs) -> Result<Exit, CliError> {
     without_backend(&args.policy, "`--format` says for what the profile is written")?;
     let inspection = inspection_of(&args.policy, &policy::context(&args.policy.ceiling))?;
-    let whose = if args.unasked { Whose::Unasked } else { Whose::Approved };
+    let kind = if args.unasked {
+        CommandKind::Unasked
+    } else {
+        CommandKind::Approved
+    };
     let export = inspection
-        .export(Format::from(args.format), whose)
+        .export(Format::from(args.format), kind)
         .map_err(CliError::failed)?;
     for note in export.notes {
         print_stderr(&format!("note: {note}\n"));

@@ -6,18 +6,18 @@
 mod clauses;
 mod error;
 mod hosts;
-mod written;
+mod profile;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::inspection::Inspection;
-use super::show::{Table, rule_asks};
+use super::show::{Table, rule_approvals};
 use crate::policy::{Access, NameChanges, Operation, Policy};
 use crate::profile::{FileReach as _, Profile};
 pub use error::{DocumentError, VERSION};
-use written::Written;
+use profile::WrittenProfile;
 
 /// What a policy comes to, written down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,9 +26,9 @@ pub struct Document {
     /// The version of the format: [`VERSION`].
     pub stockade_profile: u32,
     /// What an approved command gets.
-    approved: Written,
+    approved: WrittenProfile,
     /// What a command gets that nobody was asked about.
-    unasked: Written,
+    unasked: WrittenProfile,
     /// What holds beside the profiles, by name.
     settings: BTreeMap<String, String>,
     /// The shell rules and tool overrides, in words, in file order.
@@ -54,15 +54,15 @@ impl Document {
         let side = Side::of(inspection);
         Self {
             stockade_profile: VERSION,
-            approved: Written::of(&side.approved),
-            unasked: Written::of(&side.unasked),
+            approved: WrittenProfile::of(&side.approved),
+            unasked: WrittenProfile::of(&side.unasked),
             settings: side.settings,
             rules: side.rules,
         }
     }
 
     /// Whether a text means to be one.
-    pub fn is_meant(text: &[u8]) -> bool {
+    pub fn is_document(text: &[u8]) -> bool {
         #[derive(Deserialize)]
         struct Mark {
             #[expect(dead_code, reason = "that it is there is the answer")]
@@ -92,11 +92,11 @@ fn protected_files(inspection: &Inspection) -> String {
     let Some(files) = inspection.policy.protect.files() else {
         return String::new();
     };
-    let says = inspection.approved.prepared();
-    let written = files
+    let access = inspection.approved.prepared();
+    let profile = files
         .iter()
-        .filter(|file| says(file).get(Operation::Write) != Access::Denied);
-    written.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        .filter(|file| access(file).get(Operation::Write) != Access::Denied);
+    profile.map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// What is protected besides the list, and what of it is not.
@@ -126,7 +126,7 @@ impl Side {
             ("protected_names", protected_names(&inspection.policy)),
             ("protected_files", protected_files(inspection)),
         ];
-        let rules = rule_asks(&inspection.policy);
+        let rules = rule_approvals(&inspection.policy);
         let tools = inspection.policy.tool_networks.iter();
         let tools = tools.map(|(name, own)| (format!("network of tool {name}"), own.network.to_string()));
         Self {

@@ -11,8 +11,8 @@ use super::error::ExportError;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::{self, Options, mounts_within};
 use crate::backend::status::Refusal;
-use crate::inspect::around::foreseen;
 use crate::inspect::inspection::Inspection;
+use crate::inspect::missing_roots::survey_with_missing_roots;
 use crate::policy::{Deny, DenyFallback, Grant, Origin, Right, Rights, Scope};
 use crate::profile::Profile;
 use crate::tools::plan::{PlanError, tmp_bytes};
@@ -24,7 +24,7 @@ const FORM: &str = "a bwrap without Landlock inside";
 const BEFORE: [&str; 2] = ["--new-session", "--die-with-parent"];
 
 /// What of a profile mounts and namespaces do not hold.
-pub(super) const NOT_HELD: [&str; 3] = [
+pub(super) const NOT_ENFORCED: [&str; 3] = [
     "not held by bwrap: `execute` (what can be read can be executed), Unix sockets in what is mounted, which internet sockets are made where the network is on, calls to the kernel, limits, the environment (use `env -i`)",
     "protected names that are not there yet are not protected; those that are there are read-only",
     "paths were looked up now: what appears later inside a granted directory is as that directory",
@@ -44,8 +44,8 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         loader: Vec::new(),
         veiled: Vec::new(),
     };
-    let foreseen = foreseen(&inspection.policy);
-    let survey = namespaces::survey_after(&foreseen, &part, &options).map_err(PlanError::from)?;
+    let missing_roots = survey_with_missing_roots(&inspection.policy);
+    let survey = namespaces::survey_after(&missing_roots, &part, &options).map_err(PlanError::from)?;
     let lowered = namespaces::lower(&part, &survey, &options).map_err(|refusal| match refusal {
         Refusal::DenyBelowGrant { clause, origin, .. } | Refusal::DenyBesideMounts { clause, origin, .. } => {
             ExportError::Clause {

@@ -15,7 +15,7 @@ const ORDER: [u32; 32] = [
 ];
 
 /// More than any call of the table needs; beyond it something is wrong.
-const MOST: usize = 512;
+const MAX_CUBES: usize = 512;
 
 /// Bits that arguments must have: by argument, a mask and the value under it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -102,7 +102,7 @@ pub(super) fn permitted(clauses: &[Clause]) -> Result<Vec<Cube>, String> {
         }
         next.sort();
         next.dedup();
-        if next.len() > MOST {
+        if next.len() > MAX_CUBES {
             return Err("the conditions of a call come to too many rules".to_owned());
         }
         left = next;

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_escaped_and_reads_back_the_same() {
+    fn invisible_characters_are_escaped_and_parse_back_the_same() {
         let text = "a\u{202e}b\u{2028}\u{e0041}\u{7f}\u{85}\n\"\\ é";
         let value = serde_json::json!({"k\u{200b}": [text, 1, null], "e": {}});
         let written = lines(&value).unwrap();
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_seen_is_as_serde_json_writes_it() {
+    fn visible_text_is_as_serde_json_writes_it() {
         let value = serde_json::json!({"a": [1, [], {"b": "c d"}], "e": {}, "t": "\t"});
         assert_eq!(
             lines(&value).unwrap(),

@@ -16,10 +16,10 @@ pub mod systemd;
 
 pub use error::ExportError;
 
-use super::around::to_be_made;
-use super::backend::Stand;
+use super::backend::HostBackend;
 use super::document::Document;
 use super::inspection::Inspection;
+use super::missing_roots::missing_roots;
 use crate::policy::Network;
 use crate::tools::checked_plan::{Backend, BackendPlan};
 use crate::tools::plan::lower_seatbelt;
@@ -28,7 +28,7 @@ use crate::tools::plan::lower_seatbelt;
 const NO_HOSTS: &str = "the list of hosts is not held by this form: nothing is reached";
 
 /// What is to be done first where a root's directory is not there yet.
-const TO_BE_MADE: &str = "a root with `create: true` is not there yet: make its directory before this is used";
+const ROOT_MISSING: &str = "a root with `create: true` is not there yet: make its directory before this is used";
 
 /// A form that a profile can be exported in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum Format {
 
 /// Whose profile is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum CommandKind {
     /// A command that was approved.
     Approved,
     /// A command that nobody was asked about.
@@ -76,20 +76,20 @@ impl From<String> for Export {
 
 impl Inspection {
     /// The profile in a form.
-    pub fn export(&self, format: Format, whose: Whose) -> Result<Export, ExportError> {
-        let profile = match whose {
-            Whose::Approved => &self.approved,
-            Whose::Unasked => &self.unasked,
+    pub fn export(&self, format: Format, kind: CommandKind) -> Result<Export, ExportError> {
+        let profile = match kind {
+            CommandKind::Approved => &self.approved,
+            CommandKind::Unasked => &self.unasked,
         };
         let mut export: Export = match format {
             Format::Json => json::lines(&Document::of(self))?.into(),
-            Format::Landlock => match Stand::alone(Backend::Landlock, self).hold(profile)?.plan {
-                BackendPlan::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
-                BackendPlan::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
+            Format::Landlock => match HostBackend::single(Backend::Landlock, self).lower(profile)?.made {
+                Made::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
+                Made::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
             },
             Format::Bwrap => Export {
                 bytes: bwrap::arguments(self, profile)?,
-                notes: bwrap::NOT_HELD.to_vec(),
+                notes: bwrap::NOT_ENFORCED.to_vec(),
             },
             Format::Seatbelt => seatbelt::script(&lower_seatbelt(profile, self.policy.residuals)?.0)?.into(),
             Format::SeccompOci => json::lines(&oci::Seccomp::of(profile)?)?.into(),
@@ -103,7 +103,9 @@ impl Inspection {
         }
         match format {
             Format::Landlock | Format::Bwrap | Format::Seatbelt | Format::Systemd => {
-                export.notes.extend(to_be_made(&self.policy).next().map(|_| TO_BE_MADE));
+                export
+                    .notes
+                    .extend(missing_roots(&self.policy).next().map(|_| ROOT_MISSING));
             }
             // It names no path; and what reads the other makes the directory.
             Format::SeccompOci | Format::Json => {}

@@ -39,6 +39,6 @@ pub(super) fn script(plan: &SeatbeltPlan) -> Result<String, ExportError> {
 }
 
 /// One word of a shell, whatever is in it.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+fn quoted(argument: &str) -> String {
+    format!("'{}'", argument.replace('\'', "'\\''"))
 }

@@ -47,7 +47,7 @@ DevicePolicy=closed
 ";
 
 /// What the filters of a command hold by an argument, and a service's cannot.
-const NOT_HELD: &str = "\
+const NOT_ENFORCED: &str = "\
 # Not held here: ioctls that reach a terminal or an interface, leases, odd socket types and protocols, the
 # priority and limits of other processes of this user. Attribute changes are held by the read-only binds.
 ";
@@ -59,7 +59,7 @@ pub(super) fn drop_in(profile: &Profile) -> Result<String, ExportError> {
     let mut text = String::from(
         "# Made by `stockade profile export --format systemd`; never weaker than the profile for files and sockets.\n",
     );
-    text.push_str(NOT_HELD);
+    text.push_str(NOT_ENFORCED);
     text.push_str("[Service]\n");
     text.push_str(ALWAYS);
     text.push_str(&files(&profile)?);
@@ -75,8 +75,8 @@ struct Lists {
     read_only: BTreeSet<AbsPath>,
     writable: BTreeSet<AbsPath>,
     executable: BTreeSet<AbsPath>,
-    gone: BTreeSet<AbsPath>,
-    unwritable_root_warning: BTreeSet<AbsPath>,
+    inaccessible: BTreeSet<AbsPath>,
+    unwritable: BTreeSet<AbsPath>,
     inexecutable: BTreeSet<AbsPath>,
     devices: BTreeSet<AbsPath>,
 }
@@ -88,16 +88,21 @@ fn files(profile: &Profile) -> Result<String, ExportError> {
         lists.deny(deny)?;
     }
     // What is not to be seen at all is not bound below either.
-    let gone = lists.gone.clone();
-    let hidden = |path: &AbsPath| gone.iter().any(|gone| path.is_within(gone));
+    let inaccessible = lists.inaccessible.clone();
+    let hidden = |path: &AbsPath| inaccessible.iter().any(|inaccessible| path.is_within(inaccessible));
     for list in [&mut lists.read_only, &mut lists.writable, &mut lists.executable] {
         list.retain(|path| !hidden(path));
     }
     let read_only: BTreeSet<AbsPath> = lists.read_only.difference(&lists.writable).cloned().collect();
-    let seen = |path: &AbsPath| read_only.iter().chain(&lists.writable).any(|seen| path.is_within(seen));
+    let visible = |path: &AbsPath| {
+        read_only
+            .iter()
+            .chain(&lists.writable)
+            .any(|visible| path.is_within(visible))
+    };
     let mut text = String::from("TemporaryFileSystem=/:ro\n");
-    let whole = AbsPath::root();
-    if read_only.contains(&whole) || lists.writable.contains(&whole) {
+    let root = AbsPath::root();
+    if read_only.contains(&root) || lists.writable.contains(&root) {
         text.clear();
     }
     let mut list = |key: &str, optional: &str, paths: &mut dyn Iterator<Item = &AbsPath>| -> Result<(), ExportError> {
@@ -107,27 +112,27 @@ fn files(profile: &Profile) -> Result<String, ExportError> {
         }
         Ok(())
     };
-    let below = |path: &&AbsPath| **path != whole;
+    let below = |path: &&AbsPath| **path != root;
     list("BindReadOnlyPaths", "-", &mut read_only.iter().filter(below))?;
     list("BindPaths", "-", &mut lists.writable.iter().filter(below))?;
     list("ReadWritePaths", "-", &mut lists.writable.iter())?;
-    list("NoExecPaths", "", &mut std::iter::once(&whole))?;
+    list("NoExecPaths", "", &mut std::iter::once(&root))?;
     list("ExecPaths", "-", &mut lists.executable.iter())?;
     // Without `-`: a path that is not there yet could not be hidden later, so the service does not start.
     list(
         "InaccessiblePaths",
         "",
-        &mut lists.gone.iter().filter(|path| seen(path)),
+        &mut lists.inaccessible.iter().filter(|path| visible(path)),
     )?;
     list(
         "ReadOnlyPaths",
         "",
-        &mut lists.unwritable_root_warning.iter().filter(|path| seen(path)),
+        &mut lists.unwritable.iter().filter(|path| visible(path)),
     )?;
     list(
         "NoExecPaths",
         "",
-        &mut lists.inexecutable.iter().filter(|path| seen(path)),
+        &mut lists.inexecutable.iter().filter(|path| visible(path)),
     )?;
     for device in &lists.devices {
         let _infallible = writeln!(text, "DeviceAllow={} rw", quoted(device, "")?);
@@ -168,7 +173,7 @@ impl Lists {
             }
         };
         if deny.rights.has(Right::Read) {
-            self.gone.insert(path.clone());
+            self.inaccessible.insert(path.clone());
         }
         if deny.rights.has(Right::Write) {
             self.unwritable_root_warning.insert(path.clone());

@@ -102,7 +102,7 @@ pub(super) const ENDINGS: &[&str] = &[
 ];
 
 /// Words that say it by themselves, also in what separators part (`id_rsa`).
-pub(super) const SAYING: &[&str] = &[
+pub(super) const SECRET_WORDS: &[&str] = &[
     "secret",
     "secrets",
     "credential",
@@ -191,17 +191,17 @@ pub(super) const SAYING: &[&str] = &[
 ];
 
 /// Words that programs use for much else (`js-tokens`, `object-keys`): they say it in a file of data.
-pub(super) const HINTING: &[&str] = &[
+pub(super) const SECRET_IN_DATA: &[&str] = &[
     "key", "keys", "token", "tokens", "pass", "pw", "pwd", "pin", "pat", "auth", "oauth", "jwt", "cookie", "cookies",
     "session", "otp", "totp", "vault", "kube", "k8s", "aws", "gcp", "gcloud", "azure", "ssh", "gpg", "pgp", "private",
     "wg",
 ];
 
 /// Words for what opens something, once it is said what.
-pub(super) const OPENING: &[&str] = &["key", "keys", "token", "tokens", "pass", "pw", "pwd", "pin", "pat"];
+pub(super) const ACCESS_WORDS: &[&str] = &["key", "keys", "token", "tokens", "pass", "pw", "pwd", "pin", "pat"];
 
 /// What there are such of.
-pub(super) const OF: &[&str] = &[
+pub(super) const ACCESS_OBJECTS: &[&str] = &[
     "access",
     "account",
     "admin",
@@ -285,13 +285,13 @@ pub(super) const DATA: &[&str] = &[
 ];
 
 /// Words that change nothing about what a name says.
-pub(super) const ABOUT: &[&str] = &[
+pub(super) const NEUTRAL_WORDS: &[&str] = &[
     "", "all", "company", "family", "file", "files", "home", "list", "mine", "office", "our", "private", "shared",
     "team", "work",
 ];
 
 /// What is put behind the name of a file that is kept.
-pub(super) const KEPT: &[&str] = &[
+pub(super) const COPY_MARKS: &[&str] = &[
     "bak", "backup", "bk", "old", "orig", "save", "saved", "swp", "swo", "swn", "tmp", "temp", "copy", "new", "prev",
     "dpkg", "dist", "rpmsave", "rpmnew", "rpmorig", "gz", "xz", "bz2", "zst", "zip", "tar", "tgz", "7z", "rar",
     "export", "exported",

@@ -18,7 +18,7 @@ use super::load::{Load, Pressure, Rejected};
 use super::message::{InvalidMessage, Message};
 use super::permits::Permits;
 use super::reply::{Reply, closing, empty, retry_later, rpc_error, text_reply, unauthorized};
-use super::sessions::{PendingSession, Sessions};
+use super::sessions::Sessions;
 use super::settings::HttpSettings;
 use super::token::HttpToken;
 use super::{health, origin};
@@ -154,12 +154,12 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
                     Ok(room) => room,
                     Err(rejected) => return rejection(rejected),
                 };
-                let session = session(request.headers()).and_then(|id| self.sessions.acquire(id));
+                let session = session_id(request.headers()).and_then(|id| self.sessions.acquire(id));
                 let permits = Permits::new(Some(room), None, session);
                 permits.until_sent(self.rmcp.handle(request).await)
             }
             Method::DELETE => {
-                let ends = session(request.headers()).and_then(|id| self.sessions.acquire(id));
+                let ends = session_id(request.headers()).and_then(|id| self.sessions.acquire(id));
                 let reply = self.rmcp.handle(request).await;
                 if reply.status().is_success()
                     && let Some(ends) = ends
@@ -198,15 +198,15 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
             Ok(room) => room,
             Err(rejected) => return rejection(rejected),
         };
-        let session_id = session(&parts.headers);
-        let pending = match (message, session_id) {
+        let named = session_id(&parts.headers);
+        let pending = match (message, named) {
             (Message::Initialize, None) => match self.sessions.reserve().await {
                 Some(pending) => Some(pending),
                 None => return retry_later("5", "there are too many sessions, and all are in use\n"),
             },
             _ => None,
         };
-        let session = session_id.and_then(|id| self.sessions.acquire(id));
+        let session = named.and_then(|id| self.sessions.acquire(id));
         if let Some(session) = &session {
             parts.extensions.insert(session.end.clone());
         }
@@ -214,7 +214,7 @@ impl<S: ServerHandler + Send + 'static> Gate<S> {
         parts.extensions.insert(permits.clone());
         let text = bytes.clone();
         let reply = self.rmcp.handle(Request::from_parts(parts, Full::new(bytes))).await;
-        if let (Some(pending), Some(id)) = (pending, session(reply.headers())) {
+        if let (Some(pending), Some(id)) = (pending, session_id(reply.headers())) {
             self.sessions.created(pending, id);
         }
         // rmcp's status for JSON that is no message.
@@ -232,7 +232,7 @@ const fn reserved_slots(slots: usize) -> usize {
     if part > 64 { 64 } else { part }
 }
 
-fn session(headers: &HeaderMap) -> Option<&str> {
+fn session_id(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION).and_then(|id| id.to_str().ok())
 }
 

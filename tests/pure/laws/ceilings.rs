@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::select;
 use stockade::inspect::Inspection;
-use stockade::inspect::host::Who;
+use stockade::inspect::host::Decider;
 use stockade::policy::{
     Ceiling, Destination, Host, HostAccess, HostList, HostRule, Limits, Lost, Mode, Network, Operation, Origin,
     OwnNetwork, Policy, Residuals, ShellRule, UnixSockets,
@@ -221,13 +221,13 @@ proptest! {
             let report = Inspection::of(policy, narrowing).explain_host(&Host::parse(host).unwrap(), port);
             report.answers.into_iter().next().unwrap()
         };
-        let says = [own, most, flag];
-        let given = says.each_ref().map(|network| network.access(&Host::parse(host).unwrap(), port));
+        let sources = [own, most, flag];
+        let given = sources.each_ref().map(|network| network.access(&Host::parse(host).unwrap(), port));
         let least = given.into_iter().min().unwrap();
-        let answer = explained(&says);
+        let answer = explained(&sources);
         prop_assert_eq!(answer.access, ["denied", "asked about", "free"][least as usize]);
         let decides = given.iter().position(|given| *given == least).unwrap();
-        prop_assert_eq!(answer.decides, [Who::Config, Who::Ceiling, Who::Flag][decides]);
+        prop_assert_eq!(answer.decides, [Decider::Config, Decider::Ceiling, Decider::Flag][decides]);
         if least == HostAccess::Free {
             return Ok(());
         }
@@ -243,12 +243,12 @@ proptest! {
             Network::Hosts(list) => Network::hosts(HostList::new(list.rules().iter().chain([&rule]).cloned())),
             Network::Full => Network::Full,
         };
-        let [own, most, flag] = &says;
+        let [own, most, flag] = &sources;
         let alone = explained(&[more(own), most.clone(), flag.clone()]);
         let helps = !answer.change.iter().any(|line| line.contains("no change to the config alone would"));
         prop_assert_eq!(alone.access != answer.access, helps, "{:?}", answer.change);
         // All that is named helps.
-        let named = |who: usize| if given[who] == least { more(&says[who]) } else { says[who].clone() };
+        let named = |who: usize| if given[who] == least { more(&sources[who]) } else { sources[who].clone() };
         let all = explained(&[named(0), named(1), named(2)]);
         prop_assert!(all.access != answer.access);
         let questioned = answer.change.iter().any(|line| line.contains("would permit it after a question"));

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::wish::given;
+use super::remedy::granted;
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
 use crate::policy::{AbsPath, Demand, Origin, Policy, Right, Rights, Root, Scope};
 
 /// Rights on a place.
-pub(super) struct Need {
+pub(super) struct RootChange {
     pub(super) path: AbsPath,
     pub(super) scope: Scope,
     pub(super) rights: Rights,
 }
 
-impl Need {
+impl RootChange {
     /// The change that gives them, or why a person has to make it.
     pub(super) fn change(
         self,
@@ -22,35 +22,35 @@ impl Need {
         names: &mut BTreeSet<String>,
     ) -> Result<Change, String> {
         // A root speaks in the place of all that is around it, so it keeps what that gives.
-        let around = given(policy, &self.path, self.scope);
-        let Some(speaker) = policy.root_for(&self.path) else {
-            return Ok(self.root(around, writing, names));
+        let granted_around = granted(policy, &self.path, self.scope);
+        let Some(root_around) = policy.speaker(&self.path) else {
+            return Ok(self.root(granted_around, writing, names));
         };
-        let root = &speaker.name;
-        if speaker.read_approval != Demand::None
-            || (speaker.rights.has(Right::Write) && speaker.write_approval != Demand::None)
+        let root = &root_around.name;
+        if root_around.read_approval != Demand::None
+            || (root_around.rights.has(Right::Write) && root_around.write_approval != Demand::None)
         {
             return Err(format!(
                 "the root `{root}` is asked about, and something in it would not be"
             ));
         }
-        if speaker.suffixes.is_some() || speaker.max_file_bytes.is_some() {
+        if root_around.suffixes.is_some() || root_around.max_file_bytes.is_some() {
             return Err(format!(
                 "the root `{root}` limits names or sizes; a person says what may go beyond that"
             ));
         }
-        let own = matches!(speaker.origin, Origin::File { .. });
+        let is_own = matches!(root_around.origin, Origin::File { .. });
         // A program that is built anew is another file each time.
-        let replaced = self.rights.has(Right::Execute) && speaker.rights.has(Right::Write);
-        if own && (speaker.path == self.path || replaced) {
-            return Ok(self.widen(speaker, writing));
+        let is_rebuilt = self.rights.has(Right::Execute) && root_around.rights.has(Right::Write);
+        if is_own && (root_around.path == self.path || is_rebuilt) {
+            return Ok(self.widen(root_around, writing));
         }
-        if speaker.path == self.path && !speaker.denies.is_empty() {
+        if root_around.path == self.path && !root_around.denies.is_empty() {
             return Err(format!(
                 "the root `{root}` of a preset forbids parts of itself; a person writes one in its place"
             ));
         }
-        Ok(self.root(around | speaker.rights, writing, names))
+        Ok(self.root(granted_around | root_around.rights, writing, names))
     }
 
     fn widen(self, root: &Root, writing: Writing) -> Change {
@@ -63,12 +63,12 @@ impl Need {
         })
     }
 
-    fn root(self, around: Rights, writing: Writing, names: &mut BTreeSet<String>) -> Change {
+    fn root(self, granted_around: Rights, writing: Writing, names: &mut BTreeSet<String>) -> Change {
         let name = name(&self.path, names);
         names.insert(name.clone());
         Change::Root(NewRoot {
             name,
-            rights: self.rights | around | Rights::READ,
+            rights: self.rights | granted_around | Rights::READ,
             path: self.path,
             scope: self.scope,
             writing,
@@ -77,7 +77,7 @@ impl Need {
 }
 
 /// A name for a root, of letters that every name may have.
-fn name(path: &AbsPath, taken: &BTreeSet<String>) -> String {
+fn name(path: &AbsPath, used: &BTreeSet<String>) -> String {
     let last = path.name().map(crate::policy::path::display).unwrap_or_default();
     let good = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let last: String = last.chars().filter(good).take(40).collect();
@@ -87,5 +87,5 @@ fn name(path: &AbsPath, taken: &BTreeSet<String>) -> String {
     };
     let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
     let mut all = std::iter::once(base.clone()).chain(numbered);
-    all.find(|name| !taken.contains(name)).unwrap_or(base)
+    all.find(|name| !used.contains(name)).unwrap_or(base)
 }

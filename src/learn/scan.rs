@@ -13,7 +13,7 @@ use crate::policy::AbsPath;
 use crate::policy::path::display;
 
 /// The most entries of one directory, and of those in it, that are looked at.
-const MOST: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,37 +23,37 @@ pub(super) struct Found {
     /// Something that leads out of the directory: another name of a file, or something that is mounted there.
     pub(super) outward: Option<String>,
     /// Why not all of it was seen.
-    pub(super) unseen: Option<String>,
+    pub(super) incomplete: Option<String>,
 }
 
 /// Looks through a directory, as far as entries are left; those that it looks at are taken off that.
-pub(super) fn look(directory: &AbsPath, entries_left: &Cell<usize>) -> Found {
-    let most = entries_left.get().min(MOST);
+pub(super) fn scan(directory: &AbsPath, entries_left: &Cell<usize>) -> Found {
+    let most = entries_left.get().min(MAX_ENTRIES);
     let mut found = Found::default();
     let Ok(about) = std::fs::symlink_metadata(directory) else {
-        return found.cut("it cannot be looked at".to_owned());
+        return found.stop("it cannot be looked at".to_owned());
     };
     let mut names: HashMap<(u64, u64), (u64, u64, PathBuf)> = HashMap::new();
-    let (mut left, mut seen) = (vec![directory.as_path().to_owned()], 0);
+    let (mut left, mut count) = (vec![directory.as_path().to_owned()], 0);
     while let Some(next) = left.pop() {
         let entries = match std::fs::read_dir(&next) {
             Ok(entries) => entries,
             // Who cannot list a directory may still know a name in it, or be its owner and change its mode.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                let told = || format!("{} cannot be listed", display(&next));
-                found.unseen.get_or_insert_with(told);
+                let reason = || format!("{} cannot be listed", display(&next));
+                found.incomplete.get_or_insert_with(reason);
                 continue;
             }
-            Err(error) => return found.cut(format!("{} cannot be listed: {error}", display(&next))),
+            Err(error) => return found.stop(format!("{} cannot be listed: {error}", display(&next))),
         };
         for entry in entries {
-            seen += 1;
+            count += 1;
             entries_left.set(entries_left.get().saturating_sub(1));
-            if seen > most {
-                return found.cut("it holds too much to be looked through".to_owned());
+            if count > most {
+                return found.stop("it holds too much to be looked through".to_owned());
             }
             let Ok(entry) = entry else {
-                return found.cut(format!("{} cannot be listed", display(&next)));
+                return found.stop(format!("{} cannot be listed", display(&next)));
             };
             let path = entry.path();
             let meta = match std::fs::symlink_metadata(&path) {
@@ -61,15 +61,15 @@ pub(super) fn look(directory: &AbsPath, entries_left: &Cell<usize>) -> Found {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 // A directory can be listed by who may not look at what is in it.
                 Err(_) => {
-                    let told = || format!("{} cannot be looked at", display(&path));
-                    found.unseen.get_or_insert_with(told);
+                    let reason = || format!("{} cannot be looked at", display(&path));
+                    found.incomplete.get_or_insert_with(reason);
                     continue;
                 }
             };
             found.secret(&path, entry.file_name().as_os_str(), &meta);
             if !is_of_one_mount((directory.as_path(), &about), (&path, &meta)) {
-                let told = format!("{} is another file system, or mounted from elsewhere", display(&path));
-                found.outward.get_or_insert(told);
+                let reason = format!("{} is another file system, or mounted from elsewhere", display(&path));
+                found.outward.get_or_insert(reason);
             } else if meta.is_dir() {
                 left.push(path);
             } else if meta.is_file() && meta.nlink() > 1 {
@@ -81,8 +81,8 @@ pub(super) fn look(directory: &AbsPath, entries_left: &Cell<usize>) -> Found {
         }
     }
     if let Some((.., path)) = names.into_values().find(|(links, here, _)| here < links) {
-        let told = format!("{} has another name elsewhere (a hard link)", display(&path));
-        found.outward.get_or_insert(told);
+        let reason = format!("{} has another name elsewhere (a hard link)", display(&path));
+        found.outward.get_or_insert(reason);
     }
     found
 }
@@ -100,8 +100,8 @@ pub(super) fn is_private(meta: &Metadata) -> bool {
 }
 
 impl Found {
-    fn cut(mut self, why: String) -> Self {
-        self.unseen = Some(why);
+    fn stop(mut self, why: String) -> Self {
+        self.incomplete = Some(why);
         self
     }
 

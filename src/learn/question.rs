@@ -82,7 +82,7 @@ fn request(question: ConfigQuestion) -> ApprovalRequest {
 pub fn questions(proposals: &[Proposal]) -> Vec<Vec<&Proposal>> {
     let (secret, rest): (Vec<_>, Vec<_>) = proposals
         .iter()
-        .partition(|proposal| proposal.judged.risk == Risk::Secret);
+        .partition(|proposal| proposal.rating.risk == Risk::Secret);
     let together = std::iter::once(rest).filter(|all| !all.is_empty());
     together.chain(secret.into_iter().map(|one| vec![one])).collect()
 }

@@ -11,7 +11,7 @@ use crate::tools::network::{Bound, Bounds, By};
 /// Who says what may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Who {
+pub enum Decider {
     /// A line of the config or preset, or what holds without one.
     Config,
     /// A ceiling.
@@ -21,88 +21,88 @@ pub enum Who {
 }
 
 /// What one of them says.
-pub(super) struct Say<'a> {
-    pub(super) who: Who,
+pub(super) struct Source<'a> {
+    pub(super) who: Decider,
     network: &'a Network,
     /// The line that decides about the host and port.
     pub(super) line: String,
     /// What lets it through, as one would write it.
-    opening: String,
+    widening: String,
 }
 
 /// What all of them say: first whoever asks for the network, then what bounds it.
-pub(super) struct Says<'a> {
+pub(super) struct Sources<'a> {
     host: &'a Host,
     port: u16,
-    own: Say<'a>,
-    bounds: Vec<Say<'a>>,
+    own: Source<'a>,
+    bounds: Vec<Source<'a>>,
     /// The line of the network that is asked for, where there is one.
-    asks: Option<&'a Origin>,
+    request_line: Option<&'a Origin>,
 }
 
-impl<'a> Says<'a> {
+impl<'a> Sources<'a> {
     pub(super) fn of(reach: &'a Reach, bounds: &'a Bounds, host: &'a Host, port: u16) -> Self {
         Self {
             host,
             port,
             own: own(reach, host, port),
             bounds: bounds.all().map(|bound| bounding(bound, host, port)).collect(),
-            asks: reach.origin.as_ref(),
+            request_line: reach.origin.as_ref(),
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Say<'a>> {
+    fn all(&self) -> impl Iterator<Item = &Source<'a>> {
         std::iter::once(&self.own).chain(&self.bounds)
     }
 
     /// What one of them gives.
-    fn given(&self, say: &Say<'_>) -> HostAccess {
-        say.network.access(self.host, self.port)
+    fn access(&self, source: &Source<'_>) -> HostAccess {
+        source.network.access(self.host, self.port)
     }
 
     /// The first of those that give least.
-    pub(super) fn decides(&self) -> &Say<'a> {
-        let least = |first, say| {
-            if self.given(say) < self.given(first) {
-                say
+    pub(super) fn deciding(&self) -> &Source<'a> {
+        let strictest = |first, source| {
+            if self.access(source) < self.access(first) {
+                source
             } else {
                 first
             }
         };
-        self.bounds.iter().fold(&self.own, least)
+        self.bounds.iter().fold(&self.own, strictest)
     }
 
     /// Those that give no more than the one that decides.
-    fn least(&self) -> Vec<&Say<'a>> {
-        let least = self.given(self.decides());
-        self.all().filter(|say| self.given(say) == least).collect()
+    fn strictest(&self) -> Vec<&Source<'a>> {
+        let strictest = self.access(self.deciding());
+        self.all().filter(|source| self.access(source) == strictest).collect()
     }
 
     /// Who else gives no more.
     pub(super) fn notes(&self) -> Vec<String> {
-        let told = match self.given(self.decides()) {
+        let verb = match self.access(self.deciding()) {
             HostAccess::Free => return Vec::new(),
             HostAccess::Asked => "gives it after a question only, too",
             HostAccess::Denied => "does not give it either",
         };
-        let others = self.least().into_iter().skip(1);
-        others.map(|say| format!("{} {told}", say.named())).collect()
+        let others = self.strictest().into_iter().skip(1);
+        others.map(|source| format!("{} {verb}", source.label())).collect()
     }
 
     /// What a person would edit.
     pub(super) fn change(&self) -> Vec<String> {
-        match self.given(self.decides()) {
-            HostAccess::Free => self.closing(),
+        match self.access(self.deciding()) {
+            HostAccess::Free => self.narrowing(),
             HostAccess::Asked => {
-                let mut change = self.opening("would permit it without a question");
-                change.extend(self.closing());
+                let mut change = self.widening("would permit it without a question");
+                change.extend(self.narrowing());
                 change
             }
             HostAccess::Denied if self.is_unusable() => Vec::new(),
-            HostAccess::Denied if self.all().any(|say| self.given(say) == HostAccess::Asked) => {
-                self.opening("would permit it after a question")
+            HostAccess::Denied if self.all().any(|source| self.access(source) == HostAccess::Asked) => {
+                self.widening("would permit it after a question")
             }
-            HostAccess::Denied => self.opening("would permit it"),
+            HostAccess::Denied => self.widening("would permit it"),
         }
     }
 
@@ -115,28 +115,30 @@ impl<'a> Says<'a> {
     }
 
     /// What would let it through, all of which it takes.
-    fn opening(&self, would: &str) -> Vec<String> {
-        let least = self.least();
-        let mut change: Vec<String> = least.iter().flat_map(|say| self.missed(say)).collect();
+    fn widening(&self, would: &str) -> Vec<String> {
+        let strictest = self.strictest();
+        let mut change: Vec<String> = strictest.iter().flat_map(|source| self.near_misses(source)).collect();
         let alone = match self.own.who {
-            Who::Config => "no change to the config alone would",
-            Who::Ceiling | Who::Flag => "`--net` alone would not",
+            Decider::Config => "no change to the config alone would",
+            Decider::Ceiling | Decider::Flag => "`--net` alone would not",
         };
-        let asked_for = self.given(&self.own) > self.given(self.decides());
-        match least.as_slice() {
-            [own] if !asked_for => change.push(format!("{} {would}", own.opening)),
-            [bound] => change.push(format!("{} {would}; {alone}", bound.opening)),
+        let is_bounded = self.access(&self.own) > self.access(self.deciding());
+        match strictest.as_slice() {
+            [own] if !is_bounded => change.push(format!("{} {would}", own.widening)),
+            [bound] => change.push(format!("{} {would}; {alone}", bound.widening)),
             all => {
                 change.push(format!("all of these together {would}; {alone}:"));
-                change.extend(all.iter().map(|say| say.opening.clone()));
+                change.extend(all.iter().map(|source| source.widening.clone()));
             }
         }
         change
     }
 
     /// What of the network that is asked for would forbid it.
-    fn closing(&self) -> Vec<String> {
-        let line = self.asks.map_or_else(String::new, |origin| format!(" ({origin})"));
+    fn narrowing(&self) -> Vec<String> {
+        let line = self
+            .request_line
+            .map_or_else(String::new, |origin| format!(" ({origin})"));
         match self.own.network {
             Network::Off => Vec::new(),
             Network::Full => vec![format!(
@@ -159,26 +161,26 @@ impl<'a> Says<'a> {
     }
 
     /// Entries that nearly name it.
-    fn missed(&self, say: &Say<'_>) -> Vec<String> {
-        let list = match say.network {
+    fn near_misses(&self, source: &Source<'_>) -> Vec<String> {
+        let list = match source.network {
             Network::Off | Network::Full => return Vec::new(),
             Network::Hosts(list) => list.rules().iter(),
         };
-        let others = list.filter(|rule| !rule.destination.holds(self.host, self.port));
-        let missed = others.filter_map(|rule| Some((rule, nearly(rule, self.host)?)));
-        missed
-            .map(|(rule, why)| format!("`{}` ({}) {why}", rule.destination, rule.origin))
+        let others = list.filter(|rule| !rule.place.holds(self.host, self.port));
+        let near_misses = others.filter_map(|rule| Some((rule, near_miss(rule, self.host)?)));
+        near_misses
+            .map(|(rule, why)| format!("`{}` ({}) {why}", rule.place, rule.origin))
             .collect()
     }
 }
 
-impl Say<'_> {
+impl Source<'_> {
     /// Who it is, with the line.
-    pub(super) fn named(&self) -> String {
+    pub(super) fn label(&self) -> String {
         match self.who {
-            Who::Config => self.line.clone(),
-            Who::Ceiling => format!("the ceiling {}", self.line),
-            Who::Flag => format!("`{}`", self.line),
+            Decider::Config => self.line.clone(),
+            Decider::Ceiling => format!("the ceiling {}", self.line),
+            Decider::Flag => format!("`{}`", self.line),
         }
     }
 
@@ -196,57 +198,57 @@ impl Say<'_> {
 }
 
 /// What whoever asks for the network says.
-fn own<'a>(reach: &'a Reach, host: &Host, port: u16) -> Say<'a> {
-    let network = &reach.asked;
+fn own<'a>(reach: &'a Reach, host: &Host, port: u16) -> Source<'a> {
+    let network = &reach.requested;
     let rule = network.rule_for(host, port).map(|rule| &rule.origin);
     let line = rule.or(reach.origin.as_ref());
-    let (who, opening) = match &reach.origin {
-        Some(Origin::Flag(_)) => (Who::Flag, format!("`--net {host}:{port}`")),
+    let (who, widening) = match &reach.origin {
+        Some(Origin::Flag(_)) => (Decider::Flag, format!("`--net {host}:{port}`")),
         Some(origin @ (Origin::File { .. } | Origin::Builtin(_))) => {
-            (Who::Config, format!("{} ({origin})", entry(network, host, port)))
+            (Decider::Config, format!("{} ({origin})", entry(network, host, port)))
         }
         Some(origin @ Origin::Preset { .. }) => (
-            Who::Config,
+            Decider::Config,
             format!("`shell: {{network: {{allow: [\"{host}:{port}\"]}}}}` in a config, in place of {origin},"),
         ),
         None => (
-            Who::Config,
+            Decider::Config,
             format!("`shell: {{network: {{allow: [\"{host}:{port}\"]}}}}`"),
         ),
     };
-    Say {
+    Source {
         who,
         network,
         line: line.map_or_else(|| "what no line says is off".to_owned(), ToString::to_string),
-        opening,
+        widening,
     }
 }
 
 /// What a bound says.
-fn bounding<'a>(bound: &'a Bound, host: &Host, port: u16) -> Say<'a> {
+fn bounding<'a>(bound: &'a Bound, host: &Host, port: u16) -> Source<'a> {
     let network = &bound.network;
-    let (who, opening) = match &bound.by {
+    let (who, widening) = match &bound.by {
         By::Ceiling(file, line) => {
             let ceiling = line_of(file, line.as_ref());
             let entry = match line {
                 Some(_) => entry(network, host, port),
-                None => whole(host, port),
+                None => shell_entry(host, port),
             };
-            (Who::Ceiling, format!("{entry} in the ceiling {ceiling}"))
+            (Decider::Ceiling, format!("{entry} in the ceiling {ceiling}"))
         }
         By::Flag => {
-            let opening = match network {
+            let widening = match network {
                 Network::Off => "leaving out `--net off`".to_owned(),
                 Network::Hosts(_) | Network::Full => format!("`--net {host}:{port}` beside the others"),
             };
-            (Who::Flag, opening)
+            (Decider::Flag, widening)
         }
     };
-    Say {
+    Source {
         who,
         network,
         line: bound.line(host, port),
-        opening,
+        widening,
     }
 }
 
@@ -259,13 +261,13 @@ fn entry(network: &Network, host: &Host, port: u16) -> String {
 }
 
 /// What one writes in a file that says nothing of the network.
-fn whole(host: &Host, port: u16) -> String {
+fn shell_entry(host: &Host, port: u16) -> String {
     format!("`shell: {{network: {{allow: [\"{host}:{port}\"]}}}}`")
 }
 
 /// Why an entry that does not name a host nearly does.
-fn nearly(rule: &HostRule, host: &Host) -> Option<&'static str> {
-    match (&rule.destination.hosts, host) {
+fn near_miss(rule: &HostRule, host: &Host) -> Option<&'static str> {
+    match (&rule.place.hosts, host) {
         (hosts, host) if hosts.holds(host) => Some("is for other ports"),
         (HostPattern::Below(suffix), Host::Name(name)) if name == suffix => {
             Some("names what lies below it, not itself")

@@ -5,11 +5,11 @@ use crate::config::ABSENT;
 use crate::policy::{Policy, Root};
 
 /// Roots whose directory is made when something starts (`create: true`), and is not there yet.
-pub(super) fn to_be_made(policy: &Policy) -> impl Iterator<Item = &Root> {
+pub(super) fn missing_roots(policy: &Policy) -> impl Iterator<Item = &Root> {
     policy.roots.iter().filter(|root| root.identity == ABSENT)
 }
 
 /// Their directories, as a start will have made them.
-pub(super) fn foreseen(policy: &Policy) -> Survey {
-    Survey::foreseeing(to_be_made(policy).map(|root| &root.path), ABSENT)
+pub(super) fn survey_with_missing_roots(policy: &Policy) -> Survey {
+    Survey::foreseeing(missing_roots(policy).map(|root| &root.path), ABSENT)
 }

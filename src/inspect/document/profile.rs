@@ -14,7 +14,7 @@ use crate::profile::Profile;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct WrittenProfile {
     grants: Vec<WrittenGrant>,
     denies: Vec<WrittenDeny>,
     network: WrittenNetwork,
@@ -50,7 +50,7 @@ struct WrittenLimits {
     output: Option<u64>,
 }
 
-impl Written {
+impl WrittenProfile {
     pub(super) fn of(profile: &Profile) -> Self {
         let mut grants: Vec<WrittenGrant> = profile.grants.iter().map(WrittenGrant::of).collect();
         grants.sort();

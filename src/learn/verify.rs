@@ -8,7 +8,7 @@ use crate::profile::{Asked, Call, FileReach, Landmarks, Profile, Reach, Witness,
 
 /// An amended config that is not the old one with what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Strayed {
+pub enum Mismatch {
     /// It gives more.
     #[error("the changed config would give more than was accepted: {0}")]
     More(String),
@@ -21,7 +21,7 @@ pub enum Strayed {
 ///
 /// # Errors
 /// Something that is in one and not in the other.
-pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Strayed> {
+pub fn verify(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Mismatch> {
     for asked in [Asked::Nobody, Asked::Everything] {
         let call = Call::of(asked);
         profiles(old, &derive(old, &call), &derive(new, &call), accepted)?;
@@ -60,7 +60,7 @@ pub fn hold(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Stra
     if others(old) == others(new) && same_own_networks(old, new) {
         Ok(())
     } else {
-        Err(Strayed::More("a setting that nobody was asked about".to_owned()))
+        Err(Mismatch::More("a setting that nobody was asked about".to_owned()))
     }
 }
 
@@ -87,14 +87,14 @@ fn same_network(a: &Network, b: &Network) -> bool {
     a.within(b).is_ok() && b.within(a).is_ok()
 }
 
-fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change]) -> Result<(), Strayed> {
+fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change]) -> Result<(), Mismatch> {
     let bound = Bound {
         policy,
         old,
         grants: accepted.iter().filter_map(|change| grant(change)).collect(),
     };
-    let more = |witness: Witness| Strayed::More(witness.what.to_string());
-    let less = |witness: Witness| Strayed::Less(witness.what.to_string());
+    let more = |witness: Witness| Mismatch::More(witness.what.to_string());
+    let less = |witness: Witness| Mismatch::Less(witness.what.to_string());
     files_within(new, &bound).map_err(more)?;
     files_within(old, new).map_err(less)?;
     let hosts = accepted.iter().filter_map(|change| match change {
@@ -108,18 +108,18 @@ fn profiles(policy: &Policy, old: &Profile, new: &Profile, accepted: &[&Change])
     };
     new.network
         .within(&network)
-        .map_err(|reached| Strayed::More(reached.to_string()))?;
+        .map_err(|reached| Mismatch::More(reached.to_string()))?;
     old.network
         .within(&new.network)
-        .map_err(|reached| Strayed::Less(reached.to_string()))?;
+        .map_err(|reached| Mismatch::Less(reached.to_string()))?;
     if new.unix_sockets > old.unix_sockets {
-        return Err(Strayed::More(format!("unix sockets {}", new.unix_sockets)));
+        return Err(Mismatch::More(format!("unix sockets {}", new.unix_sockets)));
     }
     if new.unix_sockets < old.unix_sockets {
-        return Err(Strayed::Less(format!("unix sockets {}", old.unix_sockets)));
+        return Err(Mismatch::Less(format!("unix sockets {}", old.unix_sockets)));
     }
     if new.limits != old.limits || new.environment != old.environment {
-        return Err(Strayed::More("other limits, or another environment".to_owned()));
+        return Err(Mismatch::More("other limits, or another environment".to_owned()));
     }
     Ok(())
 }
@@ -171,15 +171,15 @@ impl FileReach for Bound<'_> {
         };
         Box::new(move |path| {
             let before = old(path);
-            let given = |operation| {
+            let granted = |operation| {
                 self.grants
                     .iter()
                     .map(|grant| grant.gives(operation, path))
                     .fold(Access::Denied, Access::max)
             };
-            Reach::of(|operation| match given(operation) {
+            Reach::of(|operation| match granted(operation) {
                 Access::Denied => before.get(operation),
-                given => before.get(operation).max(given.min(left(operation, path))),
+                granted => before.get(operation).max(granted.min(left(operation, path))),
             })
         })
     }

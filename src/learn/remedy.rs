@@ -13,7 +13,7 @@ use crate::tools::protected_names::names;
 
 /// What would permit a denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Remedy {
     /// These rights on this place, as it is now.
     File(AbsPath, Scope, Rights),
     /// The names in a directory.
@@ -32,15 +32,15 @@ const DNS: u16 = 53;
 const ANY: &str = ".learn-any";
 
 /// What would permit a denial under this policy.
-pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
-    let told = || {
+pub(super) fn remedy(policy: &Policy, blocked: &Blocked) -> Remedy {
+    let explanation = || {
         let reasons: Vec<&str> = blocked
             .notes
             .iter()
             .chain(&blocked.change)
             .map(String::as_str)
             .collect();
-        Wish::Nothing(if reasons.is_empty() {
+        Remedy::Nothing(if reasons.is_empty() {
             "no config permits it".to_owned()
         } else {
             reasons.join("; ")
@@ -48,28 +48,28 @@ pub(super) fn wish(policy: &Policy, blocked: &Blocked) -> Wish {
     };
     match &blocked.subject {
         Subject::File(path, permitted) => match (blocked.by, permitted) {
-            (Layer::Capabilities, _) | (_, Permitted::Approved) => told(),
+            (Layer::Capabilities, _) | (_, Permitted::Approved) => explanation(),
             (_, Permitted::Yes) => match protected(policy, path).filter(|_| changes(blocked.wanted)) {
-                Some(reason) => Wish::Nothing(format!("it is protected: {reason}")),
-                None => told(),
+                Some(reason) => Remedy::Nothing(format!("it is protected: {reason}")),
+                None => explanation(),
             },
             (
                 Layer::Landlock | Layer::Mounts | Layer::NetworkNamespace | Layer::Seccomp | Layer::Broker,
                 Permitted::No,
-            ) => file(policy, blocked.wanted, path).unwrap_or_else(Wish::Nothing),
+            ) => file(policy, blocked.wanted, path).unwrap_or_else(Remedy::Nothing),
         },
-        Subject::UnixSocket(_) | Subject::UnixSockets => Wish::Nothing(
+        Subject::UnixSocket(_) | Subject::UnixSockets => Remedy::Nothing(
             "`shell.unix_sockets: all` permits it, and with it the desktop's, the agent of your keys, and a container engine's, \
              which is root: a person writes that"
                 .to_owned(),
         ),
-        Subject::Address(address) if address.port() == DNS => Wish::SomeHost,
-        Subject::Address(address) => match Destination::parse(&address.to_string()) {
-            Ok(place) => Wish::Host(place),
-            Err(error) => Wish::Nothing(format!("it cannot be listed: {error}")),
+        Subject::Address(address) if address.port() == DNS => Remedy::SomeHost,
+        Subject::Address(address) => match Place::parse(&address.to_string()) {
+            Ok(host) => Remedy::Host(host),
+            Err(error) => Remedy::Nothing(format!("it cannot be listed: {error}")),
         },
-        Subject::IpSockets => Wish::SomeHost,
-        Subject::Nothing => told(),
+        Subject::IpSockets => Remedy::SomeHost,
+        Subject::Nothing => explanation(),
     }
 }
 
@@ -97,20 +97,20 @@ pub(super) fn bounded(policy: &Policy, gives: impl Fn(&Policy) -> bool) -> Optio
 }
 
 /// The ceiling that does not give a host, if there is one.
-pub(super) fn host_bounded(policy: &Policy, place: &Destination) -> Option<String> {
-    let alone = Network::hosts(HostList::new([HostRule::free(place.clone(), Origin::Builtin("learn"))]));
+pub(super) fn host_bounded(policy: &Policy, host: &Place) -> Option<String> {
+    let alone = Network::hosts(HostList::new([HostRule::free(host.clone(), Origin::Builtin("learn"))]));
     bounded(policy, |most| alone.within(&most.network).is_ok())
 }
 
 /// The rights that a policy gives on all of a place.
-pub(super) fn given(policy: &Policy, path: &AbsPath, scope: Scope) -> Rights {
+pub(super) fn granted(policy: &Policy, path: &AbsPath, scope: Scope) -> Rights {
     let inside = match scope {
         Scope::File => None,
         Scope::Tree | Scope::Names => path.child(ANY),
     };
     let gives = |operation| {
         let mut places = [Some(path), inside.as_ref()].into_iter().flatten();
-        places.all(|place| policy.access(operation, place) == Access::Full)
+        places.all(|host| policy.access(operation, host) == Access::Full)
     };
     let each = [
         (Operation::Read, Rights::READ),
@@ -121,7 +121,7 @@ pub(super) fn given(policy: &Policy, path: &AbsPath, scope: Scope) -> Rights {
     each.fold(Rights::NONE, |all, (_, right)| all | right)
 }
 
-fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String> {
+fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Remedy, String> {
     let (at, operation, rights) = match wanted {
         // A name comes and goes by its directory.
         Wanted::Make | Wanted::Remove | Wanted::Link => {
@@ -137,15 +137,15 @@ fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String>
         }
     };
     // What was asked about, and the directory that would be granted in its place.
-    for asked in [path, &at] {
+    for is_asked in [path, &at] {
         let denies = policy.roots.iter().flat_map(|root| &root.denies);
         if let Some(deny) = denies
             .into_iter()
-            .find(|deny| deny.leaves(operation, asked) == Access::Denied)
+            .find(|deny| deny.leaves(operation, is_asked) == Access::Denied)
         {
             return Err(format!("`{deny}` ({}) forbids it", deny.origin));
         }
-        if let Some(why) = bounded(policy, |most| most.access(operation, asked) != Access::Denied) {
+        if let Some(why) = bounded(policy, |most| most.access(operation, is_asked) != Access::Denied) {
             return Err(why);
         }
     }
@@ -160,20 +160,20 @@ fn file(policy: &Policy, wanted: Wanted, path: &AbsPath) -> Result<Wish, String>
     let scope = scope(found.file_type())?;
     let names_only = matches!(wanted, Wanted::List | Wanted::Look) && scope == Scope::Tree;
     if names_only {
-        return Ok(Wish::Names(at));
+        return Ok(Remedy::Names(at));
     }
     if rights.has(Right::Write) {
         written(policy, at, scope, rights)
     } else {
-        Ok(Wish::File(at, scope, rights))
+        Ok(Remedy::File(at, scope, rights))
     }
 }
 
 /// Writing there. A root that is one file has no names in it that could be protected, and one that is a part of a git directory
 /// is not seen to be one: so what is protected gets none, and what lies in a git directory all of it.
-fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Result<Wish, String> {
+fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Result<Remedy, String> {
     let Some(files) = policy.protect.files() else {
-        return Ok(Wish::File(path, scope, rights));
+        return Ok(Remedy::File(path, scope, rights));
     };
     if files.contains(&path) {
         return Err("it is protected: this config decides how the next command is confined".to_owned());
@@ -185,9 +185,9 @@ fn written(policy: &Policy, path: AbsPath, scope: Scope, rights: Rights) -> Resu
     };
     match (around, protected) {
         // In its directory, what git would run or obey is held.
-        (Some(directory), _) => Ok(Wish::File(directory, Scope::Tree, rights)),
+        (Some(directory), _) => Ok(Remedy::File(directory, Scope::Tree, rights)),
         (None, Some(reason)) => Err(format!("it is protected: {reason}")),
-        (None, None) => Ok(Wish::File(path, scope, rights)),
+        (None, None) => Ok(Remedy::File(path, scope, rights)),
     }
 }
 
