@@ -90,7 +90,7 @@ impl Stdio {
             // The request that waits for this answer fails.
             Kind::Answer(Some(id)) if code == INVALID_REQUEST => {
                 let id: RequestId = serde_json::from_str(id).ok()?;
-                let error = ErrorData::new(ErrorCode(code), "the answer was not parse", None);
+                let error = ErrorData::new(ErrorCode(code), "the answer was not understood", None);
                 Some(JsonRpcMessage::error(error, Some(id)))
             }
             Kind::Request(_) | Kind::Notification | Kind::Answer(_) | Kind::Other => {
