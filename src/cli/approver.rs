@@ -43,7 +43,7 @@ pub(super) enum ApproverChoice {
 
 impl ApproverChoice {
     /// Selects the approver that the flags name, else the terminal, as far as the config allows the channel.
-    pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &Places) -> Result<Self, CliError> {
+    pub(super) fn of(flags: &ApproverFlags, policy: &Policy, places: &UserPaths) -> Result<Self, CliError> {
         let patience = patience(flags);
         let require_channel = |channel: Channel, flag: &str| {
             if policy.channels.allow(channel) {
@@ -72,10 +72,10 @@ impl ApproverChoice {
         }
         if let Some(name) = &flags.approvals_socket {
             require_channel(Channel::Socket, "--approvals-socket")?;
-            let reached = |path: &AbsPath| reached(policy, path);
+            let reachable = |path: &AbsPath| reachable_reason(policy, path);
             let approver = if is_default_name(name) {
                 let directory = default_socket_directories(&places.state).swap_remove(0);
-                config::note(&places.state, &directory).map_err(|error| {
+                config::register_socket_dir(&places.state, &directory).map_err(|error| {
                     let directory = display(&directory);
                     CliError::failed(format!(
                         "{directory}, a place for sockets, cannot be kept from commands: {error}"
@@ -83,7 +83,7 @@ impl ApproverChoice {
                 })?;
                 SocketApprover::among_others(&directory, patience, reachable)
             } else {
-                SocketApprover::new(name, patience, reached)
+                SocketApprover::new(name, patience, reachable)
             };
             return approver.map(Self::Socket).map_err(|error| {
                 CliError::failed(error)
@@ -164,8 +164,8 @@ pub(super) fn patience(flags: &ApproverFlags) -> Duration {
 pub(super) fn approver(
     flags: &ApproverFlags,
     policy: &Policy,
-    places: &Places,
-) -> Result<(Box<dyn Approver + Send>, CancelHandle, Another), CliError> {
+    places: &UserPaths,
+) -> Result<(Box<dyn Approver + Send>, CancelHandle, ExtraApprover), CliError> {
     let choice = ApproverChoice::of(flags, policy, places)?;
     let (approver, withdraw) = match choice.channel() {
         Some(_) => choice.next().map_err(setup_failed)?,

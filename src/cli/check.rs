@@ -26,7 +26,7 @@ pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, CliError> {
 
 /// Refuses a config whose log its commands could reach.
 fn require_private_log(loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
-    let verified = Places::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
+    let verified = UserPaths::of_user(context).map_or(Ok(()), |places| log_stays_out_of_reach(&loaded.policy, &places));
     let Err(error) = verified else {
         return Ok(loaded);
     };

@@ -132,7 +132,7 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
 }
 
 /// The approval channels, in the order in which they are tried.
-fn asking(flags: &ApproverFlags, channels: &Channels, named: ApproverChoice, is_http: bool) -> Asking {
+fn asking(flags: &ApproverFlags, channels: &Channels, named: ApproverChoice, is_http: bool) -> ApproverChain {
     let here = named.channel();
     let named = Arc::new(named);
     let mut order = Vec::new();

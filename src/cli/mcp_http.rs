@@ -32,7 +32,7 @@ pub struct HttpFlags {
 
 impl HttpFlags {
     /// The HTTP transport, if the flags ask for one.
-    pub(super) fn into_transport(self, policy: &Policy, ready: Ready) -> Option<OverHttp> {
+    pub(super) fn into_transport(self, policy: &Policy, ready: ReadyCheck) -> Option<HttpOptions> {
         let policy = policy.clone();
         Some(HttpOptions {
             address: self.http?,

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::error::CliError;
-use crate::policy::{HostList, HostRule, Network, Origin, PatternError, Place};
+use crate::policy::{Destination, HostList, HostRule, Network, Origin, PatternError};
 
 /// One `--net`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl FromStr for NetFlag {
             "off" => Ok(Self::Off),
             "on" => Ok(Self::On),
             keyword if KEYWORDS.iter().any(|known| known.eq_ignore_ascii_case(keyword)) => Err(NetError::Keyword),
-            host => Ok(Self::Hosts(Place::parse(host)?)),
+            host => Ok(Self::Hosts(Destination::parse(host)?)),
         }
     }
 }

@@ -37,8 +37,8 @@ pub(super) fn context(ceilings: &[PathBuf]) -> Context {
 }
 
 /// Where Stockade keeps its own state.
-pub(super) fn places(context: &Context) -> Result<Places, CliError> {
-    Places::of_user(context).ok_or_else(|| {
+pub(super) fn places(context: &Context) -> Result<UserPaths, CliError> {
+    UserPaths::of_user(context).ok_or_else(|| {
         CliError::failed("this user has no home directory in the passwd database, so there is no place for the journal")
             .remedy("run as a user with a passwd entry")
     })

@@ -151,16 +151,16 @@ pub(super) fn print_outcome(outcome: &Outcome) {
     for line in outcome.network.iter().flat_map(lines) {
         print_notice(format_args!("network: {line}"));
     }
-    for line in outcome.explained.iter().flat_map(Explained::told) {
+    for line in outcome.explained.iter().flat_map(Explained::messages) {
         print_notice(line);
     }
     if let Some(hint) = &outcome.hint {
         print_notice(hint);
     }
-    if let Some(line) = outcome.denied.told() {
+    if let Some(line) = outcome.denied.message() {
         print_notice(line);
     }
-    if let Some(line) = outcome.appeared.told() {
+    if let Some(line) = outcome.new_files.message() {
         print_notice(line);
     }
     print_restored(
@@ -172,7 +172,7 @@ pub(super) fn print_outcome(outcome: &Outcome) {
 
 /// Prints which protected names were changed and restored, and why others were not.
 pub(super) fn print_restored(changed: &Changed, unsettled: Option<&str>, when: &str) {
-    for line in changed.told(when) {
+    for line in changed.messages(when) {
         print_notice(line);
     }
     if let Some(why) = unsettled {

@@ -109,7 +109,7 @@ pub(super) fn start(
             print_notice(CONFIG_UNUSED);
         }
         print_stderr(&cuts::short(&chosen.loaded.policy, environment));
-        if let Some(line) = unwritable(&chosen.loaded.policy) {
+        if let Some(line) = unwritable_root_warning(&chosen.loaded.policy) {
             print_notice(line);
         }
     }

@@ -41,7 +41,7 @@ pub struct HostBackend<'a> {
 #[derive(Debug)]
 enum Lowering {
     Kernel {
-        ground: Ground,
+        options: BackendOptions,
         surroundings: Result<Surroundings, String>,
     },
     Mac,
@@ -51,10 +51,10 @@ impl<'a> HostBackends<'a> {
     /// Asks this machine, once for all of them.
     pub fn probe(inspection: &'a Inspection, backends: &[Backend]) -> Self {
         let host = probe_host(inspection, backends);
-        let used = match Footing::on(&host, &inspection.policy) {
-            Ok(Footing::Confined(ground)) => Some(match ground.walls {
-                Walls::Landlock => Backend::Landlock,
-                Walls::Namespaces(_) => Backend::Namespaces,
+        let used = match Enforcement::on(&host, &inspection.policy) {
+            Ok(Enforcement::Confined(options)) => Some(match options.mechanism {
+                Mechanism::Landlock => Backend::Landlock,
+                Mechanism::Namespaces(_) => Backend::Namespaces,
             }),
             Ok(Enforcement::Unconfined(_) | Enforcement::Refused(_)) | Err(_) => None,
         };
@@ -87,8 +87,8 @@ impl<'a> HostBackend<'a> {
 
     fn probe(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
         let policy = &inspection.policy;
-        let (lacks, walls, surroundings) = match backend {
-            Backend::Landlock => (host.landlock_lacks(), Walls::Landlock, Ok(Surroundings::default())),
+        let (lacks, mechanism, surroundings) = match backend {
+            Backend::Landlock => (host.landlock_lacks(), Mechanism::Landlock, Ok(Surroundings::default())),
             Backend::Namespaces => (
                 host.namespaces_lacks(),
                 // What is permitted does not depend on who makes it.
@@ -114,8 +114,8 @@ impl<'a> HostBackend<'a> {
             policy,
             missing_roots: survey_with_missing_roots(policy),
             lowering: Lowering::Kernel {
-                ground: Ground {
-                    walls,
+                options: BackendOptions {
+                    mechanism,
                     landlock_abi: abi.unwrap_or(OLDEST_ABI).min(RESOLVE_UNIX_ABI),
                     deny_fallback: policy.deny_fallback,
                     residuals: policy.residuals,
@@ -151,7 +151,7 @@ impl<'a> HostBackend<'a> {
     }
 
     /// Lowers a profile of the policy and holds the plan against it.
-    pub fn lower(&self, profile: &Profile) -> Result<Held, PlanError> {
+    pub fn lower(&self, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         self.lower_after(&self.missing_roots, profile)
     }
 
@@ -163,21 +163,21 @@ impl<'a> HostBackend<'a> {
     /// What of the disk any backend looks at. Whoever holds says what cannot be looked at.
     pub fn survey(&self, profile: &Profile) -> Survey {
         let looked = match &self.lowering {
-            Lowering::Kernel { ground, .. } => plan::look_after(&self.missing_roots, profile, *ground).ok(),
+            Lowering::Kernel { options, .. } => plan::look_after(&self.missing_roots, profile, *options).ok(),
             Lowering::Mac => None,
         };
         looked.unwrap_or_else(|| self.missing_roots.clone())
     }
 
-    /// The same as [`lower`](Self::hold), where what was `seen` a moment before is not looked at again.
-    pub fn lower_after(&self, seen: &Survey, profile: &Profile) -> Result<Held, PlanError> {
+    /// The same as [`lower`](Self::lower), where what was `seen` a moment before is not looked at again.
+    pub fn lower_after(&self, seen: &Survey, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         match &self.lowering {
-            Lowering::Kernel { ground, surroundings } => {
+            Lowering::Kernel { options, surroundings } => {
                 let mut clauses = self.protected()?;
                 let surroundings = surroundings
                     .as_ref()
                     .map_err(|why| PlanError::Surroundings(why.clone()))?;
-                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *ground, surroundings)?;
+                let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *options, surroundings)?;
                 clauses.extend(protected_names(&plan, surroundings, &clauses));
                 clauses.extend(statuses);
                 clauses.extend(private_directories(self.backend.regime()));

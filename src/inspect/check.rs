@@ -47,7 +47,7 @@ impl ProtectedNames {
         let each =
             |names: &BTreeSet<NamePattern>| names.iter().map(|name| escape(name.to_string().as_bytes())).collect();
         Self {
-            setting: policy.protect.word(),
+            setting: policy.protect.keyword(),
             add: each(&policy.names.add),
             except: each(&policy.names.except),
         }
@@ -216,7 +216,11 @@ impl Inspection {
 
     /// The backend that commands run in, as a session settles it: where the config leaves the choice, Landlock holds
     /// what namespaces cannot.
-    fn used_backend(&self, on_host: &HostBackends<'_>, plans: &[Vec<Result<Held, PlanError>>]) -> Option<Backend> {
+    fn used_backend(
+        &self,
+        on_host: &HostBackends<'_>,
+        plans: &[Vec<Result<CheckedPlan, PlanError>>],
+    ) -> Option<Backend> {
         let holds = |wanted: Backend| {
             let of = on_host
                 .all
@@ -267,7 +271,7 @@ impl Inspection {
             } else {
                 Asked::Everything
             };
-            let held = hold_against(&self.policy, &Call::of(asked), profile);
+            let held = check_against(&self.policy, &Call::of(asked), profile);
             arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), message(held)));
         }
         let narrowed_rules: BTreeSet<&Vec<String>> = self

@@ -32,7 +32,7 @@ impl Inspection {
     pub fn explain(&self, path: &AbsPath, operations: &[Operation]) -> PathReport {
         let on_host = HostBackends::probe(self, &self.backends);
         let each = on_host.all.iter();
-        let plans: Vec<(Backend, Result<Held, PlanError>)> = each
+        let plans: Vec<(Backend, Result<CheckedPlan, PlanError>)> = each
             .map(|candidate| (candidate.backend, candidate.lower(&self.approved)))
             .collect();
         // Nobody knows here which commands are asked about, so what is said to permit it permits it to all of them.

@@ -74,7 +74,7 @@ pub(super) const fn access_name(access: HostAccess) -> &'static str {
 impl Inspection {
     /// Every network: first that of all commands, then those that rules and tools have in its place.
     pub(super) fn reaches(&self) -> Vec<Reach> {
-        let mut requested = self.policy.asked_networks();
+        let mut requested = self.policy.requested_networks();
         let all = Reach {
             of: "every command".to_owned(),
             origin: self.policy.network_line().cloned(),
@@ -131,7 +131,7 @@ impl NetworkRow {
 
 fn row(rule: &crate::policy::HostRule) -> HostRow {
     HostRow {
-        hosts: rule.place.to_string(),
+        hosts: rule.destination.to_string(),
         access: access_name(rule.access),
         unasked: access_name(match rule.access {
             HostAccess::Free => HostAccess::Free,

@@ -166,10 +166,10 @@ impl<'a> Sources<'a> {
             Network::Off | Network::Full => return Vec::new(),
             Network::Hosts(list) => list.rules().iter(),
         };
-        let others = list.filter(|rule| !rule.place.holds(self.host, self.port));
+        let others = list.filter(|rule| !rule.destination.holds(self.host, self.port));
         let near_misses = others.filter_map(|rule| Some((rule, near_miss(rule, self.host)?)));
         near_misses
-            .map(|(rule, why)| format!("`{}` ({}) {why}", rule.place, rule.origin))
+            .map(|(rule, why)| format!("`{}` ({}) {why}", rule.destination, rule.origin))
             .collect()
     }
 }
@@ -267,7 +267,7 @@ fn shell_entry(host: &Host, port: u16) -> String {
 
 /// Why an entry that does not name a host nearly does.
 fn near_miss(rule: &HostRule, host: &Host) -> Option<&'static str> {
-    match (&rule.place.hosts, host) {
+    match (&rule.destination.hosts, host) {
         (hosts, host) if hosts.holds(host) => Some("is for other ports"),
         (HostPattern::Below(suffix), Host::Name(name)) if name == suffix => {
             Some("names what lies below it, not itself")

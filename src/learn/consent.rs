@@ -71,7 +71,7 @@ struct IncludedPath {
 pub struct Consent {
     low: bool,
     paths: Vec<IncludedPath>,
-    hosts: Vec<Place>,
+    hosts: Vec<Destination>,
 }
 
 impl Consent {
@@ -84,8 +84,8 @@ impl Consent {
         for include in includes {
             match include {
                 Include::Path(rights, path) => {
-                    let path = config::leads_to(cwd)?.as_path().join(path);
-                    let path = config::leads_to(&path)?;
+                    let path = config::resolve_path(cwd)?.as_path().join(path);
+                    let path = config::resolve_path(&path)?;
                     let as_written = AbsPath::new(&path).is_ok_and(|written| written == path);
                     consent.paths.push(IncludedPath {
                         rights: *rights,

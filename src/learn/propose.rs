@@ -159,10 +159,7 @@ struct Collector {
 
 impl Collector {
     fn explained(&mut self, policy: &Policy, explained: &Explained) {
-        let only_looked = explained
-            .blocked
-            .iter()
-            .all(|blocked| blocked.wanted == Wanted::Look);
+        let only_looked = explained.blocked.iter().all(|blocked| blocked.wanted == Wanted::Look);
         for blocked in &explained.blocked {
             let denied = format!("{} {}", blocked.wanted, blocked.what);
             // Programs look for much that they can do without.
@@ -201,7 +198,7 @@ impl Collector {
     ) {
         for tried in outcome.network.iter().flat_map(|network| &network.attempts) {
             let denied = format!("connect {}", tried.place);
-            match tried.unlisted().map(Place::parse) {
+            match tried.unlisted().map(Destination::parse) {
                 Some(Ok(host)) => self.host(policy, explained, host, denied),
                 Some(Err(error)) => self.keep_denied(denied, &format!("it cannot be listed: {error}")),
                 None => {}
@@ -214,7 +211,7 @@ impl Collector {
         }
     }
 
-    fn host(&mut self, policy: &Policy, explained: &Explained, host: Place, denied: String) {
+    fn host(&mut self, policy: &Policy, explained: &Explained, host: Destination, denied: String) {
         let own = explained.call.as_ref().is_some_and(|call| call.network.is_some());
         let why = if own {
             Some("a rule has a network of its own, which is changed by a person".to_owned())

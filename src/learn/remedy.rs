@@ -64,7 +64,7 @@ pub(super) fn remedy(policy: &Policy, blocked: &Blocked) -> Remedy {
                 .to_owned(),
         ),
         Subject::Address(address) if address.port() == DNS => Remedy::SomeHost,
-        Subject::Address(address) => match Place::parse(&address.to_string()) {
+        Subject::Address(address) => match Destination::parse(&address.to_string()) {
             Ok(host) => Remedy::Host(host),
             Err(error) => Remedy::Nothing(format!("it cannot be listed: {error}")),
         },
@@ -97,7 +97,7 @@ pub(super) fn bounded(policy: &Policy, gives: impl Fn(&Policy) -> bool) -> Optio
 }
 
 /// The ceiling that does not give a host, if there is one.
-pub(super) fn host_bounded(policy: &Policy, host: &Place) -> Option<String> {
+pub(super) fn host_bounded(policy: &Policy, host: &Destination) -> Option<String> {
     let alone = Network::hosts(HostList::new([HostRule::free(host.clone(), Origin::Builtin("learn"))]));
     bounded(policy, |most| alone.within(&most.network).is_ok())
 }

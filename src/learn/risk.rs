@@ -299,7 +299,7 @@ impl Surroundings {
     /// Whether a directory is the machine's, or one of which something is run or obeyed without anybody asking: settings, startup files
     /// and programs of a user.
     fn is_no_project(&self, path: &AbsPath) -> bool {
-        let real = |text: &&str| config::leads_to(std::path::Path::new(*text)).ok();
+        let real = |text: &&str| config::resolve_path(std::path::Path::new(*text)).ok();
         let starts_things = |home: &AbsPath| {
             let below = path.as_path().strip_prefix(home.as_path()).ok();
             let first = below.and_then(|below| below.components().next());
@@ -327,7 +327,7 @@ impl Surroundings {
     }
 }
 
-fn rate_host(host: &Place) -> Rating {
+fn rate_host(host: &Destination) -> Rating {
     let special = match &host.hosts {
         HostPattern::Net(net) => kinds(*net).into_iter().find_map(|kind| match kind {
             AddressKind::Special(name) | AddressKind::Unusable(name) => Some(format!(
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_wildcard_is_told_to_be_many_hosts_and_no_address() {
-        let rating = |text| host(&Place::parse(text).unwrap());
+        let rating = |text| rate_host(&Destination::parse(text).unwrap());
         for text in ["*:443", "*.example.org:443"] {
             let Rating { risk, reasons } = rating(text);
             assert_eq!((risk, reasons), (Risk::Secret, vec!["many hosts at once".to_owned()]));

@@ -23,7 +23,7 @@ impl RootChange {
     ) -> Result<Change, String> {
         // A root speaks in the place of all that is around it, so it keeps what that gives.
         let granted_around = granted(policy, &self.path, self.scope);
-        let Some(root_around) = policy.speaker(&self.path) else {
+        let Some(root_around) = policy.root_for(&self.path) else {
             return Ok(self.root(granted_around, writing, names));
         };
         let root = &root_around.name;

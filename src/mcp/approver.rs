@@ -16,8 +16,8 @@ use super::notices::Notices;
 use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Presentation};
 use crate::policy::Channel;
 use crate::policy::path::escape;
-use crate::tools::Another;
-use crate::tools::serving::{Asking, Way};
+use crate::tools::ExtraApprover;
+use crate::tools::serving::{ApproverChain, ApproverSource};
 
 /// How a client can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) struct CallApprover {
     pub(super) approver: Box<dyn Approver + Send>,
     pub(super) withdraw: Option<CancelHandle>,
     /// Answers questions while the command of the call runs.
-    pub(super) another: Option<Another>,
+    pub(super) another: Option<ExtraApprover>,
     /// Questions to send to the client while its call waits.
     pub(super) questions: mpsc::Receiver<Question>,
     /// The question to return with the call.
@@ -78,7 +78,7 @@ pub(super) struct ReturnedAnswer {
 
 /// Selects the first available approver, and reports its decisions.
 pub(super) fn call_approver(
-    asking: &Asking,
+    asking: &ApproverChain,
     notices: &Arc<Notices>,
     client: ElicitationMode,
     returned_answer: Option<ReturnedAnswer>,
@@ -99,35 +99,35 @@ pub(super) fn call_approver(
     selected
 }
 
-fn select(asking: &Asking, client: ElicitationMode, returned_answer: Option<ReturnedAnswer>) -> CallApprover {
+fn select(asking: &ApproverChain, client: ElicitationMode, returned_answer: Option<ReturnedAnswer>) -> CallApprover {
     let (sender, questions) = mpsc::channel(1);
     let question_to_return = Arc::new(Mutex::new(None));
     let channel = asking.order.iter().find(|way| match way {
-        Way::Here(_) => true,
-        Way::Elicitation => client != ElicitationMode::Unsupported,
+        ApproverSource::Here(_) => true,
+        ApproverSource::Elicitation => client != ElicitationMode::Unsupported,
     });
     let nobody = |why: String| -> (Box<dyn Approver + Send>, Option<CancelHandle>) { (Box::new(Nobody(why)), None) };
     let another = during_command(channel, client, &sender, asking.patience);
     let (approver, withdraw) = match (channel, client) {
-        (Some(Way::Here(make)), _) => match make() {
+        (Some(ApproverSource::Here(make)), _) => match make() {
             Ok((approver, withdraw)) => (approver, Some(withdraw)),
             Err(error) => nobody(error.to_string()),
         },
-        (Some(Way::Elicitation), ElicitationMode::ByRequest) => {
+        (Some(ApproverSource::Elicitation), ElicitationMode::ByRequest) => {
             let approver: Box<dyn Approver + Send> = Box::new(RequestApprover {
                 questions: sender,
                 timeout: asking.patience,
             });
             (approver, None)
         }
-        (Some(Way::Elicitation), ElicitationMode::ByReturn) => {
+        (Some(ApproverSource::Elicitation), ElicitationMode::ByReturn) => {
             let approver: Box<dyn Approver + Send> = Box::new(ReturnApprover {
                 returned_answer,
                 question_to_return: Arc::clone(&question_to_return),
             });
             (approver, None)
         }
-        (Some(Way::Elicitation), ElicitationMode::Unsupported) | (None, _) => nobody(match asking.order.as_slice() {
+        (Some(ApproverSource::Elicitation), ElicitationMode::Unsupported) | (None, _) => nobody(match asking.order.as_slice() {
             [] => "`approval.channel` names nobody who is here (a socket and a program are named by flags)".to_owned(),
             _ => {
                 "this client shows no forms, and nobody else was named (`--approvals-socket` and `stockade approvals`, \
@@ -147,20 +147,20 @@ fn select(asking: &Asking, client: ElicitationMode, returned_answer: Option<Retu
 
 /// The approver while a command runs. A client that is asked by return cannot answer then.
 fn during_command(
-    channel: Option<&Way>,
+    channel: Option<&ApproverSource>,
     client: ElicitationMode,
     sender: &mpsc::Sender<Question>,
     timeout: Duration,
-) -> Option<Another> {
+) -> Option<ExtraApprover> {
     match (channel?, client) {
-        (Way::Here(make), _) => {
+        (ApproverSource::Here(make), _) => {
             let make = Arc::clone(make);
             Some(Arc::new(move || {
                 let (approver, withdraw) = make()?;
                 Ok((approver, Some(withdraw)))
             }))
         }
-        (Way::Elicitation, ElicitationMode::ByRequest) => {
+        (ApproverSource::Elicitation, ElicitationMode::ByRequest) => {
             let sender = sender.clone();
             Some(Arc::new(move || {
                 let questions = sender.clone();
@@ -168,11 +168,13 @@ fn during_command(
                 Ok((approver, None))
             }))
         }
-        (Way::Elicitation, ElicitationMode::ByReturn | ElicitationMode::Unsupported) => Some(Arc::new(|| {
-            Err(ApproverError::Nobody(
-                "this client is asked only between calls; have the config list the host".to_owned(),
-            ))
-        })),
+        (ApproverSource::Elicitation, ElicitationMode::ByReturn | ElicitationMode::Unsupported) => {
+            Some(Arc::new(|| {
+                Err(ApproverError::Nobody(
+                    "this client is asked only between calls; have the config list the host".to_owned(),
+                ))
+            }))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::notices::Notices;
 use super::server::Server;
 use super::stdio::Stdio;
 use super::upstream;
-use crate::tools::serving::{Asking, Offered, OverHttp, ServeEnd, ServeError, Serving, Transport};
+use crate::tools::serving::{ApproverChain, HttpOptions, ServeEnd, ServeError, ServedTools, Serving, Transport};
 use crate::tools::{Boxed, Provider};
 
 /// Serves until the client disconnects or a signal comes; then ends all calls with everything they started.
@@ -56,7 +56,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn over_stdio(
     provider: &Arc<dyn Provider>,
-    asking: Asking,
+    asking: ApproverChain,
     notices: Arc<Notices>,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<ServeEnd, ServeError> {
@@ -100,8 +100,8 @@ async fn over_stdio(
 
 async fn over_http(
     provider: &Arc<dyn Provider>,
-    asking: Asking,
-    options: OverHttp,
+    asking: ApproverChain,
+    options: HttpOptions,
     stops: mpsc::Receiver<Signal>,
     (say, notices): (fn(&str), Arc<Notices>),
 ) -> Result<ServeEnd, ServeError> {

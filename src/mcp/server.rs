@@ -70,7 +70,7 @@ impl Server {
     /// A server with these tools.
     pub(super) fn new(
         provider: Arc<dyn Provider>,
-        asking: Asking,
+        asking: ApproverChain,
         notices: Arc<Notices>,
         shutdown: CancellationToken,
     ) -> Result<Self, ServeError> {

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::audit::{AuditError, Entry, Fault, Place, Report, Wrong, records};
+use crate::audit::{AuditError, Entry, Fault, LogPaths, Report, Wrong, records};
 use crate::cli::error::CliError;
 use crate::cli::policy;
 
 /// The location of the named log, or of the default one.
-pub(super) fn locate(named: Option<&PathBuf>) -> Result<Place, CliError> {
+pub(super) fn locate(named: Option<&PathBuf>) -> Result<LogPaths, CliError> {
     match named {
         Some(path) if path.as_os_str() != "default" => Ok(LogPaths::at(path)),
         Some(_) | None => {
@@ -19,7 +19,7 @@ pub(super) fn locate(named: Option<&PathBuf>) -> Result<Place, CliError> {
 
 /// The records; none where `found` reports that a file of the log is no regular file.
 pub(super) fn entries(
-    location: &Place,
+    location: &LogPaths,
     found: &Report,
 ) -> Result<impl Iterator<Item = Result<Entry, AuditError>>, CliError> {
     let read = match (records(location), &found.fault) {

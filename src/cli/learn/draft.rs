@@ -8,8 +8,8 @@ use similar::TextDiff;
 use super::LearnArgs;
 use crate::cli::error::CliError;
 use crate::cli::policy::{self, Chosen, Purpose};
-use crate::config::amend::{Beginning, Change, Original, amend, fresh, load_amended};
-use crate::config::{Context, Loaded, leads_to};
+use crate::config::amend::{Basis, Change, Original, amend, load_amended, new_config};
+use crate::config::{Context, Loaded, resolve_path};
 use crate::learn::{outermost, verify as verify_changes};
 use crate::policy::{AbsPath, Policy};
 use crate::tools::Narrowing;
@@ -53,7 +53,7 @@ impl Draft {
         })?;
         let text = match original {
             Some(original) => original.text().to_owned(),
-            None => fresh(&loaded, beginning, &directory).map_err(CliError::failed)?,
+            None => new_config(&loaded, beginning, &directory).map_err(CliError::failed)?,
         };
         let is_same_file = original.is_some_and(|original| original.path() == path);
         let mut draft = Self {

@@ -19,7 +19,7 @@ use super::exit::Exit;
 use super::policy::DEFAULT_PRESET;
 use super::start::{self, Start};
 use crate::cli::signals::{StopScope, stop_signals};
-use crate::config::amend::{Beginning, Original};
+use crate::config::amend::{Basis, Original};
 use crate::learn::Consent;
 use crate::policy::AbsPath;
 use draft::Draft;
@@ -87,7 +87,7 @@ fn target(args: &LearnArgs, original: Option<&Original>, here: &Path) -> Result<
     }
 }
 
-fn beginning(args: &LearnArgs, here: &Path) -> Result<Beginning, CliError> {
+fn beginning(args: &LearnArgs, here: &Path) -> Result<Basis, CliError> {
     let flags = &args.policy;
     let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || !flags.net.is_empty();
     let workspace = std::fs::canonicalize(here)

@@ -42,10 +42,10 @@ pub(super) fn check(args: CheckArgs) -> Result<Exit, CliError> {
     Ok(if holds { Exit::Success } else { Exit::Found })
 }
 
-fn self_test(inspection: &Inspection, places: Places) -> Result<Arrow, CliError> {
+fn self_test(inspection: &Inspection, places: UserPaths) -> Result<Arrow, CliError> {
     let tested = runtime()?.block_on(inspection.self_test(places));
     let tested = tested.map(|recovery| {
-        for line in recovery.told() {
+        for line in recovery.messages() {
             print_notice(line);
         }
     });

@@ -29,7 +29,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<Exit, CliError> {
         }
         return Ok(if report.permits() { Exit::Success } else { Exit::Found });
     }
-    let path = config::leads_to(&current_directory()?.join(&args.path))
+    let path = config::resolve_path(&current_directory()?.join(&args.path))
         .map_err(|error| CliError::failed(format!("{}: {error}", display(&args.path))))?;
     let operations = args
         .right

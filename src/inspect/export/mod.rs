@@ -83,9 +83,9 @@ impl Inspection {
         };
         let mut export: Export = match format {
             Format::Json => json::lines(&Document::of(self))?.into(),
-            Format::Landlock => match HostBackend::single(Backend::Landlock, self).lower(profile)?.made {
-                Made::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
-                Made::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
+            Format::Landlock => match HostBackend::single(Backend::Landlock, self).lower(profile)?.plan {
+                BackendPlan::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
+                BackendPlan::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
             },
             Format::Bwrap => Export {
                 bytes: bwrap::arguments(self, profile)?,

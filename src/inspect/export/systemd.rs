@@ -176,7 +176,7 @@ impl Lists {
             self.inaccessible.insert(path.clone());
         }
         if deny.rights.has(Right::Write) {
-            self.unwritable_root_warning.insert(path.clone());
+            self.unwritable.insert(path.clone());
         }
         if deny.rights.and(Rights::EXECUTE) == Rights::EXECUTE {
             self.inexecutable.insert(path.clone());

@@ -42,14 +42,14 @@ use crate::tools::serving::{HttpOptions, ServeEnd};
 
 /// Announces the address, serves until a signal comes, and drains. `shutdown` cancels calls that take longer.
 pub async fn serve<S: ServerHandler + Send + 'static>(
-    options: OverHttp,
+    options: HttpOptions,
     service: impl Fn() -> S + Send + Sync + 'static,
     shutdown: CancellationToken,
     stops: mpsc::Receiver<Signal>,
     say: fn(&str),
 ) -> Result<ServeEnd, HttpError> {
     let token = match &options.token_file {
-        Some(file) => HttpToken::read(file, &options.reached)?,
+        Some(file) => HttpToken::read(file, &options.reachable_reason)?,
         None => HttpToken::generate()?,
     };
     let settings =

@@ -289,7 +289,7 @@ fn unexpected_result() -> UpstreamError {
 /// The error for a closed connection: how the server ended, if that is known.
 async fn disconnected(mut ending: Ending, why: String) -> UpstreamError {
     match timeout(EXIT_TIMEOUT, ending.wait()).await {
-        Ok(Some(end)) => UpstreamError::Ended(end.told()),
+        Ok(Some(end)) => UpstreamError::Ended(end.message()),
         Ok(None) | Err(_) => UpstreamError::Protocol(why),
     }
 }

@@ -96,7 +96,7 @@ impl Pins {
                         .tools
                         .insert(definition.name.clone(), definition.digest.0.clone());
                 }
-                kept::replace(&self.path, &serde_json::to_vec_pretty(&record)?)?;
+                state_files::replace(&self.path, &serde_json::to_vec_pretty(&record)?)?;
             }
             Ok(record)
         });
@@ -115,7 +115,7 @@ impl Pins {
     }
 
     fn read(&self) -> io::Result<Record> {
-        let bytes = match kept::read(&self.path, MAX_BYTES) {
+        let bytes = match state_files::read(&self.path, MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Record {
@@ -138,8 +138,8 @@ impl Pins {
     /// Locks the directory, so that two servers of one command do not both pin.
     fn lock(&self) -> io::Result<File> {
         let dir = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        kept::directory(dir)?;
-        let file = kept::to_lock(&dir.join("lock"))?;
+        state_files::create_directory(dir)?;
+        let file = state_files::open_lock(&dir.join("lock"))?;
         // Any process that can read the directory can hold the lock, so the wait is bounded.
         let until = Instant::now() + LOCK_TIMEOUT;
         loop {

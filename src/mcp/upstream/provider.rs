@@ -49,7 +49,7 @@ impl Upstream {
             progress,
         } = call;
         // Stopping one call stops no other.
-        let session = self.session.beside().await.asking(approver, withdraw, another);
+        let session = self.session.beside().await.asking(approver, withdraw, extra_approver);
         let stopper = session.stopper();
         let on_progress: ProgressSink = Arc::new(move |step: &ProgressNotificationParam| {
             if let Some(progress) = &progress {

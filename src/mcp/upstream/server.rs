@@ -328,7 +328,7 @@ async fn watch_end(server: Weak<Server>, mut ending: Ending) {
     let Some(server) = server.upgrade() else { return };
     let how = end
         .as_ref()
-        .map_or_else(|| "nobody knows how".to_owned(), |end| end.told());
+        .map_or_else(|| "nobody knows how".to_owned(), |end| end.message());
     server.notify(&format!("the MCP server has ended ({how}); it is not started again"));
     server.notices.report_end(end.as_deref());
 }

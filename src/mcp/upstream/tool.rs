@@ -69,7 +69,7 @@ impl UpstreamTool {
             ("server".to_owned(), server.to_owned()),
             ("tool".to_owned(), name.clone()),
         ];
-        let mut request = asking::by_name(context, String::new(), context.args.clone());
+        let mut request = tool_question::by_name(context, String::new(), context.args.clone());
         request.allowed_by = format!("{} in the config would allow it", self.server.rule_allowing(name));
         if let PinStatus::Changed(why) = pin {
             description.push(why.clone());
@@ -82,7 +82,7 @@ impl UpstreamTool {
             request.why = vec![format!("{why}, so what the config pre-approves does not hold for it")];
         }
         // The prefix keeps arguments from passing for fields of Stockade.
-        let arguments = asking::fields(&context.args).into_iter();
+        let arguments = tool_question::fields(&context.args).into_iter();
         fields.extend(arguments.map(|(name, value)| (format!("args.{name}"), value)));
         fields.push(("the server says of it".to_owned(), definition.description.clone()));
         let arguments = context.args.to_string();
