@@ -28,12 +28,11 @@ pub struct HostBackends<'a> {
 /// A backend on this machine.
 #[derive(Debug)]
 pub struct HostBackend<'a> {
-    /// Which.
     pub backend: Backend,
-    /// Why this machine cannot use it, if it cannot. Then the oldest one that could is looked at instead.
+    /// Why this machine cannot use it, if it cannot. Plans are then for the oldest version that could.
     pub unavailable: Option<String>,
     policy: &'a Policy,
-    /// What will be there when anything starts.
+    /// A survey with the directories that a start creates.
     missing_roots: Survey,
     lowering: Lowering,
 }
@@ -48,7 +47,7 @@ enum Lowering {
 }
 
 impl<'a> HostBackends<'a> {
-    /// Asks this machine, once for all of them.
+    /// Probes this machine, once for all backends.
     pub fn probe(inspection: &'a Inspection, backends: &[Backend]) -> Self {
         let host = probe_host(inspection, backends);
         let used = match Enforcement::on(&host, &inspection.policy) {
@@ -68,7 +67,7 @@ impl<'a> HostBackends<'a> {
     }
 }
 
-/// This machine, as far as the backends, and the choice among them, depend on it.
+/// Probes this machine, as far as these backends depend on it.
 fn probe_host(inspection: &Inspection, backends: &[Backend]) -> Host {
     match (backends.contains(&Backend::Namespaces), inspection.policy.backend) {
         (true, BackendChoice::Auto | BackendChoice::Landlock | BackendChoice::Namespaces) => {
@@ -80,7 +79,7 @@ fn probe_host(inspection: &Inspection, backends: &[Backend]) -> Host {
 }
 
 impl<'a> HostBackend<'a> {
-    /// One backend by itself.
+    /// A single backend.
     pub fn single(backend: Backend, inspection: &'a Inspection) -> Self {
         Self::probe(backend, inspection, &probe_host(inspection, &[backend]))
     }
@@ -91,7 +90,7 @@ impl<'a> HostBackend<'a> {
             Backend::Landlock => (host.landlock_lacks(), Mechanism::Landlock, Ok(Surroundings::default())),
             Backend::Namespaces => (
                 host.namespaces_lacks(),
-                // What is permitted does not depend on who makes it.
+                // The plan does not depend on who makes the namespaces.
                 Mechanism::Namespaces(host.maker().unwrap_or(Maker::Stockade)),
                 surroundings(&inspection.policy, &inspection.approved, &inspection.person),
             ),
@@ -126,10 +125,10 @@ impl<'a> HostBackend<'a> {
         }
     }
 
-    /// Why the backends that the config leaves the choice of can hold it on no machine, where that is known without trying it.
+    /// Why no machine can enforce the config with the backends it allows, if that is known without trying.
     pub fn refusal_on_any_machine(inspection: &'a Inspection) -> Option<Refusal> {
         let held = match inspection.policy.backend {
-            // What one does not hold another may.
+            // Another backend may enforce it.
             BackendChoice::Auto => {
                 let each = [Backend::Landlock, Backend::Namespaces];
                 let [landlock, namespaces] = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
@@ -138,7 +137,7 @@ impl<'a> HostBackend<'a> {
             BackendChoice::Landlock => HostBackend::single(Backend::Landlock, inspection)
                 .lower(&inspection.approved)
                 .map(|_| ()),
-            // What mounts hold is known where they can be made.
+            // What mounts can enforce is known only on a machine that can make them.
             BackendChoice::Namespaces | BackendChoice::Bwrap => {
                 let names = protected_in(&inspection.policy, Backend::Namespaces);
                 names.map(|_| ()).map_err(PlanError::Refused)
@@ -150,17 +149,17 @@ impl<'a> HostBackend<'a> {
         }
     }
 
-    /// Lowers a profile of the policy and holds the plan against it.
+    /// Lowers a profile of the policy and verifies the plan.
     pub fn lower(&self, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         self.lower_after(&self.missing_roots, profile)
     }
 
-    /// What is not there yet, and will be when anything starts.
+    /// A survey with the directories that a start creates.
     pub const fn missing_roots(&self) -> &Survey {
         &self.missing_roots
     }
 
-    /// What of the disk any backend looks at. Whoever holds says what cannot be looked at.
+    /// Surveys the disk; errors are reported when the profile is lowered.
     pub fn survey(&self, profile: &Profile) -> Survey {
         let looked = match &self.lowering {
             Lowering::Kernel { options, .. } => plan::look_after(&self.missing_roots, profile, *options).ok(),
@@ -169,7 +168,7 @@ impl<'a> HostBackend<'a> {
         looked.unwrap_or_else(|| self.missing_roots.clone())
     }
 
-    /// The same as [`lower`](Self::lower), where what was `seen` a moment before is not looked at again.
+    /// The same as [`lower`](Self::lower), from an existing survey.
     pub fn lower_after(&self, seen: &Survey, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         match &self.lowering {
             Lowering::Kernel { options, surroundings } => {
@@ -193,7 +192,7 @@ impl<'a> HostBackend<'a> {
                     refuses: None,
                 })
             }
-            // There is a text to be checked even where nothing would start with it.
+            // The text can be checked even where nothing would start.
             Lowering::Mac => {
                 let (plan, statuses) = plan::lower_seatbelt(profile, self.policy.residuals)?;
                 let (mut clauses, refuses) = match self.protected() {
@@ -215,7 +214,7 @@ impl<'a> HostBackend<'a> {
     }
 }
 
-/// A deny of names that keeps from starting, in any backend, what may write around it.
+/// A deny of names for which every backend refuses commands that may write around it.
 pub fn refusal_of_writers(policy: &Policy) -> Option<Refusal> {
     let is_plain_tree =
         |root: &&Root| root.scope == Scope::Tree && root.suffixes.is_none() && root.max_file_bytes.is_none();
@@ -230,7 +229,7 @@ pub fn refusal_of_writers(policy: &Policy) -> Option<Refusal> {
     })
 }
 
-/// What becomes of protected names in a backend.
+/// The status of protected names in a backend.
 fn protected_in(policy: &Policy, backend: Backend) -> Result<Vec<ClauseStatus>, Refusal> {
     if !policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
         return Ok(Vec::new());

@@ -19,7 +19,7 @@ use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::checked_plan::{Backend, CheckedPlan};
 use crate::tools::plan::{PlanError, check_against};
 
-/// What was checked, and what came of it.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Each arrow.
@@ -33,7 +33,7 @@ pub struct Check {
 /// Which names are protected: a list, and what the config makes of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProtectedNames {
-    /// The word of the config.
+    /// The setting in the config.
     #[serde(rename = "word")]
     pub setting: &'static str,
     /// Those besides the list.
@@ -59,13 +59,13 @@ impl ProtectedNames {
 pub struct Arrow {
     /// The claim.
     pub claim: String,
-    /// What came of it.
+    /// The result.
     pub result: Proof,
     /// The witness, or why it was not tried.
     pub detail: Option<String>,
 }
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
@@ -108,12 +108,12 @@ pub struct ClauseRow {
 }
 
 impl Arrow {
-    /// The arrow of a start that was tried.
+    /// The arrow of a self-test.
     pub fn observed(result: Result<(), String>) -> Self {
         Self::new("plan ⊒ observed (self-test)".to_owned(), result)
     }
 
-    /// The arrow of a start that was not tried.
+    /// The arrow of a self-test that did not run.
     pub fn untried(why: &str) -> Self {
         Self {
             result: Proof::Untried,
@@ -142,14 +142,14 @@ impl Check {
 impl Inspection {
     /// Checks the two arrows that need no process, for what was approved and for what nobody was asked about.
     pub fn check(&self) -> Check {
-        // Where nothing is asked the two are one.
+        // Without questions the two are equal.
         let unasked = (self.unasked != self.approved).then_some(("unasked", &self.unasked));
         let profiles: Vec<(&str, &Profile)> = [("approved", &self.approved)].into_iter().chain(unasked).collect();
-        // Each backend by itself; the profiles are held against the config while the machine is asked for backends.
+        // Profiles are verified in parallel with probing the machine.
         let (mut arrows, on_host, plans) = thread::scope(|scope| {
             let derivation = scope.spawn(|| self.check_derivation(&profiles));
             let on_host = HostBackends::probe(self, &self.backends);
-            // Several backends look at the disk once.
+            // Several backends share a survey.
             let survey = |(_, profile): &(&str, &Profile)| match on_host.all.as_slice() {
                 [first, _, ..] => first.survey(profile),
                 [only] => only.missing_roots().clone(),
@@ -162,7 +162,7 @@ impl Inspection {
                     .collect::<Vec<_>>()
             };
             let plans: Vec<_> = thread::scope(|scope| {
-                // One of them here: a thread that only waits is one too many.
+                // The first runs on this thread.
                 let (first, others) = (on_host.all.first(), on_host.all.iter().skip(1));
                 let threads: Vec<_> = others.map(|candidate| scope.spawn(|| lower_all(candidate))).collect();
                 let first = first.map(lower_all);
@@ -302,7 +302,7 @@ impl Inspection {
     }
 }
 
-/// What a thread came to.
+/// Joins a thread.
 fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
@@ -319,7 +319,7 @@ fn message(result: Result<(), PlanError>) -> Result<(), String> {
     result.map_err(|error| error.to_string())
 }
 
-/// The limits; those of the whole tree are held by the kernel, or watched.
+/// The status of limits; those of the whole tree are exact or sampled.
 fn limit_rows(backend: Backend, profile: &Profile) -> impl Iterator<Item = ClauseRow> {
     limits(&profile.limits).into_iter().map(move |(name, value)| {
         let of_the_tree = match name {

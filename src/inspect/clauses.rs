@@ -33,7 +33,7 @@ pub(super) fn protected_names(plan: &Plan, surroundings: &Surroundings, listed: 
         .collect()
 }
 
-/// What commands have of their own, whatever they are granted; the host's is not seen in it.
+/// The status of private directories.
 pub(super) fn private_directories(regime: Regime) -> Vec<ClauseStatus> {
     let directories = [
         ("/tmp", "what is not granted of the host's cannot be used"),
@@ -54,7 +54,7 @@ pub(super) fn private_directories(regime: Regime) -> Vec<ClauseStatus> {
     directories.into_iter().map(row).collect()
 }
 
-/// Off or on, the filters hold it, and more where there is no loopback of its own; the proxy holds each entry of a list.
+/// The status of the network: filters enforce off and on, the proxy each entry of a list.
 pub(super) fn network(profile: &Profile, backend: Backend) -> Vec<ClauseStatus> {
     let clause = |clause: String, origin: String| ClauseStatus {
         clause,

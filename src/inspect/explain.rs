@@ -35,7 +35,7 @@ impl Inspection {
         let plans: Vec<(Backend, Result<CheckedPlan, PlanError>)> = each
             .map(|candidate| (candidate.backend, candidate.lower(&self.approved)))
             .collect();
-        // Nobody knows here which commands are asked about, so what is said to permit it permits it to all of them.
+        // It is unknown which commands are asked about, so each suggested change permits it to all.
         let answer = |operation: &Operation| self.permissions().answer(*operation, path, Writing::Free, &plans);
         let answers = operations.iter().map(answer);
         PathReport {

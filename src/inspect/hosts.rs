@@ -15,7 +15,7 @@ pub(super) struct Reach {
     pub(super) of: String,
     /// The line that says so, where one does.
     pub(super) origin: Option<Origin>,
-    /// What that line asks for, before ceilings and flags took from it.
+    /// The requested network, before ceilings and flags.
     pub(super) requested: Network,
     /// What an approved call with it gets.
     pub(super) approved: Profile,
@@ -62,7 +62,7 @@ pub struct NetworkStatus {
     pub detail: Option<&'static str>,
 }
 
-/// An access in a word.
+/// The name of an access.
 pub(super) const fn access_name(access: HostAccess) -> &'static str {
     match access {
         HostAccess::Denied => "denied",
@@ -72,7 +72,7 @@ pub(super) const fn access_name(access: HostAccess) -> &'static str {
 }
 
 impl Inspection {
-    /// Every network: first that of all commands, then those that rules and tools have in its place.
+    /// All networks: first that of all commands, then those of rules and tools.
     pub(super) fn reaches(&self) -> Vec<Reach> {
         let mut requested = self.policy.requested_networks();
         let all = Reach {
@@ -135,17 +135,17 @@ fn row(rule: &crate::policy::HostRule) -> HostRow {
         access: access_name(rule.access),
         unasked: access_name(match rule.access {
             HostAccess::Free => HostAccess::Free,
-            // Whoever is not asked about a command is not asked about its hosts.
+            // Without a question about the command there is none about its hosts.
             HostAccess::Asked | HostAccess::Denied => HostAccess::Denied,
         }),
         origin: rule.origin.to_string(),
     }
 }
 
-/// What is refused beyond a network that is off: in namespaces there is a loopback to use them on.
+/// What is blocked beyond the network; in namespaces there is a private loopback.
 const NO_SOCKETS: &str = "no socket of the internet or of netlink can be made, not even for a loopback";
 
-/// What a backend makes of a network, whatever else it makes of the policy.
+/// The status of a network in a backend.
 pub(super) fn network_status(network: &Network, backend: Backend) -> NetworkStatus {
     const WHY: &str = "a list of hosts takes a network namespace, and there is none";
     let (status, detail) = match (refuse_hosts(network, backend.regime()), network, backend) {

@@ -1,4 +1,4 @@
-//! A policy with the profiles it comes to.
+//! A policy and the profiles derived from it.
 
 use super::missing_roots;
 use crate::confine::protect::Person;
@@ -19,9 +19,9 @@ pub struct Inspection {
     pub approved: Profile,
     /// What a command gets that nobody was asked about.
     pub unasked: Profile,
-    /// Which backends are looked at.
+    /// The backends to check.
     pub backends: Vec<Backend>,
-    /// Whose git may run or obey what a command leaves.
+    /// The person whose git could run or obey files that a command wrote.
     pub person: Person,
 }
 
@@ -40,12 +40,12 @@ impl Inspection {
         }
     }
 
-    /// Roots whose directory is made when something starts (`create: true`), and is not there yet.
+    /// Roots with `create: true` whose directory does not exist yet.
     pub fn missing_roots(&self) -> impl Iterator<Item = &Root> {
         missing_roots::missing_roots(&self.policy)
     }
 
-    /// Looks at this backend alone.
+    /// Restricts the inspection to this backend.
     #[must_use]
     pub fn only(self, backend: Backend) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Inspection {
         }
     }
 
-    /// What decides about each path.
+    /// The permissions of each path.
     pub(crate) const fn permissions(&self) -> Permissions<'_> {
         Permissions {
             policy: &self.policy,

@@ -1,15 +1,15 @@
-//! What a start makes first.
+//! Roots that a start creates first.
 
 use crate::backend::survey::Survey;
 use crate::config::ABSENT;
 use crate::policy::{Policy, Root};
 
-/// Roots whose directory is made when something starts (`create: true`), and is not there yet.
+/// Roots with `create: true` whose directory does not exist yet.
 pub(super) fn missing_roots(policy: &Policy) -> impl Iterator<Item = &Root> {
     policy.roots.iter().filter(|root| root.identity == ABSENT)
 }
 
-/// Their directories, as a start will have made them.
+/// A survey with their directories, as if created.
 pub(super) fn survey_with_missing_roots(policy: &Policy) -> Survey {
     Survey::foreseeing(missing_roots(policy).map(|root| &root.path), ABSENT)
 }

@@ -5,7 +5,7 @@ use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError
 use crate::policy::{Audit, Mode};
 use crate::tools::{Executor, Recovery, ToolError, UserPaths};
 
-/// Nobody is asked when nothing is run.
+/// Denies: nothing runs, so nothing is asked.
 struct Nobody;
 
 impl Approver for Nobody {
@@ -15,10 +15,10 @@ impl Approver for Nobody {
 }
 
 impl Inspection {
-    /// Starts a forker under each of the profiles and waits for its self-test. Nothing is run in it. What was put back before.
+    /// Starts a forker under each profile and waits for its self-test; runs nothing. Returns what was restored before.
     pub async fn self_test(&self, places: UserPaths) -> Result<Recovery, ToolError> {
         let (mut policy, narrowing) = (self.policy.clone(), self.narrowing.clone());
-        // Nothing happens that would be worth a record.
+        // A self-test is not recorded.
         policy.audit = Audit::default();
         let executor = Executor::new(policy, narrowing, Mode::Strict, Box::new(Nobody), places)?;
         if executor.is_unconfined() {

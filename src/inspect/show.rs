@@ -14,7 +14,7 @@ use crate::profile::cuts;
 use crate::tools::explain::size;
 use crate::tools::protected_names;
 
-/// What a policy comes to.
+/// What a policy permits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Table {
     /// What may be read, written and executed, sorted by path.
@@ -156,7 +156,7 @@ impl Table {
     }
 }
 
-/// What tells a grant from every other of one policy.
+/// Identifies a grant within a policy.
 type GrantKey<'a> = (&'a AbsPath, Scope, &'a crate::policy::Origin);
 
 fn grant_key(grant: &Grant) -> GrantKey<'_> {

@@ -1,4 +1,4 @@
-//! Everybody who has a say about one host and port, which of them decides, and what each would have to say instead.
+//! The sources of a decision about one host and port (config, ceilings, `--net`), and what each would have to change.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::policy::{Host, HostAccess, HostList, HostPattern, HostRule, Network, 
 use crate::tools::explain::Clause;
 use crate::tools::network::{Bound, Bounds, By};
 
-/// Who says what may be reached.
+/// A kind of source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
@@ -20,23 +20,23 @@ pub enum Decider {
     Flag,
 }
 
-/// What one of them says.
+/// One source.
 pub(super) struct Source<'a> {
     pub(super) who: Decider,
     network: &'a Network,
     /// The line that decides about the host and port.
     pub(super) line: String,
-    /// What lets it through, as one would write it.
+    /// The entry that would permit it.
     widening: String,
 }
 
-/// What all of them say: first whoever asks for the network, then what bounds it.
+/// All sources: first the requested network, then what bounds it.
 pub(super) struct Sources<'a> {
     host: &'a Host,
     port: u16,
     own: Source<'a>,
     bounds: Vec<Source<'a>>,
-    /// The line of the network that is asked for, where there is one.
+    /// The line of the requested network, if there is one.
     request_line: Option<&'a Origin>,
 }
 
@@ -55,12 +55,12 @@ impl<'a> Sources<'a> {
         std::iter::once(&self.own).chain(&self.bounds)
     }
 
-    /// What one of them gives.
+    /// The access that a source gives.
     fn access(&self, source: &Source<'_>) -> HostAccess {
         source.network.access(self.host, self.port)
     }
 
-    /// The first of those that give least.
+    /// The first source that gives least.
     pub(super) fn deciding(&self) -> &Source<'a> {
         let strictest = |first, source| {
             if self.access(source) < self.access(first) {
@@ -72,13 +72,13 @@ impl<'a> Sources<'a> {
         self.bounds.iter().fold(&self.own, strictest)
     }
 
-    /// Those that give no more than the one that decides.
+    /// All sources that give least.
     fn strictest(&self) -> Vec<&Source<'a>> {
         let strictest = self.access(self.deciding());
         self.all().filter(|source| self.access(source) == strictest).collect()
     }
 
-    /// Who else gives no more.
+    /// Notes on the other sources that give least.
     pub(super) fn notes(&self) -> Vec<String> {
         let verb = match self.access(self.deciding()) {
             HostAccess::Free => return Vec::new(),
@@ -89,7 +89,7 @@ impl<'a> Sources<'a> {
         others.map(|source| format!("{} {verb}", source.label())).collect()
     }
 
-    /// What a person would edit.
+    /// The changes that a person could make.
     pub(super) fn change(&self) -> Vec<String> {
         match self.access(self.deciding()) {
             HostAccess::Free => self.narrowing(),
@@ -106,7 +106,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// No list names such an address.
+    /// Whether no list can permit such an address.
     fn is_unusable(&self) -> bool {
         match self.host {
             Host::Address(address) => matches!(kind(*address), AddressKind::Unusable(_)),
@@ -114,7 +114,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// What would let it through, all of which it takes.
+    /// The changes that together would permit it.
     fn widening(&self, would: &str) -> Vec<String> {
         let strictest = self.strictest();
         let mut change: Vec<String> = strictest.iter().flat_map(|source| self.near_misses(source)).collect();
@@ -134,7 +134,7 @@ impl<'a> Sources<'a> {
         change
     }
 
-    /// What of the network that is asked for would forbid it.
+    /// The changes that would forbid it.
     fn narrowing(&self) -> Vec<String> {
         let line = self
             .request_line
@@ -148,7 +148,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The entries that would have to go, all of them, for it to be denied.
+    /// The entries to remove so that it is denied.
     fn removing(&self, list: &HostList) -> String {
         let holding = list
             .rules()
@@ -160,7 +160,7 @@ impl<'a> Sources<'a> {
         format!("without {} it would be denied", entries.join(" and "))
     }
 
-    /// Entries that nearly name it.
+    /// Entries that nearly match.
     fn near_misses(&self, source: &Source<'_>) -> Vec<String> {
         let list = match source.network {
             Network::Off | Network::Full => return Vec::new(),
@@ -175,7 +175,7 @@ impl<'a> Sources<'a> {
 }
 
 impl Source<'_> {
-    /// Who it is, with the line.
+    /// The source and its line.
     pub(super) fn label(&self) -> String {
         match self.who {
             Decider::Config => self.line.clone(),
@@ -197,7 +197,7 @@ impl Source<'_> {
     }
 }
 
-/// What whoever asks for the network says.
+/// The source of the requested network.
 fn own<'a>(reach: &'a Reach, host: &Host, port: u16) -> Source<'a> {
     let network = &reach.requested;
     let rule = network.rule_for(host, port).map(|rule| &rule.origin);
@@ -224,7 +224,7 @@ fn own<'a>(reach: &'a Reach, host: &Host, port: u16) -> Source<'a> {
     }
 }
 
-/// What a bound says.
+/// The source of a bound.
 fn bounding<'a>(bound: &'a Bound, host: &Host, port: u16) -> Source<'a> {
     let network = &bound.network;
     let (who, widening) = match &bound.by {
@@ -252,7 +252,7 @@ fn bounding<'a>(bound: &'a Bound, host: &Host, port: u16) -> Source<'a> {
     }
 }
 
-/// What one adds to a network in a file.
+/// The entry to add to a network in a file.
 fn entry(network: &Network, host: &Host, port: u16) -> String {
     match network {
         Network::Off | Network::Full => format!("`network: {{allow: [\"{host}:{port}\"]}}`"),
@@ -260,12 +260,12 @@ fn entry(network: &Network, host: &Host, port: u16) -> String {
     }
 }
 
-/// What one writes in a file that says nothing of the network.
+/// The entry for a file without a network.
 fn shell_entry(host: &Host, port: u16) -> String {
     format!("`shell: {{network: {{allow: [\"{host}:{port}\"]}}}}`")
 }
 
-/// Why an entry that does not name a host nearly does.
+/// Why an entry that does not match nearly does.
 fn near_miss(rule: &HostRule, host: &Host) -> Option<&'static str> {
     match (&rule.destination.hosts, host) {
         (hosts, host) if hosts.holds(host) => Some("is for other ports"),

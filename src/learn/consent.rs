@@ -1,4 +1,4 @@
-//! What is accepted before anybody is asked.
+//! What flags accept in advance.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use crate::config::{self, amend::Change};
 use crate::policy::{AbsPath, Destination, PatternError, Rights};
 use crate::tools::call::pasted;
 
-/// Something that was named to be accepted.
+/// One `--include`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Include {
     /// These rights on this path.
@@ -19,7 +19,7 @@ pub enum Include {
     Host(Destination),
 }
 
-/// Why a word names nothing.
+/// Why an `--include` is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum IncludeError {
     /// No mode stands before the path.
@@ -56,11 +56,11 @@ impl Include {
     }
 }
 
-/// A path that was named.
+/// A path that was included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IncludedPath {
     rights: Rights,
-    /// Where it leads.
+    /// The resolved path.
     path: AbsPath,
     /// Whether that is what was written: no link, and no `..`, led there.
     as_written: bool,
@@ -99,7 +99,7 @@ impl Consent {
         Ok(consent)
     }
 
-    /// The hosts that were named: where nobody knows which one a command wants, these are listed.
+    /// The included hosts.
     pub fn hosts(&self) -> Vec<Change> {
         self.hosts.iter().cloned().map(Change::Host).collect()
     }

@@ -1,4 +1,4 @@
-//! What git would run or obey in a place that is a part of a repository, where the guard of protected names does not see the repository.
+//! Whether git could be led to run or obey files below a new root, by a config that the guard of protected names does not see.
 //!
 //! The guard reads the git directories that lie in a writable root. A smaller root has none in it, while the repository
 //! around it may lead git there: by `core.hooksPath`, by `include.path`. So who wants to write there without a question must
@@ -10,7 +10,7 @@ use crate::confine::protect::{Person, read, repository, there};
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 
-/// What leads git to other files, in small letters; more than that may be meant, and costs a question.
+/// Settings that make git read or run other files, in lower case.
 const REDIRECTS: [&str; 6] = [
     "hookspath",
     "[include",
@@ -19,7 +19,7 @@ const REDIRECTS: [&str; 6] = [
     "pager",
     "attributesfile",
 ];
-/// What of that leads it there in every repository.
+/// Those that do so in every repository.
 const REDIRECTS_FOR_ALL: [&str; 2] = ["hookspath", "[include"];
 
 /// Why writing below `root` may change what git runs or obeys, if it may.

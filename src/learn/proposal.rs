@@ -15,14 +15,14 @@ pub struct Proposal {
     /// The rights that it gives and the config does not. Where only now what can be written can be executed, that is both,
     /// whichever was there before.
     pub adds: Rights,
-    /// How much it could give away, and why.
+    /// Its risk, and why.
     pub rating: Rating,
     /// What was denied, in words.
     pub denied: Vec<String>,
 }
 
 impl Proposal {
-    /// A change of this policy, judged.
+    /// A change of this policy, with its rating.
     pub fn of(change: Change, denied: Vec<String>, surroundings: &Surroundings, policy: &Policy) -> Self {
         let adds = match &change {
             Change::Root(root) => root.rights.without(remedy::granted(policy, &root.path, root.scope)),
@@ -53,7 +53,7 @@ impl Proposal {
     }
 }
 
-/// A denial for which nothing is proposed.
+/// A denial for which no change is proposed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StillDenied {
     /// What was denied, in words.

@@ -1,4 +1,4 @@
-//! What was denied → as few and as small changes as permit it, each tried.
+//! Denials → the fewest and smallest changes that permit them, each tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::tools::executor::Executor;
 use crate::tools::explain::{Explained, Wanted, writing};
 use crate::tools::outcome::Outcome;
 
-/// What came of a run.
+/// The proposals after a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proposals {
     /// What would permit more, lowest risk first, then by what is done with it, then by path.
@@ -39,7 +39,7 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Why a change is not proposed, if it is not.
+    /// Checks that a change would load and could be enforced.
     fn try_change(&self, change: &Change) -> Result<(), String> {
         if self.accepted.contains(change) {
             return Err("what would permit it was accepted, and it is denied all the same".to_owned());
@@ -134,7 +134,7 @@ pub fn outermost<T>(all: &mut Vec<T>, policy: &Policy, change: impl Fn(&T) -> &C
     });
 }
 
-/// What a change of this policy gives, and where.
+/// The rights that a change gives, and where.
 fn gives<'a>(policy: &Policy, change: &'a Change) -> Option<(&'a AbsPath, Scope, Rights)> {
     match change {
         Change::Root(root) => Some((&root.path, root.scope, root.rights)),
@@ -238,7 +238,7 @@ impl Collector {
         }
     }
 
-    /// Takes a change in, as one with what is known of the same root.
+    /// Adds a change, merged with one of the same root.
     fn change(&mut self, change: Change, denied: String) {
         for (known, all) in &mut self.changes {
             let merged = match (&*known, &change) {

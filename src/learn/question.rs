@@ -1,4 +1,4 @@
-//! What nobody accepted beforehand, put to a person: one change to the file at a time, and what is secret or broad one by one.
+//! Questions to a person about proposed changes: all in one, but secret or broad ones one by one.
 
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
@@ -23,7 +23,7 @@ pub struct ConfigQuestion {
 }
 
 impl ConfigQuestion {
-    /// Whether somebody answers for a change of a config: no mode and no earlier yes does.
+    /// Asks a person. Modes and remembered approvals do not count.
     ///
     /// # Errors
     /// A signal came while it was asked.
@@ -43,14 +43,14 @@ impl ConfigQuestion {
     }
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Yes.
     Yes,
     /// No.
     No,
-    /// Nobody is there, or nothing that counts was said.
+    /// There was no valid answer.
     Nobody,
 }
 

@@ -1,4 +1,4 @@
-//! A denial → what would permit it.
+//! A denial → the change that would permit it.
 
 use std::fs::FileType;
 
@@ -22,13 +22,13 @@ pub(super) enum Remedy {
     Host(Destination),
     /// Hosts, whose names nobody knows.
     SomeHost,
-    /// Nothing that is proposed, for this reason.
+    /// No change, for this reason.
     Nothing(String),
 }
 
 /// The port on which names are resolved.
 const DNS: u16 = 53;
-/// A name of which no clause speaks.
+/// A name that no clause mentions.
 const ANY: &str = ".learn-any";
 
 /// What would permit a denial under this policy.

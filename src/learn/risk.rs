@@ -1,4 +1,4 @@
-//! How much a change could give away. A command chose what it attempted, so nothing it names is believed.
+//! Rates the risk of a change. A command chooses what it attempts, so its names are untrusted.
 
 use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt as _;
@@ -40,7 +40,7 @@ impl std::fmt::Display for Risk {
     }
 }
 
-/// A risk, and what speaks for it.
+/// A risk, and its reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rating {
     /// The risk.
@@ -49,7 +49,7 @@ pub struct Rating {
     pub reasons: Vec<String>,
 }
 
-/// What changes are judged by.
+/// What changes are rated by.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// The directory that the command is run in, where that is somebody's work and nothing larger.
@@ -69,7 +69,7 @@ pub struct Surroundings {
 /// How many are looked at after one round.
 const MAX_ENTRIES: usize = 400_000;
 
-/// The machine, its settings and programs: nobody's project.
+/// Directories of the system, which are no project.
 const SYSTEM: &[&str] = &[
     "/boot",
     "/dev",
@@ -83,7 +83,7 @@ const SYSTEM: &[&str] = &[
     "/var/run",
     "/var/spool",
 ];
-/// What holds everybody's work, and is itself nobody's.
+/// Directories of everybody's work, which are no project themselves.
 const TOPS: &[&str] = &[
     "/", "/home", "/media", "/mnt", "/srv", "/tmp", "/var", "/var/tmp", "/Users",
 ];
@@ -142,7 +142,7 @@ impl Surroundings {
         surroundings
     }
 
-    /// Has as much looked at after the next round.
+    /// Resets the limit for the next round.
     pub(super) fn reset_limit(&self) {
         self.entries_left.set(MAX_ENTRIES);
     }

@@ -1,4 +1,4 @@
-//! Rights on a place → the change that gives them.
+//! Rights on a path → the change of a root that gives them.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::remedy::granted;
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
 use crate::policy::{AbsPath, Demand, Origin, Policy, Right, Rights, Root, Scope};
 
-/// Rights on a place.
+/// Rights that a command lacks on a path.
 pub(super) struct RootChange {
     pub(super) path: AbsPath,
     pub(super) scope: Scope,
@@ -14,7 +14,7 @@ pub(super) struct RootChange {
 }
 
 impl RootChange {
-    /// The change that gives them, or why a person has to make it.
+    /// The change that gives the rights, or why only a person can make it.
     pub(super) fn change(
         self,
         policy: &Policy,
@@ -40,7 +40,7 @@ impl RootChange {
             ));
         }
         let is_own = matches!(root_around.origin, Origin::File { .. });
-        // A program that is built anew is another file each time.
+        // A program that is rebuilt is another file each time.
         let is_rebuilt = self.rights.has(Right::Execute) && root_around.rights.has(Right::Write);
         if is_own && (root_around.path == self.path || is_rebuilt) {
             return Ok(self.widen(root_around, writing));
@@ -76,7 +76,7 @@ impl RootChange {
     }
 }
 
-/// A name for a root, of letters that every name may have.
+/// A valid, unused name for a root.
 fn name(path: &AbsPath, used: &BTreeSet<String>) -> String {
     let last = path.name().map(crate::policy::path::display).unwrap_or_default();
     let good = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

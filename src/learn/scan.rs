@@ -1,4 +1,4 @@
-//! What lies in a directory: nothing is opened but directories, no link is followed, and what is too much counts for the worst.
+//! Scans a directory for secrets and outward links. Opens only directories, and follows no links.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,18 +15,18 @@ use crate::policy::path::display;
 /// The most entries of one directory, and of those in it, that are looked at.
 const MAX_ENTRIES: usize = 100_000;
 
-/// What was found.
+/// The findings of a scan.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Something whose name or mode says that it is secret.
     pub(super) secret: Option<String>,
     /// Something that leads out of the directory: another name of a file, or something that is mounted there.
     pub(super) outward: Option<String>,
-    /// Why not all of it was seen.
+    /// Why the scan is incomplete.
     pub(super) incomplete: Option<String>,
 }
 
-/// Looks through a directory, as far as entries are left; those that it looks at are taken off that.
+/// Scans a directory; `entries_left` is decremented per entry.
 pub(super) fn scan(directory: &AbsPath, entries_left: &Cell<usize>) -> Found {
     let most = entries_left.get().min(MAX_ENTRIES);
     let mut found = Found::default();
@@ -93,7 +93,7 @@ pub(super) fn is_of_one_mount(one: (&Path, &Metadata), other: (&Path, &Metadata)
     one.1.dev() == other.1.dev() && mount(one.0).is_some_and(|mounted| mount(other.0) == Some(mounted))
 }
 
-/// Whether its owner alone may do anything with it.
+/// Whether only the owner has access.
 pub(super) fn is_private(meta: &Metadata) -> bool {
     let others = meta.mode() & 0o077;
     others == 0

@@ -1,4 +1,4 @@
-//! The amended policy, held against the old one and what was accepted: it gives that, and nothing else.
+//! Verifies that an amended policy permits exactly what the old one and the accepted changes do.
 
 use crate::config::amend::Change;
 use crate::policy::{
@@ -6,7 +6,7 @@ use crate::policy::{
 };
 use crate::profile::{Asked, Call, FileReach, Landmarks, Profile, Reach, Witness, derive, files_within};
 
-/// An amended config that is not the old one with what was accepted.
+/// How an amended config differs from the old one with the accepted changes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// It gives more.
@@ -17,10 +17,10 @@ pub enum Mismatch {
     Less(String),
 }
 
-/// Holds what `new` gives to every call against `old` and these changes.
+/// Verifies that `new` gives every call what `old` and these changes give.
 ///
 /// # Errors
-/// Something that is in one and not in the other.
+/// The first difference.
 pub fn verify(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Mismatch> {
     for asked in [Asked::Nobody, Asked::Everything] {
         let call = Call::of(asked);

@@ -19,7 +19,7 @@ use crate::profile::{FileReach as _, Profile};
 pub use error::{DocumentError, VERSION};
 use profile::WrittenProfile;
 
-/// What a policy comes to, written down.
+/// What a policy permits, as a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -35,7 +35,7 @@ pub struct Document {
     rules: Vec<String>,
 }
 
-/// What a document says, in the terms of the model.
+/// The content of a document, as profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
     /// What an approved command gets.
@@ -49,7 +49,7 @@ pub struct Side {
 }
 
 impl Document {
-    /// Writes an inspection down.
+    /// The document of an inspection.
     pub fn of(inspection: &Inspection) -> Self {
         let side = Side::of(inspection);
         Self {
@@ -61,7 +61,7 @@ impl Document {
         }
     }
 
-    /// Whether a text means to be one.
+    /// Whether a text claims to be a document.
     pub fn is_document(text: &[u8]) -> bool {
         #[derive(Deserialize)]
         struct Mark {
@@ -71,7 +71,7 @@ impl Document {
         serde_json::from_slice::<Mark>(text).is_ok()
     }
 
-    /// Reads one.
+    /// Parses a document.
     pub fn read(text: &[u8]) -> Result<Side, DocumentError> {
         let document: Self = serde_json::from_slice(text)?;
         if document.stockade_profile != VERSION {
