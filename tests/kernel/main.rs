@@ -30,6 +30,8 @@ mod explain;
 #[cfg(test)]
 mod file_tools;
 #[cfg(test)]
+mod first_configs;
+#[cfg(test)]
 mod fork_bomb;
 #[cfg(test)]
 mod git;

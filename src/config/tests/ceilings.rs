@@ -214,15 +214,12 @@ fn a_key_that_means_nothing_in_a_ceiling_is_an_error_with_its_line() {
         ("sandbox: {os_profile: ./other.yaml}", "sandbox.os_profile"),
         ("shell: {default: {allowed: false}}", "shell.default"),
         ("shell: {rules: [{pattern: rm, allowed: false}]}", "shell.rules"),
-        ("approval: {safe_commands: [ls]}", "approval.safe_commands"),
-        ("approval: {dangerous_patterns: [rm]}", "approval.dangerous_patterns"),
-        ("approval: {safe_paths: [a]}", "approval.safe_paths"),
         ("tools: {shell: {approval: required}}", "tools"),
         (
             "custom_tools: {lint: {description: x, command: [true]}}",
             "custom_tools",
         ),
-        ("host_tools: [fetch]", "host_tools"),
+        ("custom_tools: {fetch: {}}", "custom_tools"),
         (
             "sandbox: {paths: {a: {root: /srv, create: true}}}",
             "makes no directory",

@@ -145,22 +145,6 @@ fn custom_tools_are_checked() {
 }
 
 #[test]
-fn a_tool_of_the_host_program_is_named_before_it_is_spoken_of() {
-    let world = World::new();
-    let unnamed = world.error("tools: {fetch: {approval: none}}\n");
-    assert!(
-        unnamed.contains("unknown tool `fetch`") && unnamed.contains("`host_tools`"),
-        "{unnamed}"
-    );
-    let named = world.ok("host_tools: [fetch]\ntools: {fetch: {approval: none}}\n");
-    assert_eq!(named.policy.tools["fetch"].approval, Demand::None);
-    for taken in ["shell", "a b", ""] {
-        let error = world.error(format!("host_tools: ['{taken}']\n"));
-        assert!(error.contains("cannot name a host tool"), "{error}");
-    }
-}
-
-#[test]
 fn a_config_left_to_the_agent_is_warned_about() {
     let world = World::new();
     let text = "sandbox: {protect: none, paths: {a: {root: ., mode: rw}}}\n";

@@ -54,7 +54,7 @@ fn the_schema_knows_every_key_and_refuses_others() {
         serde_json::json!(["root"])
     );
     for key in ["safe_commands", "dangerous_patterns", "safe_paths"] {
-        assert_eq!(object(&["approval", key, "[]"])["type"], "string", "{key}");
+        assert_eq!(object(&["tools", "*", key, "[]"])["type"], "string", "{key}");
     }
     assert!(
         object(&["shell", "rules", "[]"])["properties"]

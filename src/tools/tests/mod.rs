@@ -22,7 +22,9 @@ use super::call::ToolError;
 use super::deciding::Deciding;
 use super::guarded::{Guard, Hook};
 use super::restored::Recovered;
-use super::tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Tool};
+use super::tool::{
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, OverrideByConfig, Prepared, Tool,
+};
 use super::tool_question;
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,
