@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use crate::confine::protect::{Person, read, repository, there};
+use crate::confine::protect::{Person, metadata_if_present, read, repository};
 use crate::policy::AbsPath;
 use crate::policy::path::display;
 
@@ -34,7 +34,7 @@ pub(super) fn objection(root: &AbsPath, person: &Person) -> Option<String> {
     // Where the entry lies in the root, the guard sees it.
     root.ancestors().find_map(|directory| {
         let entry = directory.as_path().join(".git");
-        match there(&entry) {
+        match metadata_if_present(&entry) {
             Ok(None) => None,
             Ok(Some(found)) if found.is_dir() && directory == *root => None,
             Ok(Some(_)) => match repository(&entry) {

@@ -16,9 +16,9 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstat, fstatat};
 use nix::unistd::{Gid, fchownat, getegid};
 
-use super::at::{self, split};
 use super::error::ProtectError;
-use super::roots::{Root, shown};
+use super::nofollow::{self, split};
+use super::roots::{Root, absolute};
 use super::state::State;
 
 /// Who may use the file, and what new files in the directory get.
@@ -42,28 +42,28 @@ pub(super) struct Access {
 }
 
 /// An entry that is a file or a directory.
-struct Found {
+struct Entry {
     parent: OwnedFd,
     stat: FileStat,
     /// A name by which only the last component can be a link, and that is none.
-    place: PathBuf,
+    proc_path: PathBuf,
 }
 
 impl Access {
     /// That of the entry `path`; none of what is neither file nor directory, or is not there.
     pub(super) fn of(root: &Root, path: &[u8]) -> Result<Option<Self>, ProtectError> {
         let (directory, _) = split(path);
-        let access = at::insisting(&root.fd, directory, None, || {
-            let found = find(root, path)?;
-            found.map(|found| Self::read(&found)).transpose()
+        let access = nofollow::with_owner_access(&root.fd, directory, None, || {
+            let entry = open_entry(root, path)?;
+            entry.map(|entry| Self::read(&entry)).transpose()
         });
-        access.map_err(|error| ProtectError::io("look at the access lists of", shown(root, path), error))
+        access.map_err(|error| ProtectError::io("look at the access lists of", absolute(root, path), error))
     }
 
-    fn read(found: &Found) -> nix::Result<Self> {
-        let [access, default] = LISTS.map(|list| read(&found.place, list));
+    fn read(entry: &Entry) -> nix::Result<Self> {
+        let [access, default] = LISTS.map(|list| read(&entry.proc_path, list));
         Ok(Self {
-            group: found.stat.st_gid,
+            group: entry.stat.st_gid,
             lists: [access?, default?],
         })
     }
@@ -79,32 +79,32 @@ impl Access {
     /// Gives the entry `path` this group and these lists, if it has others; whether it had. Its mode stays.
     pub(super) fn restore(&self, root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
         let (directory, name) = split(path);
-        let restored = at::insisting(&root.fd, directory, None, || {
-            let Some(found) = find(root, path)? else {
+        let restored = nofollow::with_owner_access(&root.fd, directory, None, || {
+            let Some(entry) = open_entry(root, path)? else {
                 return Ok(false);
             };
-            let now = Self::read(&found)?;
+            let now = Self::read(&entry)?;
             if now.is_like(self) {
                 return Ok(false);
             }
             if now.group != self.group {
                 let group = Some(Gid::from_raw(self.group));
-                fchownat(&found.parent, name, None, group, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+                fchownat(&entry.parent, name, None, group, AtFlags::AT_SYMLINK_NOFOLLOW)?;
             }
             for ((list, had), has) in LISTS.into_iter().zip(&self.lists).zip(&now.lists) {
                 let done = match had {
                     _ if had == has => continue,
-                    Some(had) => xattr::set(&found.place, list, had),
-                    None => xattr::remove(&found.place, list),
+                    Some(had) => xattr::set(&entry.proc_path, list, had),
+                    None => xattr::remove(&entry.proc_path, list),
                 };
                 done.map_err(|error| errno(&error))?;
             }
             // A list has a say in the mode.
-            let mode = Mode::from_bits_truncate(at::permissions(&found.stat));
-            fchmodat(&found.parent, name, mode, FchmodatFlags::NoFollowSymlink)?;
+            let mode = Mode::from_bits_truncate(nofollow::permissions(&entry.stat));
+            fchmodat(&entry.parent, name, mode, FchmodatFlags::NoFollowSymlink)?;
             Ok(true)
         });
-        restored.map_err(|error| ProtectError::io("restore the group and access lists of", shown(root, path), error))
+        restored.map_err(|error| ProtectError::io("restore the group and access lists of", absolute(root, path), error))
     }
 }
 
@@ -137,17 +137,17 @@ pub(super) fn mode_of_tracked(before: &State, now: &State, access: Option<&Acces
 
 /// Takes from an entry that a command made what lets others in: lists, a group that is neither ours nor that of the directory,
 /// set-id bits, and the right to write that the umask takes. Whether it had any of that.
-pub(super) fn narrow(root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
+pub(super) fn restrict(root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
     let (directory, name) = split(path);
-    let narrowed = at::insisting(&root.fd, directory, None, || {
-        let Some(found) = find(root, path)? else {
+    let restricted = nofollow::with_owner_access(&root.fd, directory, None, || {
+        let Some(entry) = open_entry(root, path)? else {
             return Ok(false);
         };
-        let now = Access::read(&found)?;
-        let mode = at::permissions(&found.stat);
+        let now = Access::read(&entry)?;
+        let mode = nofollow::permissions(&entry.stat);
         let mut wanted = mode & !(WRITE & umask());
         // A directory hands its group on.
-        wanted &= if at::kind(&found.stat) == libc::S_IFDIR {
+        wanted &= if nofollow::kind(&entry.stat) == libc::S_IFDIR {
             !0o4000
         } else {
             !SET_ID
@@ -158,32 +158,34 @@ pub(super) fn narrow(root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
                 .map_or(0, |(_, rights)| u32::from(rights));
             wanted &= !0o070 | (group & 7) << 3;
         }
-        let above = fstat(&found.parent)?.st_gid;
+        let above = fstat(&entry.parent)?.st_gid;
         let is_foreign = now.group != getegid().as_raw() && now.group != above;
         if wanted == mode && !is_foreign && now.lists == [None, None] {
             return Ok(false);
         }
-        let done = take_away(&found, name, &now, is_foreign, wanted);
+        let done = remove_access(&entry, name, &now, is_foreign, wanted);
         match done {
             // Not ours, or on a file system that keeps no modes: everything there is open to the same people.
             Err(Errno::EPERM | Errno::EOPNOTSUPP) => Ok(false),
             Err(error) => Err(error),
             Ok(()) => {
-                let after = find(root, path)?;
+                let after = open_entry(root, path)?;
                 Ok(after.is_none_or(|after| {
-                    at::permissions(&after.stat) != mode || after.stat.st_gid != now.group || now.lists != [None, None]
+                    nofollow::permissions(&after.stat) != mode
+                        || after.stat.st_gid != now.group
+                        || now.lists != [None, None]
                 }))
             }
         }
     });
-    narrowed.map_err(|error| ProtectError::io("restrict who may use", shown(root, path), error))
+    restricted.map_err(|error| ProtectError::io("restrict who may use", absolute(root, path), error))
 }
 
-fn take_away(found: &Found, name: &[u8], now: &Access, is_foreign: bool, mode: u32) -> nix::Result<()> {
+fn remove_access(entry: &Entry, name: &[u8], now: &Access, is_foreign: bool, mode: u32) -> nix::Result<()> {
     // The mode first: without a list, the group would have what is the most that the list gives.
     let set = || {
         fchmodat(
-            &found.parent,
+            &entry.parent,
             name,
             Mode::from_bits_truncate(mode),
             FchmodatFlags::NoFollowSymlink,
@@ -191,10 +193,10 @@ fn take_away(found: &Found, name: &[u8], now: &Access, is_foreign: bool, mode: u
     };
     set()?;
     if is_foreign {
-        fchownat(&found.parent, name, None, Some(getegid()), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        fchownat(&entry.parent, name, None, Some(getegid()), AtFlags::AT_SYMLINK_NOFOLLOW)?;
     }
     for (list, _) in LISTS.into_iter().zip(&now.lists).filter(|(_, list)| list.is_some()) {
-        xattr::remove(&found.place, list).map_err(|error| errno(&error))?;
+        xattr::remove(&entry.proc_path, list).map_err(|error| errno(&error))?;
     }
     // Who gives a file to a group takes its set-id bits, and a list has a say in the mode.
     set()
@@ -237,13 +239,13 @@ fn without_mode(list: &[u8]) -> Vec<u8> {
     named
 }
 
-fn find(root: &Root, path: &[u8]) -> nix::Result<Option<Found>> {
+fn open_entry(root: &Root, path: &[u8]) -> nix::Result<Option<Entry>> {
     let (directory, name) = split(path);
-    let found = at::open_place(&root.fd, directory)
+    let entry = nofollow::open_path(&root.fd, directory)
         .and_then(|parent| Ok((fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?, parent)));
-    match found {
-        Ok((stat, parent)) if matches!(at::kind(&stat), libc::S_IFREG | libc::S_IFDIR) => Ok(Some(Found {
-            place: Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(OsStr::from_bytes(name)),
+    match entry {
+        Ok((stat, parent)) if matches!(nofollow::kind(&stat), libc::S_IFREG | libc::S_IFDIR) => Ok(Some(Entry {
+            proc_path: Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(OsStr::from_bytes(name)),
             parent,
             stat,
         })),
@@ -252,9 +254,9 @@ fn find(root: &Root, path: &[u8]) -> nix::Result<Option<Found>> {
     }
 }
 
-fn read(place: &Path, list: &str) -> nix::Result<Option<Vec<u8>>> {
-    match xattr::get(place, list) {
-        Ok(found) => Ok(found),
+fn read(proc_path: &Path, list: &str) -> nix::Result<Option<Vec<u8>>> {
+    match xattr::get(proc_path, list) {
+        Ok(entry) => Ok(entry),
         Err(error) => match errno(&error) {
             // The file system has none.
             Errno::EOPNOTSUPP => Ok(None),

@@ -13,13 +13,13 @@ use std::time::Duration;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
 
-use super::at::{self, Identity, join, split};
-use super::listing::kind_listed;
-use super::names::is_passed_over;
+use super::class::{Context, DirectoryClass, Kind};
+use super::inventory::{Directory, Inventory};
+use super::listing::entry_kind;
+use super::names::is_third_party;
+use super::nofollow::{self, Identity, join, split};
 use super::patterns::Patterns;
-use super::place::{Context, Kind, Place};
-use super::roots::{Root, shown};
-use super::sight::{Directory, Sight};
+use super::roots::{Root, absolute};
 use super::stamp::Stamp;
 use crate::confine::sys;
 
@@ -44,41 +44,47 @@ pub struct Appeared {
 }
 
 /// Looks for what appeared since a moment, in a tree that is at rest and was `before`.
-pub(super) fn look(roots: &[Root], patterns: &Patterns, before: &Sight, sight: &Sight, since: Duration) -> Appeared {
+pub(super) fn look(
+    roots: &[Root],
+    patterns: &Patterns,
+    before: &Inventory,
+    inventory: &Inventory,
+    since: Duration,
+) -> Appeared {
     let since = (
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
         i64::from(since.subsec_nanos()),
     );
-    let mut looking = Looking {
+    let mut finder = Finder {
         roots,
         patterns,
-        sight,
+        inventory,
         since,
-        new: new(before, sight, since),
+        new: new(before, inventory, since),
         left: MOST_LOOKED_AT,
         found: Appeared::default(),
         inside: HashSet::new(),
         buffer: vec![0; BUFFER],
     };
-    for (directory, index) in sight.directories.iter().zip(0_u32..) {
-        looking.visit(directory, index);
+    for (directory, index) in inventory.directories.iter().zip(0_u32..) {
+        finder.visit(directory, index);
     }
-    looking.regenerated();
-    looking.found
+    finder.regenerated();
+    finder.found
 }
 
 /// The directories that are new where they are: made, moved there, or in one that is.
-fn new(before: &Sight, sight: &Sight, since: (i64, i64)) -> HashSet<u32> {
+fn new(before: &Inventory, inventory: &Inventory, since: (i64, i64)) -> HashSet<u32> {
     let changed = |directory: &Directory| directory.stamp.is_none_or(|stamp| stamp.changed >= since);
-    let mut places: HashMap<Identity, Vec<u8>> = HashMap::new();
-    for (directory, index) in sight.directories.iter().zip(0_u32..) {
+    let mut paths: HashMap<Identity, Vec<u8>> = HashMap::new();
+    for (directory, index) in inventory.directories.iter().zip(0_u32..) {
         if changed(directory) && directory.depth > 0 {
-            places.insert(directory.identity, sight.path(index));
+            paths.insert(directory.identity, inventory.path(index));
         }
     }
     let mut stayed = HashSet::new();
     for (directory, index) in before.directories.iter().zip(0_u32..) {
-        if places
+        if paths
             .get(&directory.identity)
             .is_some_and(|path| *path == before.path(index))
         {
@@ -86,8 +92,8 @@ fn new(before: &Sight, sight: &Sight, since: (i64, i64)) -> HashSet<u32> {
         }
     }
     let mut new = HashSet::new();
-    for (directory, index) in sight.directories.iter().zip(0_u32..) {
-        let is_new = places.contains_key(&directory.identity) && !stayed.contains(&directory.identity);
+    for (directory, index) in inventory.directories.iter().zip(0_u32..) {
+        let is_new = paths.contains_key(&directory.identity) && !stayed.contains(&directory.identity);
         if directory.depth > 0 && (is_new || new.contains(&directory.parent)) {
             new.insert(index);
         }
@@ -95,10 +101,10 @@ fn new(before: &Sight, sight: &Sight, since: (i64, i64)) -> HashSet<u32> {
     new
 }
 
-struct Looking<'a> {
+struct Finder<'a> {
     roots: &'a [Root],
     patterns: &'a Patterns,
-    sight: &'a Sight,
+    inventory: &'a Inventory,
     /// Seconds and nanoseconds.
     since: (i64, i64),
     /// The directories that are new where they are.
@@ -110,13 +116,13 @@ struct Looking<'a> {
     buffer: Vec<u8>,
 }
 
-impl Looking<'_> {
+impl Finder<'_> {
     fn visit(&mut self, directory: &Directory, index: u32) {
         if directory.depth > 0 && self.inside.contains(&directory.parent) {
             self.inside.insert(index);
             return;
         }
-        let is_plain = directory.context.place == Place::Plain && !directory.context.passed_over;
+        let is_plain = directory.context.class == DirectoryClass::Plain && !directory.context.third_party;
         if !directory.read || !is_plain {
             return;
         }
@@ -129,21 +135,21 @@ impl Looking<'_> {
         {
             return;
         }
-        let path = self.sight.path(index);
-        let has_changed = || at::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat));
-        if !(is_new || has_changed()) || !self.may_look() {
+        let path = self.inventory.path(index);
+        let has_changed = || nofollow::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat));
+        if !(is_new || has_changed()) || !self.spend() {
             return;
         }
         let (parent, name) = split(&path);
-        let opened = at::insisting(&root.fd, parent, (!name.is_empty()).then_some(name), || {
-            at::open_directory(&root.fd, &path)
+        let opened = nofollow::with_owner_access(&root.fd, parent, (!name.is_empty()).then_some(name), || {
+            nofollow::open_directory(&root.fd, &path)
         });
         let Ok(fd) = opened else {
             self.found.is_cut = true;
             return;
         };
         for (name, kind) in self.names(&fd, directory.context) {
-            if !self.may_look() {
+            if !self.spend() {
                 return;
             }
             if !self.is_of_interest(&fd, &name, kind, is_new) {
@@ -154,7 +160,7 @@ impl Looking<'_> {
                 let child = directory
                     .children
                     .range()
-                    .find(|child| self.sight.name(self.sight.directories[*child].name) == name);
+                    .find(|child| self.inventory.name(self.inventory.directories[*child].name) == name);
                 self.inside.extend(child.and_then(|child| u32::try_from(child).ok()));
             }
         }
@@ -169,12 +175,14 @@ impl Looking<'_> {
                 Ok(read) => read,
             };
             for (name, kind) in sys::entries(&self.buffer[..read]) {
-                let Ok(kind) = kind_listed(fd, name, kind) else {
+                let Ok(kind) = entry_kind(fd, name, kind) else {
                     continue;
                 };
-                let verdict = self.patterns.judge(context, name, kind);
-                let is_plain = verdict.descend.is_none_or(|context| context.place == Place::Plain);
-                if verdict.protect.is_none() && is_plain && !(kind == Kind::Directory && is_passed_over(name)) {
+                let classification = self.patterns.classify(context, name, kind);
+                let is_plain = classification
+                    .descend
+                    .is_none_or(|context| context.class == DirectoryClass::Plain);
+                if classification.protect.is_none() && is_plain && !(kind == Kind::Directory && is_third_party(name)) {
                     found.push((name.to_vec(), kind));
                 }
             }
@@ -196,7 +204,7 @@ impl Looking<'_> {
         let target = || fstatat(fd, name, AtFlags::empty());
         let leads = || {
             target().map_or(true, |target| {
-                is_executable(&target) || at::kind(&target) == libc::S_IFDIR
+                is_executable(&target) || nofollow::kind(&target) == libc::S_IFDIR
             })
         };
         is_dotfile || is_executable(&stat) || (kind == Kind::Symlink && leads())
@@ -209,14 +217,18 @@ impl Looking<'_> {
     /// What tools regenerate in place, beside git directories and in the roots.
     fn regenerated(&mut self) {
         let tops = (0_u16..).zip(self.roots).map(|(root, _)| (root, Vec::new()));
-        let of_git = self.sight.git_directories().into_iter().chain(self.sight.git_links());
-        let beside = of_git.map(|(root, git)| (root, split(&git).0.to_vec()));
-        let places: HashSet<(u16, Vec<u8>)> = tops.chain(beside).collect();
-        for (root, place) in places {
+        let classify = self
+            .inventory
+            .git_directories()
+            .into_iter()
+            .chain(self.inventory.git_links());
+        let beside = classify.map(|(root, git)| (root, split(&git).0.to_vec()));
+        let paths: HashSet<(u16, Vec<u8>)> = tops.chain(beside).collect();
+        for (root, directory) in paths {
             let root = &self.roots[usize::from(root)];
-            for path in REGENERATED.map(|name| join(&place, name)) {
-                let is_named = || self.found.paths.contains(&shown(root, &path));
-                if at::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat)) && !is_named() {
+            for path in REGENERATED.map(|name| join(&directory, name)) {
+                let is_named = || self.found.paths.contains(&absolute(root, &path));
+                if nofollow::stat(&root.fd, &path).is_ok_and(|stat| self.is_since(&stat)) && !is_named() {
                     self.name(root, &path);
                 }
             }
@@ -225,13 +237,13 @@ impl Looking<'_> {
 
     fn name(&mut self, root: &Root, path: &[u8]) {
         if self.found.paths.len() < MOST {
-            self.found.paths.push(shown(root, path));
+            self.found.paths.push(absolute(root, path));
         } else {
             self.found.more += 1;
         }
     }
 
-    fn may_look(&mut self) -> bool {
+    fn spend(&mut self) -> bool {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
             None => self.found.is_cut = true,
@@ -241,5 +253,5 @@ impl Looking<'_> {
 }
 
 fn is_executable(stat: &FileStat) -> bool {
-    at::kind(stat) == libc::S_IFREG && at::permissions(stat) & 0o111 != 0
+    nofollow::kind(stat) == libc::S_IFREG && nofollow::permissions(stat) & 0o111 != 0
 }

@@ -6,10 +6,10 @@
 
 use nix::errno::Errno;
 
-use super::at::{self, join};
-use super::record::Kept;
+use super::nofollow::{self, join};
+use super::record::SavedEntry;
 use super::roots::Root;
-use super::state::{Seen, State, glance};
+use super::state::{Observed, State, observe};
 use crate::confine::sys;
 
 /// Most bytes that all copies of one settling hold.
@@ -20,7 +20,7 @@ const MAX_ENTRIES: usize = 1_000;
 const MOST: usize = 8;
 
 /// An entry with everything below it, holders first; paths are relative to the entry, which is the empty one.
-pub(super) type Copy = Vec<(Vec<u8>, State)>;
+pub(super) type TreeCopy = Vec<(Vec<u8>, State)>;
 
 /// One entry that was changed.
 #[derive(Debug, serde::Serialize)]
@@ -32,14 +32,14 @@ pub(super) struct Change {
     /// What it was, and is again; of a config what was left of it.
     pub(super) before: Option<State>,
     /// What the command had made of it.
-    pub(super) after: Option<Copy>,
+    pub(super) after: Option<TreeCopy>,
 }
 
 impl Change {
     /// The same, where undoing it left this.
-    pub(super) fn leaving(self, left: State) -> Self {
+    pub(super) fn with_result(self, budget: State) -> Self {
         Self {
-            before: Some(left),
+            before: Some(budget),
             ..self
         }
     }
@@ -48,58 +48,58 @@ impl Change {
 /// The changes of one settling.
 #[derive(Debug)]
 pub struct Changes {
-    kept: Vec<Change>,
-    left: u64,
+    changes: Vec<Change>,
+    budget: u64,
 }
 
 impl Default for Changes {
     fn default() -> Self {
         Self {
-            kept: Vec::new(),
-            left: MAX_BYTES,
+            changes: Vec::new(),
+            budget: MAX_BYTES,
         }
     }
 }
 
 impl Changes {
     /// What a kept entry has become, before it is put back.
-    pub(super) fn note(&mut self, root: &Root, kept: &Kept, seen: &Seen) -> Option<Change> {
-        match &kept.state {
+    pub(super) fn record_change(&mut self, root: &Root, changes: &SavedEntry, observed: &Observed) -> Option<Change> {
+        match &changes.state {
             State::File { .. } | State::Symlink { .. } => {}
             // What is in a directory was put back entry by entry; a device or socket cannot be made again.
-            State::Directory { .. } | State::Special { .. } | State::Left => return None,
+            State::Directory { .. } | State::Special { .. } | State::Ignored => return None,
         }
-        let after = match seen {
-            Seen::Absent => None,
-            Seen::Present(_) | Seen::Long { .. } => Some(self.copy(root, &kept.path)?),
-            Seen::Unreadable(_) => return None,
+        let after = match observed {
+            Observed::Absent => None,
+            Observed::Present(_) | Observed::TooLong { .. } => Some(self.copy_tree(root, &changes.path)?),
+            Observed::Unreadable(_) => return None,
         };
         Some(Change {
-            root: kept.root,
-            path: kept.path.clone(),
-            before: Some(kept.state.clone()),
+            root: changes.root,
+            path: changes.path.clone(),
+            before: Some(changes.state.clone()),
             after,
         })
     }
 
     /// What has appeared, before it is taken away.
-    pub(super) fn note_new(&mut self, root: &Root, number: u16, path: &[u8]) -> Option<Change> {
+    pub(super) fn record_new(&mut self, root: &Root, number: u16, path: &[u8]) -> Option<Change> {
         Some(Change {
             root: number,
             path: path.to_vec(),
             before: None,
-            after: Some(self.copy(root, path)?),
+            after: Some(self.copy_tree(root, path)?),
         })
     }
 
     /// Keeps what became of a copy of an entry; the entry itself is as it was.
     pub(super) fn keep_copied(&mut self, root: u16, path: &[u8], before: Option<&State>, after: Option<&State>) {
         let length = after.map_or(0, State::length);
-        if self.kept.len() >= MOST * 4 || length > self.left {
+        if self.changes.len() >= MOST * 4 || length > self.budget {
             return;
         }
-        self.left -= length;
-        self.kept.push(Change {
+        self.budget -= length;
+        self.changes.push(Change {
             root,
             path: path.to_vec(),
             before: before.cloned(),
@@ -109,15 +109,15 @@ impl Changes {
 
     /// Keeps a change that has been undone; none of an entry that was undone twice.
     pub(super) fn keep(&mut self, change: Option<Change>) {
-        self.kept.extend(change);
+        self.changes.extend(change);
     }
 
     /// The changes to entries that changed once, as many as are offered.
     pub(super) fn single(self) -> Vec<Change> {
-        let mut kept = self.kept;
-        kept.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
+        let mut changes = self.changes;
+        changes.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
         let mut single: Vec<Change> = Vec::new();
-        for run in kept.chunk_by_mut(|a, b| (a.root, &a.path) == (b.root, &b.path)) {
+        for run in changes.chunk_by_mut(|a, b| (a.root, &a.path) == (b.root, &b.path)) {
             if let [change] = run
                 && single.len() < MOST
             {
@@ -132,38 +132,38 @@ impl Changes {
         single
     }
 
-    fn copy(&mut self, root: &Root, path: &[u8]) -> Option<Copy> {
-        if self.kept.len() >= MOST * 4 {
+    fn copy_tree(&mut self, root: &Root, path: &[u8]) -> Option<TreeCopy> {
+        if self.changes.len() >= MOST * 4 {
             return None;
         }
-        let mut left = self.left;
-        let copy = copy(root, path, &mut left).ok()?;
-        self.left = left;
-        Some(copy)
+        let mut budget = self.budget;
+        let copy_tree = copy_tree(root, path, &mut budget).ok()?;
+        self.budget = budget;
+        Some(copy_tree)
     }
 }
 
 /// What is there now; an error where that is nothing to be shown.
-pub(super) fn copy(root: &Root, path: &[u8], left: &mut u64) -> nix::Result<Copy> {
-    let mut all: Copy = Vec::new();
+pub(super) fn copy_tree(root: &Root, path: &[u8], budget: &mut u64) -> nix::Result<TreeCopy> {
+    let mut all: TreeCopy = Vec::new();
     let mut todo = vec![Vec::new()];
     let mut buffer = vec![0; 64 * 1024];
     while let Some(below) = todo.pop() {
         let here = join(path, &below);
-        let state = match glance(&root.fd, &here, *left) {
-            Seen::Present(state) => state,
-            Seen::Long { .. } => return Err(Errno::EFBIG),
-            Seen::Unreadable(error) => return Err(error),
-            Seen::Absent => return Err(Errno::ENOENT),
+        let state = match observe(&root.fd, &here, *budget) {
+            Observed::Present(state) => state,
+            Observed::TooLong { .. } => return Err(Errno::EFBIG),
+            Observed::Unreadable(error) => return Err(error),
+            Observed::Absent => return Err(Errno::ENOENT),
         };
-        *left = left.saturating_sub(state.length() + here.len() as u64);
+        *budget = budget.saturating_sub(state.length() + here.len() as u64);
         match &state {
             State::File { .. } => {}
             State::Special { mode, .. } if mode & libc::S_IFMT == libc::S_IFIFO => {}
             // What a symlink leads to is not shown, and may be made anew by every later command.
-            State::Symlink { .. } | State::Special { .. } | State::Left => return Err(Errno::EOPNOTSUPP),
+            State::Symlink { .. } | State::Special { .. } | State::Ignored => return Err(Errno::EOPNOTSUPP),
             State::Directory { .. } => {
-                let directory = at::open_directory(&root.fd, &here)?;
+                let directory = nofollow::open_directory(&root.fd, &here)?;
                 loop {
                     let read = sys::getdents(&directory, &mut buffer)?;
                     if read == 0 {

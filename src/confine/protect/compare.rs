@@ -6,60 +6,60 @@ use std::path::PathBuf;
 use nix::errno::Errno;
 
 use super::access;
-use super::at::{self, split};
+use super::class::Role;
 use super::error::ProtectError;
 use super::gitconfig::{self, Verdict};
 use super::gitscope::Scope;
 use super::inspect::MAX_NEW;
-use super::place::Role;
-use super::record::Kept;
-use super::restore::{can_be_made, is_blocked, put, replace, set_mode};
-use super::roots::{Root, shown};
-use super::state::{Seen, State, glance};
+use super::nofollow::{self, split};
+use super::record::SavedEntry;
+use super::restore::{can_be_created, is_blocked, recreate, replace, set_mode};
+use super::roots::{Root, absolute};
+use super::settlement::Settlement;
+use super::state::{Observed, State, observe};
 use super::tracked;
 use super::vcs;
-use super::violation::{Named, What};
-use super::work::Work;
+use super::violation::{SettingNames, ViolationKind};
 
 /// What was undone of one entry.
 struct Undone {
     /// What had become of it.
-    what: What,
+    kind: ViolationKind,
     /// Where that is kept.
     quarantined: Option<PathBuf>,
     /// Why it could not be put back.
     failed: Option<ProtectError>,
     /// The settings that were undone, where they are the reason.
-    named: Named,
+    named: SettingNames,
 }
 
 impl Undone {
-    fn of(what: What, failed: Option<ProtectError>) -> Self {
+    fn of(kind: ViolationKind, failed: Option<ProtectError>) -> Self {
         Self {
-            what,
+            kind,
             quarantined: None,
             failed,
-            named: Named::default(),
+            named: SettingNames::default(),
         }
     }
 }
 
-impl Work<'_> {
+impl Settlement<'_> {
     /// Puts back what was there and is not, or not as it was.
     pub(super) fn compare(&mut self) {
         // What is below a reported entry went with it; but what is kept aside is told of.
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
-        let lost = self.lost();
+        let removed_work_trees = self.removed_work_trees();
         for kept in &self.record.entries {
-            let undone = self.undo(kept, &lost);
-            let regained = match &kept.access {
+            let undone = self.undo(kept, &removed_work_trees);
+            let access_restored = match &kept.access {
                 Some(access) => access.restore(self.root(kept.root), &kept.path),
                 None => Ok(false),
             };
-            let undone = match (undone, regained) {
+            let undone = match (undone, access_restored) {
                 (Ok(None), Ok(false)) => continue,
-                (Ok(None), Ok(true)) => Undone::of(What::Access, None),
-                (Ok(None), Err(error)) => Undone::of(What::Access, Some(error)),
+                (Ok(None), Ok(true)) => Undone::of(ViolationKind::Access, None),
+                (Ok(None), Err(error)) => Undone::of(ViolationKind::Access, Some(error)),
                 (Ok(Some(undone)), Ok(_)) => undone,
                 (Ok(Some(undone)), Err(error)) => {
                     self.settled.errors.push(error);
@@ -75,162 +75,181 @@ impl Work<'_> {
                 Some(error) => {
                     // What is kept of it shows that there is one thing less in the way.
                     self.changes += usize::from(undone.quarantined.is_some());
-                    let path = shown(self.root(kept.root), &kept.path);
+                    let path = absolute(self.root(kept.root), &kept.path);
                     self.failed.insert(path, error.to_string());
                     self.settled.errors.push(error);
                 }
             }
             let mut above = kept.path.as_slice();
-            let mut news = true;
+            let mut is_new = true;
             while !above.is_empty() {
                 above = split(above).0;
-                news &= !reported.contains(&(kept.root, above));
+                is_new &= !reported.contains(&(kept.root, above));
             }
             reported.insert((kept.root, &kept.path));
-            if news || undone.quarantined.is_some() {
-                self.report(kept.root, &kept.path, undone.what, undone.quarantined, undone.named);
+            if is_new || undone.quarantined.is_some() {
+                self.report(kept.root, &kept.path, undone.kind, undone.quarantined, undone.named);
             }
         }
     }
 
     /// Puts one entry back if it differs: what had become of it, where that is kept, and the error if nothing
     /// could be put in its place.
-    fn undo(&mut self, kept: &Kept, lost: &HashSet<(u16, Vec<u8>)>) -> Result<Option<Undone>, ProtectError> {
+    fn undo(
+        &mut self,
+        kept: &SavedEntry,
+        removed_work_trees: &HashSet<(u16, Vec<u8>)>,
+    ) -> Result<Option<Undone>, ProtectError> {
         let root = self.root(kept.root);
         let limit = match &kept.state {
             // A config may have been added to, and a trusted commit may have a longer one of the others.
-            State::File { content, .. } if matches!(kept.role, Role::GitConfig | Role::Judged) => {
+            State::File { content, .. } if matches!(kept.role, Role::GitConfig | Role::JudgedText) => {
                 (content.len() as u64).max(1 << 20)
             }
-            State::File { content, .. } if kept.role == Role::Name => (content.len() as u64).max(tracked::LONGEST),
-            State::File { content, .. } if matches!(kept.role, Role::GitLink | Role::GitBack) => {
+            State::File { content, .. } if kept.role == Role::Name => (content.len() as u64).max(tracked::MAX_TRACKED),
+            State::File { content, .. } if matches!(kept.role, Role::GitLink | Role::GitBacklink) => {
                 (content.len() as u64).max(1 << 13)
             }
             State::File { content, .. } => content.len() as u64,
             State::Directory { .. } if kept.role == Role::GitDirectory => 1 << 13,
             State::Symlink { .. } | State::Directory { .. } | State::Special { .. } => 0,
-            State::Left => return Ok(None),
+            State::Ignored => return Ok(None),
         };
-        let seen = glance(&root.fd, &kept.path, limit);
-        let mut tamed = None;
-        match (&kept.state, &seen) {
-            (old, Seen::Present(new)) if old == new => return Ok(self.part(kept, new)),
-            _ if self.has_gone_along(kept, &seen) => {
-                let narrowed = access::narrow(root, &kept.path)?;
-                return Ok(narrowed.then(|| Undone::of(What::Access, None)));
+        let observed = observe(&root.fd, &kept.path, limit);
+        let mut filtered = None;
+        match (&kept.state, &observed) {
+            (old, Observed::Present(new)) if old == new => return Ok(self.break_hard_link(kept, new)),
+            _ if self.moved_with_work_tree(kept, &observed) => {
+                let restricted = access::restrict(root, &kept.path)?;
+                return Ok(restricted.then(|| Undone::of(ViolationKind::Access, None)));
             }
-            _ if self.tracked.may_stay(kept.root, &kept.path, kept.role, &seen) => {
-                return Ok(narrowed(root, kept, &seen));
+            _ if self.tracked.may_stay(kept.root, &kept.path, kept.role, &observed) => {
+                return Ok(restricted(root, kept, &observed));
             }
-            (State::Directory { mode }, Seen::Present(State::Directory { .. })) => {
-                return Ok(Some(Undone::of(What::Changed, set_mode(root, &kept.path, *mode).err())));
+            (State::Directory { mode }, Observed::Present(State::Directory { .. })) => {
+                return Ok(Some(Undone::of(
+                    ViolationKind::Changed,
+                    set_mode(root, &kept.path, *mode).err(),
+                )));
             }
             (
                 State::File { mode, content: old, .. },
-                Seen::Present(
+                Observed::Present(
                     state @ State::File {
                         mode: now,
                         content: new,
-                        names,
+                        links,
                         ..
                     },
                 ),
             ) => {
-                if old == new && !names.have_grown_from(kept.state.names()) {
-                    let change = self.settled.changes.note(root, kept, &seen);
+                if old == new && !links.exceeds(kept.state.links()) {
+                    let change = self.settled.changes.record_change(root, kept, &observed);
                     self.settled.changes.keep(change);
                     let failed = set_mode(root, &kept.path, *mode).err();
-                    return Ok(Some(Undone::of(What::Changed, failed)));
+                    return Ok(Some(Undone::of(ViolationKind::Changed, failed)));
                 }
                 if let Some(verdict) = self.verdict(kept, old, new) {
                     match verdict {
-                        Verdict::Harmless if mode == now => return Ok(self.part(kept, state)),
-                        Verdict::Harmless => tamed = Some((new.clone(), Named::default())),
-                        Verdict::Tamed(text, named) => tamed = Some((text, named)),
+                        Verdict::Harmless if mode == now => return Ok(self.break_hard_link(kept, state)),
+                        Verdict::Harmless => filtered = Some((new.clone(), SettingNames::default())),
+                        Verdict::Filtered(text, named) => filtered = Some((text, named)),
                         Verdict::Unclear => {}
                     }
                 }
             }
             // What is under way has ended.
-            (_, Seen::Absent) if kept.role == Role::Judged => return Ok(None),
-            (old, Seen::Absent) => {
+            (_, Observed::Absent) if kept.role == Role::JudgedText => return Ok(None),
+            (old, Observed::Absent) => {
                 // Only where it is certain that nothing is there: anything else is put right.
-                if matches!(at::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path) {
+                if matches!(nofollow::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path)
+                {
                     return Ok(None);
                 }
-                if went_with_its_work_tree(kept, lost) {
+                if went_with_its_work_tree(kept, removed_work_trees) {
                     return Ok(None);
                 }
-                if !can_be_made(old) {
-                    self.report(kept.root, &kept.path, What::Gone, None, Named::default());
+                if !can_be_created(old) {
+                    self.report(
+                        kept.root,
+                        &kept.path,
+                        ViolationKind::Lost,
+                        None,
+                        SettingNames::default(),
+                    );
                     return Ok(None);
                 }
             }
-            (_, Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_)) => {}
+            (_, Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_)) => {}
         }
-        if let Some((text, named)) = tamed
-            && let Some(undone) = self.tame(kept, &seen, text, named)
+        if let Some((text, named)) = filtered
+            && let Some(undone) = self.write_filtered(kept, &observed, text, named)
         {
             return Ok(Some(undone));
         }
-        self.put_whole(kept, &seen)
+        self.restore_entry(kept, &observed)
     }
 
     /// Puts one entry back as it was.
-    fn put_whole(&mut self, kept: &Kept, seen: &Seen) -> Result<Option<Undone>, ProtectError> {
+    fn restore_entry(&mut self, kept: &SavedEntry, observed: &Observed) -> Result<Option<Undone>, ProtectError> {
         let root = self.root(kept.root);
-        let change = self.settled.changes.note(root, kept, seen);
-        let (what, mut quarantined) = match seen {
-            Seen::Absent => (What::Removed, None),
-            Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_) => {
-                (What::Changed, self.quarantine.take(root, &kept.path, What::Changed)?)
-            }
+        let change = self.settled.changes.record_change(root, kept, observed);
+        let (kind, mut quarantined) = match observed {
+            Observed::Absent => (ViolationKind::Removed, None),
+            Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_) => (
+                ViolationKind::Changed,
+                self.quarantine.take(root, &kept.path, ViolationKind::Changed)?,
+            ),
         };
-        let what = if can_be_made(&kept.state) { what } else { What::Gone };
+        let kind = if can_be_created(&kept.state) {
+            kind
+        } else {
+            ViolationKind::Lost
+        };
         let undone = |quarantined, failed| Undone {
-            what,
+            kind,
             quarantined,
             failed,
-            named: Named::default(),
+            named: SettingNames::default(),
         };
-        if !can_be_made(&kept.state) {
+        if !can_be_created(&kept.state) {
             return Ok(Some(undone(quarantined, None)));
         }
-        let mut made = put(root, &kept.path, &kept.state, &mut self.quarantine);
+        let mut made = recreate(root, &kept.path, &kept.state, &mut self.quarantine);
         // Room for what was there counts for more than a copy of what took its place.
-        if made.as_ref().is_err_and(ProtectError::is_for_want_of_room)
-            && let Some(place) = &quarantined
-            && std::fs::remove_file(place).is_ok()
+        if made.as_ref().is_err_and(ProtectError::is_out_of_space)
+            && let Some(path) = &quarantined
+            && std::fs::remove_file(path).is_ok()
         {
             quarantined = None;
-            made = put(root, &kept.path, &kept.state, &mut self.quarantine);
+            made = recreate(root, &kept.path, &kept.state, &mut self.quarantine);
         }
         Ok(Some(match made {
-            Ok(in_the_way) => {
+            Ok(obstacle) => {
                 // Something else stood in its way: that was more than one change.
-                self.settled.changes.keep(change.filter(|_| in_the_way.is_none()));
-                undone(quarantined.or(in_the_way), None)
+                self.settled.changes.keep(change.filter(|_| obstacle.is_none()));
+                undone(quarantined.or(obstacle), None)
             }
             Err(error) => undone(quarantined, Some(error)),
         }))
     }
 
     /// What of a changed text may stay; none where all of it is put back.
-    fn verdict(&self, kept: &Kept, old: &[u8], new: &[u8]) -> Option<Verdict> {
+    fn verdict(&self, kept: &SavedEntry, old: &[u8], new: &[u8]) -> Option<Verdict> {
         if new.len() > old.len().max(MAX_NEW) {
             return None;
         }
         let (_, name) = split(&kept.path);
         match kept.role {
-            Role::GitConfig => Some(gitconfig::of_change(Scope::of(name), old, new, &|place| {
-                self.may_work(kept.root, &kept.path, place)
+            Role::GitConfig => Some(gitconfig::judge_change(Scope::of(name), old, new, &|path| {
+                self.may_set_work_tree(kept.root, &kept.path, path)
             })),
-            Role::Judged => Some(vcs::verdict(name, Some(old), new)),
-            Role::GitLink | Role::GitBack => self.leads_rightly(kept, old, new).then_some(Verdict::Harmless),
+            Role::JudgedText => Some(vcs::verdict(name, Some(old), new)),
+            Role::GitLink | Role::GitBacklink => self.points_where_it_did(kept, old, new).then_some(Verdict::Harmless),
             Role::GitDirectory
             | Role::GitCommon
             | Role::GitHook
-            | Role::Way
+            | Role::LinkOnPath
             | Role::Name
             | Role::TooDeep
             | Role::Unlisted => None,
@@ -238,23 +257,31 @@ impl Work<'_> {
     }
 
     /// Makes a file that has been given another name one of its own, with what it holds.
-    fn part(&mut self, kept: &Kept, now: &State) -> Option<Undone> {
-        if !now.names().have_grown_from(kept.state.names()) {
+    fn break_hard_link(&mut self, kept: &SavedEntry, now: &State) -> Option<Undone> {
+        if !now.links().exceeds(kept.state.links()) {
             return None;
         }
-        let made = put(self.root(kept.root), &kept.path, now, &mut self.quarantine);
-        Some(Undone::of(What::Linked, made.err()))
+        let made = recreate(self.root(kept.root), &kept.path, now, &mut self.quarantine);
+        Some(Undone::of(ViolationKind::Linked, made.err()))
     }
 
     /// Leaves of a changed config what may stay; none where that could not be written.
-    fn tame(&mut self, kept: &Kept, seen: &Seen, text: Vec<u8>, named: Named) -> Option<Undone> {
+    fn write_filtered(
+        &mut self,
+        kept: &SavedEntry,
+        observed: &Observed,
+        text: Vec<u8>,
+        named: SettingNames,
+    ) -> Option<Undone> {
         let root = self.root(kept.root);
         let state = kept.state.with_content(text)?;
-        let change = self.settled.changes.note(root, kept, seen);
-        let quarantined = replace(root, &kept.path, &state, What::Changed, &mut self.quarantine).ok()?;
-        self.settled.changes.keep(change.map(|change| change.leaving(state)));
+        let change = self.settled.changes.record_change(root, kept, observed);
+        let quarantined = replace(root, &kept.path, &state, ViolationKind::Changed, &mut self.quarantine).ok()?;
+        self.settled
+            .changes
+            .keep(change.map(|change| change.with_result(state)));
         Some(Undone {
-            what: What::Changed,
+            kind: ViolationKind::Changed,
             quarantined,
             failed: None,
             named,
@@ -263,19 +290,22 @@ impl Work<'_> {
 }
 
 /// Gives a tracked entry that stays no other mode than git gives it, or that there was; none where it has such a one.
-fn narrowed(root: &Root, kept: &Kept, seen: &Seen) -> Option<Undone> {
-    let Seen::Present(now) = seen else { return None };
+fn restricted(root: &Root, kept: &SavedEntry, observed: &Observed) -> Option<Undone> {
+    let Observed::Present(now) = observed else { return None };
     let mode = access::mode_of_tracked(&kept.state, now, kept.access.as_ref())?;
-    Some(Undone::of(What::Access, set_mode(root, &kept.path, mode).err()))
+    Some(Undone::of(
+        ViolationKind::Access,
+        set_mode(root, &kept.path, mode).err(),
+    ))
 }
 
 /// Whether the entry lay in a work tree of which nothing is left but its empty directory.
-fn went_with_its_work_tree(kept: &Kept, lost: &HashSet<(u16, Vec<u8>)>) -> bool {
-    let goes = matches!(kept.role, Role::GitLink | Role::Name | Role::Judged);
+fn went_with_its_work_tree(kept: &SavedEntry, removed_work_trees: &HashSet<(u16, Vec<u8>)>) -> bool {
+    let goes = matches!(kept.role, Role::GitLink | Role::Name | Role::JudgedText);
     let mut above = kept.path.as_slice();
-    while goes && !lost.is_empty() && !above.is_empty() {
+    while goes && !removed_work_trees.is_empty() && !above.is_empty() {
         above = split(above).0;
-        if lost.contains(&(kept.root, above.to_vec())) {
+        if removed_work_trees.contains(&(kept.root, above.to_vec())) {
             return true;
         }
     }

@@ -16,19 +16,19 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 
-use super::at::{self, is_within, join};
 use super::error::ProtectError;
-use super::evict::{Modes, list, remove};
 use super::names::Names;
-use super::others::Gate;
+use super::nofollow::{self, is_within, join};
+use super::other_sessions::StoreLock;
 use super::patterns::Patterns;
 use super::quarantine::Quarantine;
-use super::record::{Kept, Record};
-use super::restore::{make, set_mode};
-use super::roots::{Place, Root, open_roots, shown};
-use super::state::{MAX_FILE, MAX_TOTAL, Seen, State, glance};
+use super::record::{Record, SavedEntry};
+use super::restore::{create, set_mode};
+use super::roots::{Root, RootPath, absolute, open_roots};
+use super::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
 use super::store;
-use super::violation::What;
+use super::subtree::{Modes, list, remove};
+use super::violation::ViolationKind;
 use crate::confine::{session, sys};
 
 /// The folder of copies.
@@ -43,12 +43,12 @@ pub struct Covers {
     folder: Root,
     /// Held as long as they may be mounted.
     _lock: File,
-    copies: Vec<Copied>,
+    copies: Vec<CoverCopy>,
 }
 
 /// One copy.
 #[derive(Debug)]
-struct Copied {
+struct CoverCopy {
     root: u16,
     /// The protected path in the root.
     path: Vec<u8>,
@@ -62,8 +62,8 @@ pub(super) struct Difference<'a> {
     pub(super) root: u16,
     pub(super) path: Vec<u8>,
     /// What the host has, if it was there when the command started.
-    pub(super) before: Option<&'a Kept>,
-    pub(super) after: Seen,
+    pub(super) before: Option<&'a SavedEntry>,
+    pub(super) after: Observed,
 }
 
 impl Covers {
@@ -71,11 +71,15 @@ impl Covers {
     ///
     /// # Errors
     /// Nothing may run where they were to be.
-    pub(in crate::confine) fn make(record: &Record, to_cover: Vec<Place>, store: &Path) -> Result<Self, ProtectError> {
+    pub(in crate::confine) fn create(
+        record: &Record,
+        to_cover: Vec<RootPath>,
+        store: &Path,
+    ) -> Result<Self, ProtectError> {
         // Whoever sweeps meanwhile would take a folder that is not locked yet for one that was left.
-        let _gate = Gate::enter(store)?;
+        let _gate = StoreLock::enter(store)?;
         let all = store::folder(store, COPIES)?;
-        sweep(&all);
+        remove_abandoned(&all);
         let own = store::folder(&all, &store::unique_name())?;
         let fail = |step| {
             let path = own.clone();
@@ -90,7 +94,7 @@ impl Covers {
             .next();
         let folder = folder.ok_or_else(|| ProtectError::io("open", own, Errno::ENOTDIR))?;
         let covered = to_cover.into_iter().zip(0_usize..);
-        let copies = covered.map(|((root, path), number)| Copied {
+        let copies = covered.map(|((root, path), number)| CoverCopy {
             root,
             path,
             name: number.to_string().into_bytes(),
@@ -100,30 +104,30 @@ impl Covers {
             _lock: lock,
             folder,
         };
-        covers.lay(record)?;
+        covers.refresh(record)?;
         Ok(covers)
     }
 
     /// Whether there are copies of all that is to be covered by now, of `most` at most.
-    pub(in crate::confine) fn are_all_of(&self, to_cover: &[Place], most: usize) -> bool {
-        let has = |(root, path): &Place| {
+    pub(in crate::confine) fn include_all(&self, to_cover: &[RootPath], most: usize) -> bool {
+        let has = |(root, path): &RootPath| {
             self.copies
                 .iter()
-                .any(|copied| copied.root == *root && is_within(path, &copied.path))
+                .any(|copy| copy.root == *root && is_within(path, &copy.path))
         };
         self.copies.len() >= most || to_cover.iter().all(has)
     }
 
     /// What there are copies of, by the numbers of the roots.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.copies.iter().map(|copied| (copied.root, copied.path.clone()))
+    pub(super) fn paths(&self) -> impl Iterator<Item = RootPath> + '_ {
+        self.copies.iter().map(|copy| (copy.root, copy.path.clone()))
     }
 
     /// The protected paths, and the copies in their places.
     pub(in crate::confine) fn pairs<'a>(&'a self, roots: &'a [Root]) -> impl Iterator<Item = (PathBuf, PathBuf)> + 'a {
-        self.copies.iter().map(|copied| {
-            let source = self.folder.path.join(OsStr::from_bytes(&copied.name));
-            (shown(&roots[usize::from(copied.root)], &copied.path), source)
+        self.copies.iter().map(|copy| {
+            let source = self.folder.path.join(OsStr::from_bytes(&copy.name));
+            (absolute(&roots[usize::from(copy.root)], &copy.path), source)
         })
     }
 
@@ -131,17 +135,17 @@ impl Covers {
     ///
     /// # Errors
     /// A copy is not what the host has, so the command must not start.
-    pub(in crate::confine) fn lay(&self, record: &Record) -> Result<(), ProtectError> {
-        for copied in &self.copies {
-            let wanted = copied.of(record);
-            let is_laid = || {
-                let now = self.now(copied, &wanted, &mut (2 * MAX_TOTAL));
-                now.is_some_and(|now| is_same(&wanted, &now))
+    pub(in crate::confine) fn refresh(&self, record: &Record) -> Result<(), ProtectError> {
+        for copy in &self.copies {
+            let wanted = copy.of(record);
+            let is_current = || {
+                let current = self.current(copy, &wanted, &mut (2 * MAX_TOTAL));
+                current.is_some_and(|current| is_same(&wanted, &current))
             };
-            if !is_laid() {
-                let laid = self.lay_one(copied, &wanted);
-                let laid = laid.and_then(|()| if is_laid() { Ok(()) } else { Err(Errno::EBUSY) });
-                laid.map_err(|error| ProtectError::io("copy", shown(&self.folder, &copied.name), error))?;
+            if !is_current() {
+                let laid = self.write_copy(copy, &wanted);
+                let laid = laid.and_then(|()| if is_current() { Ok(()) } else { Err(Errno::EBUSY) });
+                laid.map_err(|error| ProtectError::io("copy", absolute(&self.folder, &copy.name), error))?;
             }
         }
         Ok(())
@@ -152,36 +156,36 @@ impl Covers {
         &self,
         root: u16,
         path: &[u8],
-        what: What,
-        holder: &Root,
+        kind: ViolationKind,
+        root_dir: &Root,
         quarantine: &mut Quarantine,
     ) -> Option<PathBuf> {
-        let copied = self
+        let copy = self
             .copies
             .iter()
-            .find(|copied| copied.root == root && is_within(path, &copied.path))?;
-        let place = copied.place(&path[copied.path.len()..]);
-        quarantine.copy(&self.folder, &place, holder, path, what)
+            .find(|copy| copy.root == root && is_within(path, &copy.path))?;
+        let copy_path = copy.copy_path(&path[copy.path.len()..]);
+        quarantine.copy(&self.folder, &copy_path, root_dir, path, kind)
     }
 
     /// Whoever has it mounted sees the same file or directory change.
-    fn lay_one(&self, copied: &Copied, wanted: &BTreeMap<Vec<u8>, &Kept>) -> nix::Result<()> {
-        let is_there = at::stat(&self.folder.fd, &copied.name).is_ok();
+    fn write_copy(&self, copy: &CoverCopy, wanted: &BTreeMap<Vec<u8>, &SavedEntry>) -> nix::Result<()> {
+        let is_there = nofollow::stat(&self.folder.fd, &copy.name).is_ok();
         for (below, kept) in wanted {
-            let place = copied.place(below);
+            let copy_path = copy.copy_path(below);
             match &kept.state {
                 State::File { mode, content, .. } if below.is_empty() && is_there => {
-                    self.write(&place, *mode, content)?;
+                    self.write(&copy_path, *mode, content)?;
                 }
                 State::Directory { mode } if below.is_empty() && is_there => {
-                    self.open_up(&place, 0o700)?;
-                    self.empty(&place)?;
-                    self.open_up(&place, *mode)?;
+                    self.set_mode_of(&copy_path, 0o700)?;
+                    self.empty(&copy_path)?;
+                    self.set_mode_of(&copy_path, *mode)?;
                 }
                 // Nothing that is run or obeyed.
-                State::Special { .. } | State::Left => {}
+                State::Special { .. } | State::Ignored => {}
                 state @ (State::File { .. } | State::Symlink { .. } | State::Directory { .. }) => {
-                    make(&self.folder, &place, state)?;
+                    create(&self.folder, &copy_path, state)?;
                 }
             }
         }
@@ -189,7 +193,7 @@ impl Covers {
     }
 
     fn empty(&self, directory: &[u8]) -> nix::Result<()> {
-        let open = at::open_directory(&self.folder.fd, directory)?;
+        let open = nofollow::open_directory(&self.folder.fd, directory)?;
         let (mut buffer, mut all) = (vec![0; 64 * 1024], Vec::new());
         loop {
             let read = sys::getdents(&open, &mut buffer)?;
@@ -198,21 +202,21 @@ impl Covers {
             }
             all.extend(sys::names(&buffer[..read]).map(<[u8]>::to_vec));
         }
-        let mut gone = all.iter().map(|name| remove(&self.folder, &join(directory, name)));
-        gone.try_for_each(|removed| removed)
+        let mut removed = all.iter().map(|name| remove(&self.folder, &join(directory, name)));
+        removed.try_for_each(|removed| removed)
     }
 
-    fn write(&self, place: &[u8], mode: u32, content: &[u8]) -> nix::Result<()> {
-        self.open_up(place, 0o600)?;
+    fn write(&self, copy_path: &[u8], mode: u32, content: &[u8]) -> nix::Result<()> {
+        self.set_mode_of(copy_path, 0o600)?;
         let flags = OFlag::O_WRONLY | OFlag::O_TRUNC | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut file = File::from(openat(&self.folder.fd, place, flags, Mode::empty())?);
+        let mut file = File::from(openat(&self.folder.fd, copy_path, flags, Mode::empty())?);
         let written = file.write_all(content);
         written.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
-        self.open_up(place, mode)
+        self.set_mode_of(copy_path, mode)
     }
 
-    fn open_up(&self, place: &[u8], mode: u32) -> nix::Result<()> {
-        set_mode(&self.folder, place, mode).map_err(|error| match error {
+    fn set_mode_of(&self, copy_path: &[u8], mode: u32) -> nix::Result<()> {
+        set_mode(&self.folder, copy_path, mode).map_err(|error| match error {
             ProtectError::Io { source, .. } => source.raw_os_error().map_or(Errno::EIO, Errno::from_raw),
             _ => Errno::EIO,
         })
@@ -223,35 +227,35 @@ impl Covers {
         let mut all = Vec::new();
         // A command chooses how much it writes, into how many of them.
         let mut left = 2 * MAX_TOTAL;
-        for copied in &self.copies {
-            let before = copied.of(record);
-            let Some(mut now) = self.now(copied, &before, &mut left) else {
+        for copy in &self.copies {
+            let before = copy.of(record);
+            let Some(mut current) = self.current(copy, &before, &mut left) else {
                 all.push(Difference {
-                    root: copied.root,
-                    path: copied.path.clone(),
+                    root: copy.root,
+                    path: copy.path.clone(),
                     before: before.get(&Vec::new()).copied(),
-                    after: Seen::Unreadable(Errno::E2BIG),
+                    after: Observed::Unreadable(Errno::E2BIG),
                 });
                 continue;
             };
             for (below, kept) in before {
-                let after = now.remove(&below).unwrap_or(Seen::Absent);
+                let after = current.remove(&below).unwrap_or(Observed::Absent);
                 // Of a clone that a command could not remove the examples of hooks are gone, which nobody misses.
-                let is_same = matches!(&after, Seen::Present(state) if *state == kept.state)
+                let is_same = matches!(&after, Observed::Present(state) if *state == kept.state)
                     || matches!(kept.state, State::Special { .. })
-                    || (matches!(after, Seen::Absent) && below.ends_with(b".sample"));
+                    || (matches!(after, Observed::Absent) && below.ends_with(b".sample"));
                 if !is_same {
                     all.push(Difference {
-                        root: copied.root,
+                        root: copy.root,
                         path: kept.path.clone(),
                         before: Some(kept),
                         after,
                     });
                 }
             }
-            all.extend(now.into_iter().map(|(below, after)| Difference {
-                root: copied.root,
-                path: [copied.path.as_slice(), &below].concat(),
+            all.extend(current.into_iter().map(|(below, after)| Difference {
+                root: copy.root,
+                path: [copy.path.as_slice(), &below].concat(),
                 before: None,
                 after,
             }));
@@ -260,22 +264,22 @@ impl Covers {
     }
 
     /// What a copy holds, by what comes behind its name; `None` where that is too much.
-    fn now(
+    fn current(
         &self,
-        copied: &Copied,
-        wanted: &BTreeMap<Vec<u8>, &Kept>,
+        copy: &CoverCopy,
+        wanted: &BTreeMap<Vec<u8>, &SavedEntry>,
         left: &mut u64,
-    ) -> Option<BTreeMap<Vec<u8>, Seen>> {
+    ) -> Option<BTreeMap<Vec<u8>, Observed>> {
         let most = wanted.len() + MOST_NEW;
-        let all = match list(&self.folder, &copied.name, most, Modes::Kept) {
+        let all = match list(&self.folder, &copy.name, most, Modes::Kept) {
             Ok(all) => all,
             Err(Errno::ENOENT) => return Some(BTreeMap::new()),
             Err(_) => return None,
         };
         let found = all.into_iter().map(|(path, _)| {
-            let seen = glance(&self.folder.fd, &path, MAX_FILE.min(*left));
-            *left = left.saturating_sub(seen.length());
-            (path[copied.name.len()..].to_vec(), seen)
+            let observed = observe(&self.folder.fd, &path, MAX_FILE.min(*left));
+            *left = left.saturating_sub(observed.length());
+            (path[copy.name.len()..].to_vec(), observed)
         });
         Some(found.collect())
     }
@@ -288,9 +292,9 @@ impl Drop for Covers {
     }
 }
 
-impl Copied {
+impl CoverCopy {
     /// What was recorded of it, by what comes behind its path.
-    fn of<'a>(&self, record: &'a Record) -> BTreeMap<Vec<u8>, &'a Kept> {
+    fn of<'a>(&self, record: &'a Record) -> BTreeMap<Vec<u8>, &'a SavedEntry> {
         let own = record
             .entries
             .iter()
@@ -298,23 +302,24 @@ impl Copied {
         own.map(|kept| (kept.path[self.path.len()..].to_vec(), kept)).collect()
     }
 
-    fn place(&self, below: &[u8]) -> Vec<u8> {
+    fn copy_path(&self, below: &[u8]) -> Vec<u8> {
         [self.name.as_slice(), below].concat()
     }
 }
 
-fn is_same(wanted: &BTreeMap<Vec<u8>, &Kept>, now: &BTreeMap<Vec<u8>, Seen>) -> bool {
+fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, Observed>) -> bool {
     let lasting = || {
         wanted
             .iter()
             .filter(|(_, kept)| !matches!(kept.state, State::Special { .. }))
     };
-    lasting().count() == now.len()
-        && lasting().all(|(below, kept)| matches!(now.get(below), Some(Seen::Present(state)) if *state == kept.state))
+    lasting().count() == current.len()
+        && lasting()
+            .all(|(below, kept)| matches!(current.get(below), Some(Observed::Present(state)) if *state == kept.state))
 }
 
 /// Removes the folders that nobody holds.
-fn sweep(all: &Path) {
+fn remove_abandoned(all: &Path) {
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let is_left = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
         if is_left {

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::change::{Change, Copy};
+use super::change::{Change, TreeCopy};
 use super::state::State;
-use super::violation::What;
+use super::violation::ViolationKind;
 use crate::policy::path::display;
 
 /// Most bytes of all the text: what is longer nobody reads, so it is not offered.
@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Adds a change to the text of those before it; whether there was room for all of it. Everything that would be put back is
 /// in it: of a git directory too, where a hook or a config could lie under any name.
-pub(super) fn add(text: &mut String, path: &Path, what: What, change: &Change) -> bool {
-    let one = text_of(change).map(|lines| format!("@@ {}: {} @@\n{lines}", display(path.as_os_str()), what.word()));
+pub(super) fn add(text: &mut String, path: &Path, kind: ViolationKind, change: &Change) -> bool {
+    let one = text_of(change).map(|lines| format!("@@ {}: {} @@\n{lines}", display(path.as_os_str()), kind.label()));
     match one {
         Some(one) if text.len() + one.len() <= MAX_TEXT => {
             text.push_str(&one);
@@ -43,7 +43,7 @@ fn text_of(change: &Change) -> Option<String> {
     if change.after.is_none() {
         text.push_str("+nothing\n");
     }
-    let empty = Copy::new();
+    let empty = TreeCopy::new();
     let after = change.after.as_ref().unwrap_or(&empty);
     if after.is_empty() {
         text.push_str(&difference(change.before.as_ref(), None)?);
@@ -66,7 +66,7 @@ fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
     } else {
         format!("{}: ", display(OsStr::from_bytes(below)))
     };
-    let what = match state {
+    let kind = match state {
         State::File { mode, content, .. } if as_text(content).is_some() => {
             format!("file, {} bytes, mode {mode:o}", content.len())
         }
@@ -81,10 +81,10 @@ fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
         State::Symlink { target } => format!("symbolic link to {}", display(OsStr::from_bytes(target))),
         State::Directory { mode } => format!("directory, mode {mode:o}"),
         State::Special { mode, .. } => format!("named pipe, mode {:o}", mode & 0o7777),
-        State::Left => "not looked at".to_owned(),
+        State::Ignored => "not looked at".to_owned(),
     };
     // Writing to a string cannot fail.
-    let _written = writeln!(text, "{sign}{name}{what}");
+    let _written = writeln!(text, "{sign}{name}{kind}");
 }
 
 fn as_text(content: &[u8]) -> Option<&str> {
@@ -95,7 +95,7 @@ fn as_text(content: &[u8]) -> Option<&str> {
 fn difference(before: Option<&State>, after: Option<&State>) -> Option<String> {
     let of = |state: Option<&State>| match state {
         Some(State::File { content, .. }) => as_text(content).map(str::to_owned).unwrap_or_default(),
-        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left) | None => {
+        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored) | None => {
             String::new()
         }
     };

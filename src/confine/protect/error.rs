@@ -41,7 +41,7 @@ pub enum ProtectError {
          {}`), remove it, or take roots that it does not lie in",
         display(.0), display(.0)
     )]
-    Shut(PathBuf),
+    Closed(PathBuf),
     /// A directory lies too deep to be looked into.
     #[error("{} lies too deep below a writable root for the names in it to be protected; move it or remove it", display(.0))]
     TooDeep(PathBuf),
@@ -112,7 +112,7 @@ pub enum ProtectError {
 
 impl ProtectError {
     /// Whether a disk or a quota is full.
-    pub(super) fn is_for_want_of_room(&self) -> bool {
+    pub(super) fn is_out_of_space(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -121,7 +121,7 @@ impl ProtectError {
             | Self::TooDeep(_)
             | Self::Unlisted(_)
             | Self::Relative(_)
-            | Self::Shut(_)
+            | Self::Closed(_)
             | Self::Unclear(..)
             | Self::TooMany
             | Self::Detour { .. }

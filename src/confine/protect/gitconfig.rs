@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::gitkeys::{self, Change};
 use super::gitscope::Scope;
 use super::gittext::{Config, Header, Setting, line_end, written};
-use super::violation::Named;
+use super::violation::SettingNames;
 
 /// What a config was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,16 +22,16 @@ pub(super) enum Verdict {
     /// All of it may stay.
     Harmless,
     /// This may, without what is named; empty where no setting is left.
-    Tamed(Vec<u8>, Named),
+    Filtered(Vec<u8>, SettingNames),
     /// It is not understood.
     Unclear,
 }
 
 /// Whether the config of a git directory may say that its work tree is there, or say it no longer.
-pub(super) type MayWork<'a> = &'a dyn Fn(Option<&[u8]>) -> bool;
+pub(super) type MaySetWorkTree<'a> = &'a dyn Fn(Option<&[u8]>) -> bool;
 
 /// Judges a config that was not there. Of a submodule it says where the work tree is: `is_own` knows whether a path is that.
-pub(super) fn of_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
+pub(super) fn judge_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
     let is_listed = |config: &Config<'_>, setting: &Setting| {
         let own = || setting.plain && setting.value.as_deref().is_some_and(is_own);
         is_listed_in(scope, config, setting) || (is_work_tree(scope, config, setting) && own())
@@ -49,8 +49,8 @@ pub(super) fn of_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) 
     let cuts = offences.iter().map(|setting| &setting.range);
     let cuts = cuts.chain(odd.iter().map(|header| &header.range));
     let edits = cuts.map(|range| (config.lines(range), Vec::new())).collect();
-    let tamed = edited(text, edits);
-    let is_what_was_meant = Config::read(&tamed).is_some_and(|left| {
+    let filtered = edited(text, edits);
+    let is_as_expected = Config::read(&filtered).is_some_and(|left| {
         let left_over = left
             .settings
             .iter()
@@ -59,42 +59,42 @@ pub(super) fn of_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) 
             && left.settings.iter().all(|setting| is_listed(&left, setting))
             && left_over.eq(kept.iter().map(|setting| (name(&config, setting), &setting.value)))
     });
-    if !is_what_was_meant {
+    if !is_as_expected {
         return Verdict::Unclear;
     }
-    let mut named = Named::default();
+    let mut named = SettingNames::default();
     for setting in offences {
         named.add(name(&config, setting));
     }
     // No file is left for the sake of comments.
-    let left = if kept.is_empty() { Vec::new() } else { tamed };
-    Verdict::Tamed(left, named)
+    let left = if kept.is_empty() { Vec::new() } else { filtered };
+    Verdict::Filtered(left, named)
 }
 
 /// Judges what became of a config that was there.
-pub(super) fn of_change(scope: Scope, old: &[u8], new: &[u8], may_work: MayWork<'_>) -> Verdict {
+pub(super) fn judge_change(scope: Scope, old: &[u8], new: &[u8], may_set_work_tree: MaySetWorkTree<'_>) -> Verdict {
     let (Some(before), Some(after)) = (Config::read(old), Config::read(new)) else {
         return Verdict::Unclear;
     };
-    let change = Comparison::of(scope, &before, &after, may_work);
+    let change = Comparison::of(scope, &before, &after, may_set_work_tree);
     if change.is_harmless() {
         return Verdict::Harmless;
     }
-    let tamed = change.applied();
-    let is_what_was_meant =
-        Config::read(&tamed).is_some_and(|left| Comparison::of(scope, &before, &left, may_work).is_harmless());
-    if is_what_was_meant {
-        Verdict::Tamed(tamed, change.named())
+    let filtered = change.applied();
+    let is_as_expected = Config::read(&filtered)
+        .is_some_and(|left| Comparison::of(scope, &before, &left, may_set_work_tree).is_harmless());
+    if is_as_expected {
+        Verdict::Filtered(filtered, change.named())
     } else {
         Verdict::Unclear
     }
 }
 
 /// Judges what became of a `.gitmodules`, or one that was not there.
-pub(super) fn of_modules(old: Option<&[u8]>, new: &[u8]) -> Verdict {
+pub(super) fn judge_modules(old: Option<&[u8]>, new: &[u8]) -> Verdict {
     match old {
-        None => of_new(Scope::Modules, new, &|_| false),
-        Some(old) => of_change(Scope::Modules, old, new, &|_| false),
+        None => judge_new(Scope::Modules, new, &|_| false),
+        Some(old) => judge_change(Scope::Modules, old, new, &|_| false),
     }
 }
 
@@ -132,9 +132,9 @@ fn is_listed_in(scope: Scope, config: &Config<'_>, setting: &Setting) -> bool {
 fn edited(text: &[u8], mut edits: Vec<(Range<usize>, Vec<u8>)>) -> Vec<u8> {
     edits.sort_by_key(|(range, _)| (range.start, range.end));
     let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
-    for (range, put) in edits {
+    for (range, replacement) in edits {
         out.extend_from_slice(text.get(at..range.start).unwrap_or_default());
-        out.extend(put);
+        out.extend(replacement);
         at = at.max(range.end);
     }
     out.extend_from_slice(text.get(at..).unwrap_or_default());
@@ -149,7 +149,7 @@ type Name<'a> = (Section, &'a [u8]);
 /// Two texts, setting by setting.
 struct Comparison<'a> {
     scope: Scope,
-    may_work: MayWork<'a>,
+    may_set_work_tree: MaySetWorkTree<'a>,
     before: &'a Config<'a>,
     after: &'a Config<'a>,
     /// The section of each header.
@@ -163,7 +163,7 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn of(scope: Scope, before: &'a Config<'a>, after: &'a Config<'a>, may_work: MayWork<'a>) -> Self {
+    fn of(scope: Scope, before: &'a Config<'a>, after: &'a Config<'a>, may_set_work_tree: MaySetWorkTree<'a>) -> Self {
         let mut numbers: HashMap<(&[u8], Option<&[u8]>), Section> = HashMap::new();
         let sections = [before, after].map(|config| {
             let number = |header: &'a Header| {
@@ -181,7 +181,7 @@ impl<'a> Comparison<'a> {
             .any(|header| !header.plain && !odd.contains(raw(after, header)));
         let mut comparison = Self {
             scope,
-            may_work,
+            may_set_work_tree,
             before,
             after,
             sections,
@@ -210,11 +210,11 @@ impl<'a> Comparison<'a> {
             by_name
         });
         let [in_old, in_new] = [&old, &new].map(|all| all.keys().map(|name| name.0).collect::<HashSet<Section>>());
-        let mut seen = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         for name in settings.iter().flatten().map(|(name, _)| *name) {
             let [was, is] = [&old, &new].map(|all| all.get(&name).map(Vec::as_slice).unwrap_or_default());
             let is_same = was.len() == is.len() && was.iter().zip(is).all(|(was, is)| self.is_same(was, is));
-            if !seen.insert(name) || is_same {
+            if !visited.insert(name) || is_same {
                 continue;
             }
             let comes_or_goes = in_old.contains(&name.0) != in_new.contains(&name.0);
@@ -258,8 +258,14 @@ impl<'a> Comparison<'a> {
         let header = &config.headers[one.header];
         if is_work_tree(self.scope, config, one) {
             return match is {
-                [] => (self.may_work)(None),
-                [one] => one.plain && one.value.as_deref().is_some_and(|value| (self.may_work)(Some(value))),
+                [] => (self.may_set_work_tree)(None),
+                [one] => {
+                    one.plain
+                        && one
+                            .value
+                            .as_deref()
+                            .is_some_and(|value| (self.may_set_work_tree)(Some(value)))
+                }
                 _ => false,
             };
         }
@@ -285,8 +291,8 @@ impl<'a> Comparison<'a> {
         self.offences.is_empty() && !self.is_odd
     }
 
-    fn named(&self) -> Named {
-        let mut named = Named::default();
+    fn named(&self) -> SettingNames {
+        let mut named = SettingNames::default();
         let mut left: HashSet<Name<'a>> = self.offences.iter().copied().collect();
         for (side, config) in [self.before, self.after].into_iter().enumerate() {
             for (key, setting) in self.settings(side) {
@@ -345,19 +351,19 @@ impl<'a> Comparison<'a> {
             lines.push(b'\n');
         }
         for (section, (header, lines)) in added {
-            let (place, put) = if let Some(end) = ends.get(&section) {
+            let (offset, replacement) = if let Some(end) = ends.get(&section) {
                 ((line_end(text, *end) + 1).min(text.len()), lines)
             } else {
                 let header = &self.after.text[self.after.headers[header].range.clone()];
                 (text.len(), [header, b"\n", &lines].concat())
             };
-            let is_cut_off = place == text.len() && !text.is_empty() && !text.ends_with(b"\n");
-            let put = if is_cut_off {
-                [b"\n", put.as_slice()].concat()
+            let is_cut_off = offset == text.len() && !text.is_empty() && !text.ends_with(b"\n");
+            let replacement = if is_cut_off {
+                [b"\n", replacement.as_slice()].concat()
             } else {
-                put
+                replacement
             };
-            edits.push((place..place, put));
+            edits.push((offset..offset, replacement));
         }
         edited(text, edits)
     }
@@ -375,11 +381,11 @@ mod tests {
     }
 
     fn is_harmless(text: &[u8]) -> bool {
-        of_new(text) == Verdict::Harmless
+        judge_new(text) == Verdict::Harmless
     }
 
     fn is_harmless_change(old: &[u8], new: &[u8]) -> bool {
-        of_change(old, new) == Verdict::Harmless
+        judge_change(old, new) == Verdict::Harmless
     }
 
     #[test]
@@ -441,37 +447,37 @@ mod tests {
     }
 
     /// No work tree is its own.
-    fn of_change(old: &[u8], new: &[u8]) -> Verdict {
-        super::of_change(Scope::Repository, old, new, &|_| false)
+    fn judge_change(old: &[u8], new: &[u8]) -> Verdict {
+        super::judge_change(Scope::Repository, old, new, &|_| false)
     }
 
-    fn of_new(text: &[u8]) -> Verdict {
-        super::of_new(Scope::Repository, text, &|_| false)
+    fn judge_new(text: &[u8]) -> Verdict {
+        super::judge_new(Scope::Repository, text, &|_| false)
     }
 
     #[test]
     fn a_work_tree_is_named_where_it_is_its_own() {
         let text = with("[core]\n\tworktree = ../../../sub\n");
         assert_eq!(
-            super::of_new(Scope::Repository, &text, &|path| path == b"../../../sub"),
+            super::judge_new(Scope::Repository, &text, &|path| path == b"../../../sub"),
             Verdict::Harmless
         );
-        let (_, named) = tamed(super::of_new(Scope::Repository, &text, &|path| path == b"../../sub"));
+        let (_, named) = filtered(super::judge_new(Scope::Repository, &text, &|path| path == b"../../sub"));
         assert_eq!(named, ["core.worktree"]);
         let odd = with("[core] worktree = ../../../sub\n");
         assert_eq!(
-            tamed(super::of_new(Scope::Repository, &odd, &|_| true)).1,
+            filtered(super::judge_new(Scope::Repository, &odd, &|_| true)).1,
             ["core.worktree"]
         );
     }
 
     /// What is left of a config, and what was taken out of it.
     #[track_caller]
-    fn tamed(verdict: Verdict) -> (String, Vec<String>) {
-        let Verdict::Tamed(text, named) = verdict else {
+    fn filtered(verdict: Verdict) -> (String, Vec<String>) {
+        let Verdict::Filtered(text, named) = verdict else {
             panic!("{verdict:?}")
         };
-        let named = named.settings.into_iter().map(|name| String::from_utf8(name).unwrap());
+        let named = named.names.into_iter().map(|name| String::from_utf8(name).unwrap());
         (String::from_utf8(text).unwrap(), named.collect())
     }
 
@@ -515,7 +521,7 @@ mod tests {
             ("[a] [b \"c\\\"d\"] e = f\n", "  \n", &["b.c\"d.e"]),
         ];
         for (text, left, names) in rows {
-            let (found, named) = tamed(of_new(&with(text)));
+            let (found, named) = filtered(judge_new(&with(text)));
             assert_eq!(found, String::from_utf8(with(left)).unwrap(), "{text}");
             assert_eq!(named, names, "{text}");
             assert!(is_harmless(found.as_bytes()), "{text}");
@@ -530,11 +536,11 @@ mod tests {
             "[core]\n# \\\n\tpager = x\n",
             "[core]\n\tpager = \"x\n",
         ] {
-            assert_eq!(of_new(&with(text)), Verdict::Unclear, "{text}");
-            assert_eq!(of_change(FRESH, &with(text)), Verdict::Unclear, "{text}");
-            assert_eq!(of_change(&with(text), FRESH), Verdict::Unclear, "{text}");
+            assert_eq!(judge_new(&with(text)), Verdict::Unclear, "{text}");
+            assert_eq!(judge_change(FRESH, &with(text)), Verdict::Unclear, "{text}");
+            assert_eq!(judge_change(&with(text), FRESH), Verdict::Unclear, "{text}");
         }
-        assert_eq!(of_new("\u{feff}[core]\n\tpager = x\n".as_bytes()), Verdict::Unclear);
+        assert_eq!(judge_new("\u{feff}[core]\n\tpager = x\n".as_bytes()), Verdict::Unclear);
     }
 
     #[test]
@@ -571,13 +577,13 @@ mod tests {
             texts.push(with(&text));
         }
         for (number, text) in texts.iter().enumerate() {
-            if let Verdict::Tamed(left, _) = of_new(text) {
+            if let Verdict::Filtered(left, _) = judge_new(text) {
                 cut += 1;
                 assert!(is_harmless(&left), "{}", String::from_utf8_lossy(text));
             }
             // And of a change of one into another, what is left is one that may be.
             let old = &texts[number * 7 % texts.len()];
-            if let Verdict::Tamed(left, _) = of_change(old, text) {
+            if let Verdict::Filtered(left, _) = judge_change(old, text) {
                 cut += 1;
                 assert!(is_harmless_change(old, &left), "{}", String::from_utf8_lossy(text));
             }
@@ -592,11 +598,11 @@ mod tests {
             .map(|number| format!("[filter \"{long}\"]\n\tk{number} = x\n"))
             .collect();
         let text = text.concat();
-        let Verdict::Tamed(_, named) = of_new(text.as_bytes()) else {
+        let Verdict::Filtered(_, named) = judge_new(text.as_bytes()) else {
             panic!()
         };
         assert!(
-            named.settings.len() < 10 && named.settings.len() + named.more == 100,
+            named.names.len() < 10 && named.names.len() + named.more == 100,
             "{}",
             named.more
         );
@@ -632,7 +638,7 @@ mod tests {
                 format!("{before}[extensions]\n\tworktreeConfig = true\n[core]\n\tsparseCheckout = true\n"),
             ),
         ] {
-            assert_eq!(of_change(&with(&before), &with(&after)), Verdict::Harmless, "{what}");
+            assert_eq!(judge_change(&with(&before), &with(&after)), Verdict::Harmless, "{what}");
         }
     }
 
@@ -679,7 +685,7 @@ mod tests {
                 vec!["core.bare"],
             ),
         ] {
-            let (found, named) = tamed(of_change(old.as_bytes(), new.as_bytes()));
+            let (found, named) = filtered(judge_change(old.as_bytes(), new.as_bytes()));
             assert_eq!(found, expected);
             assert_eq!(named, names);
         }
@@ -689,10 +695,10 @@ mod tests {
     fn a_setting_is_not_led_past_an_include() {
         let old = with("[include]\n\tpath = x\n[core]\n\tpager = less\n");
         let new = with("[core]\n\tpager = less\n[include]\n\tpath = x\n");
-        let (left, named) = tamed(of_change(&old, &new));
+        let (left, named) = filtered(judge_change(&old, &new));
         assert_eq!((left.as_bytes(), named.len()), (old.as_slice(), 1));
         let free = with("[user]\n\tname = A\n[include]\n\tpath = x\n[core]\n\tpager = less\n");
-        assert_eq!(of_change(&old, &free), Verdict::Harmless);
+        assert_eq!(judge_change(&old, &free), Verdict::Harmless);
     }
 
     #[test]
@@ -724,18 +730,21 @@ mod tests {
     fn the_config_of_a_work_tree_says_how_files_are_and_not_where_a_remote_is() {
         let harmless = b"[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n[index]\n\tsparse = false\n";
         let with = |more: &str| [harmless, more.as_bytes()].concat();
-        assert_eq!(super::of_new(Scope::WorkTree, harmless, &|_| false), Verdict::Harmless);
         assert_eq!(
-            super::of_change(Scope::WorkTree, b"", harmless, &|_| false),
+            super::judge_new(Scope::WorkTree, harmless, &|_| false),
+            Verdict::Harmless
+        );
+        assert_eq!(
+            super::judge_change(Scope::WorkTree, b"", harmless, &|_| false),
             Verdict::Harmless
         );
         for more in [
             "[remote \"origin\"]\n\turl = https://example.org/x\n",
             "[branch \"main\"]\n\tremote = other\n",
         ] {
-            let (_, named) = tamed(super::of_new(Scope::WorkTree, &with(more), &|_| false));
+            let (_, named) = filtered(super::judge_new(Scope::WorkTree, &with(more), &|_| false));
             assert_eq!(named.len(), 1, "{more}");
-            let (left, named) = tamed(super::of_change(Scope::WorkTree, harmless, &with(more), &|_| false));
+            let (left, named) = filtered(super::judge_change(Scope::WorkTree, harmless, &with(more), &|_| false));
             assert_eq!(named.len(), 1, "{more}");
             assert_eq!(left.as_bytes(), harmless, "{more}");
         }

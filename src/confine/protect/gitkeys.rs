@@ -8,20 +8,22 @@
 //! remotes elsewhere), `branch.*.mergeOptions` (options of a command), whatever names a file that is written.
 
 use Change::{Fetch, Fixed, Free, Once, Section, Stays};
-use Sub::{No, Remote, Some as Named, Url};
-use Value::{Below, Bool, BoolOr, Color, Number, Path, Plain, Refspec, Sort, Switch, Text, Time, Where, Word, Words};
+use Sub::{No, Remote, Some as Any, Url};
+use Value::{
+    Address, Bool, BoolOr, Color, Name, Number, OneOf, Only, Path, Plain, Refspec, Sort, Text, Time, TreePath,
+};
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Bool,
     /// This and nothing else.
-    Switch(&'static str),
+    Only(&'static str),
     BoolOr(&'static [&'static str]),
-    Words(&'static [&'static str]),
+    OneOf(&'static [&'static str]),
     Number,
     /// A name, of a branch for instance.
-    Word,
+    Name,
     /// A field to sort by, backwards behind a minus sign.
     Sort,
     /// Words with the signs that formats, lists of words and filters are written with.
@@ -33,9 +35,9 @@ enum Value {
     /// A file that is only read, as text.
     Path,
     /// A URL or path of a repository.
-    Where,
+    Address,
     /// A path in the work tree.
-    Below,
+    TreePath,
     Refspec,
 }
 
@@ -79,109 +81,109 @@ const DECORATE: &[&str] = &["short", "full", "auto", "no"];
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    ("core", No, Words(&["0", "1"]), Stays, &["repositoryformatversion"]),
+    ("core", No, OneOf(&["0", "1"]), Stays, &["repositoryformatversion"]),
     ("core", No, Bool, Fixed, &["bare", "symlinks", "ignorecase"]),
-    ("core", No, Switch("false"), Fixed, &["fsmonitor"]),
+    ("core", No, Only("false"), Fixed, &["fsmonitor"]),
     ("core", No, Bool, Free, &["filemode", "precomposeunicode", "quotepath", "trustctime", "preloadindex", "commitgraph", "multipackindex", "sparsecheckout", "sparsecheckoutcone", "fscache", "longpaths", "splitindex", "ignorestat", "warnambiguousrefs"]),
     ("core", No, BoolOr(&["always"]), Free, &["logallrefupdates"]),
     ("core", No, BoolOr(&["input"]), Free, &["autocrlf"]),
     ("core", No, BoolOr(&["warn"]), Free, &["safecrlf"]),
     ("core", No, BoolOr(&["keep"]), Free, &["untrackedcache"]),
-    ("core", No, Words(&["lf", "crlf", "native"]), Free, &["eol"]),
-    ("core", No, Words(&["default", "minimal"]), Free, &["checkstat"]),
+    ("core", No, OneOf(&["lf", "crlf", "native"]), Free, &["eol"]),
+    ("core", No, OneOf(&["default", "minimal"]), Free, &["checkstat"]),
     ("core", No, Number, Free, &["abbrev", "compression", "loosecompression", "bigfilethreshold", "packedgitwindowsize", "packedgitlimit", "deltabasecachelimit", "filesreflocktimeout", "packedrefstimeout"]),
-    ("core", No, Words(&["auto", "#", ";", "@", "!", "$", "%", "^", "&", "|", ":"]), Free, &["commentchar"]),
+    ("core", No, OneOf(&["auto", "#", ";", "@", "!", "$", "%", "^", "&", "|", ":"]), Free, &["commentchar"]),
     ("core", No, Plain, Free, &["whitespace", "fsync", "fsyncmethod"]),
-    ("extensions", No, Words(&["sha1", "sha256", "files", "reftable"]), Fixed, &["objectformat", "refstorage"]),
+    ("extensions", No, OneOf(&["sha1", "sha256", "files", "reftable"]), Fixed, &["objectformat", "refstorage"]),
     ("extensions", No, Bool, Fixed, &["preciousobjects"]),
-    ("extensions", No, Word, Fixed, &["partialclone"]),
+    ("extensions", No, Name, Fixed, &["partialclone"]),
     ("extensions", No, Bool, Free, &["relativeworktrees"]),
     // `config.worktree` is judged as `config` is.
     ("extensions", No, Bool, Free, &["worktreeconfig"]),
     ("color", No, Color, Free, &["*"]),
-    ("color", Named, Color, Free, &["*"]),
+    ("color", Any, Color, Free, &["*"]),
     ("column", No, Plain, Free, &["*"]),
     ("advice", No, Bool, Free, &["*"]),
     ("feature", No, Bool, Free, &["manyfiles", "experimental"]),
-    ("diff", No, Words(&["default", "myers", "minimal", "patience", "histogram"]), Free, &["algorithm"]),
+    ("diff", No, OneOf(&["default", "myers", "minimal", "patience", "histogram"]), Free, &["algorithm"]),
     ("diff", No, Bool, Free, &["autorefreshindex", "indentheuristic", "mnemonicprefix", "noprefix", "relative", "suppressblankempty", "trustexitcode"]),
     ("diff", No, BoolOr(&["no", "default", "plain", "blocks", "zebra", "dimmed-zebra", "dimmed_zebra"]), Free, &["colormoved"]),
     ("diff", No, Plain, Free, &["colormovedws", "dirstat", "srcprefix", "dstprefix", "wserrorhighlight"]),
     ("diff", No, Number, Free, &["context", "interhunkcontext", "renamelimit", "statgraphwidth", "statnamewidth"]),
     ("diff", No, BoolOr(RENAMES), Free, &["renames"]),
-    ("diff", No, Words(IGNORED), Free, &["ignoresubmodules"]),
-    ("diff", No, Words(&["short", "log", "diff"]), Free, &["submodule"]),
-    ("diff", Named, Bool, Free, &["binary"]),
+    ("diff", No, OneOf(IGNORED), Free, &["ignoresubmodules"]),
+    ("diff", No, OneOf(&["short", "log", "diff"]), Free, &["submodule"]),
+    ("diff", Any, Bool, Free, &["binary"]),
     ("log", No, Bool, Free, &["abbrevcommit", "follow", "mailmap", "showroot"]),
     ("log", No, BoolOr(DECORATE), Free, &["decorate"]),
     ("log", No, Plain, Free, &["date", "diffmerges", "initialdecorationset"]),
     ("log", No, Color, Free, &["graphcolors"]),
     ("branch", No, BoolOr(&["always", "inherit", "simple"]), Free, &["autosetupmerge"]),
-    ("branch", No, Words(&["never", "local", "remote", "always"]), Free, &["autosetuprebase"]),
+    ("branch", No, OneOf(&["never", "local", "remote", "always"]), Free, &["autosetuprebase"]),
     ("branch", No, Sort, Free, &["sort"]),
     // A branch's remote may also be a URL; only a name passes.
-    ("branch", Named, Word, Free, &["remote", "vscode-merge-base", "gh-merge-base"]),
-    ("branch", Named, Word, Section, &["pushremote"]),
-    ("branch", Named, Refspec, Free, &["merge"]),
-    ("branch", Named, BoolOr(REBASE), Free, &["rebase"]),
-    ("branch", Named, Text, Free, &["description"]),
-    ("remote", No, Word, Fixed, &["pushdefault"]),
-    ("remote", Remote, Where, Section, &["url", "pushurl"]),
+    ("branch", Any, Name, Free, &["remote", "vscode-merge-base", "gh-merge-base"]),
+    ("branch", Any, Name, Section, &["pushremote"]),
+    ("branch", Any, Refspec, Free, &["merge"]),
+    ("branch", Any, BoolOr(REBASE), Free, &["rebase"]),
+    ("branch", Any, Text, Free, &["description"]),
+    ("remote", No, Name, Fixed, &["pushdefault"]),
+    ("remote", Remote, Address, Section, &["url", "pushurl"]),
     ("remote", Remote, Refspec, Fetch, &["fetch"]),
     ("remote", Remote, Refspec, Section, &["push"]),
     ("remote", Remote, Bool, Section, &["mirror", "promisor"]),
     ("remote", Remote, Plain, Section, &["partialclonefilter"]),
     ("remote", Remote, Bool, Free, &["prune", "prunetags", "skipdefaultupdate", "skipfetchall"]),
-    ("remote", Remote, Words(&["--tags", "--no-tags"]), Free, &["tagopt"]),
-    ("remote", Remote, Words(&["create", "never", "warn", "always"]), Free, &["followremotehead"]),
-    ("remote", Remote, Word, Free, &["gh-resolved"]),
+    ("remote", Remote, OneOf(&["--tags", "--no-tags"]), Free, &["tagopt"]),
+    ("remote", Remote, OneOf(&["create", "never", "warn", "always"]), Free, &["followremotehead"]),
+    ("remote", Remote, Name, Free, &["gh-resolved"]),
     ("submodule", No, Bool, Fixed, &["recurse"]),
     ("submodule", No, Bool, Free, &["propagatebranches"]),
     ("submodule", No, Number, Free, &["fetchjobs"]),
     ("submodule", No, Plain, Free, &["active"]),
-    ("submodule", No, Words(&["superproject", "no"]), Free, &["alternatelocation"]),
-    ("submodule", No, Words(&["die", "info", "ignore"]), Free, &["alternateerrorstrategy"]),
-    ("submodule", Named, Where, Once, &["url"]),
-    ("submodule", Named, Bool, Free, &["active"]),
-    ("submodule", Named, Word, Free, &["branch"]),
-    ("submodule", Named, Words(IGNORED), Free, &["ignore"]),
-    ("submodule", Named, BoolOr(ON_DEMAND), Free, &["fetchrecursesubmodules"]),
-    ("submodule", Named, Words(UPDATES), Free, &["update"]),
-    ("lfs", No, Words(&["0"]), Free, &["repositoryformatversion"]),
-    ("lfs", No, Where, Fixed, &["url"]),
-    ("lfs", Url, Words(&["none", "basic"]), Free, &["access"]),
+    ("submodule", No, OneOf(&["superproject", "no"]), Free, &["alternatelocation"]),
+    ("submodule", No, OneOf(&["die", "info", "ignore"]), Free, &["alternateerrorstrategy"]),
+    ("submodule", Any, Address, Once, &["url"]),
+    ("submodule", Any, Bool, Free, &["active"]),
+    ("submodule", Any, Name, Free, &["branch"]),
+    ("submodule", Any, OneOf(IGNORED), Free, &["ignore"]),
+    ("submodule", Any, BoolOr(ON_DEMAND), Free, &["fetchrecursesubmodules"]),
+    ("submodule", Any, OneOf(UPDATES), Free, &["update"]),
+    ("lfs", No, OneOf(&["0"]), Free, &["repositoryformatversion"]),
+    ("lfs", No, Address, Fixed, &["url"]),
+    ("lfs", Url, OneOf(&["none", "basic"]), Free, &["access"]),
     ("lfs", Url, Bool, Free, &["locksverify"]),
     ("user", No, Text, Free, &["name", "email", "signingkey"]),
     ("author", No, Text, Free, &["name", "email"]),
     ("committer", No, Text, Free, &["name", "email"]),
     ("user", No, Bool, Free, &["useconfigonly"]),
     ("merge", No, BoolOr(&["only"]), Free, &["ff"]),
-    ("merge", No, Words(&["merge", "diff3", "zdiff3"]), Free, &["conflictstyle"]),
+    ("merge", No, OneOf(&["merge", "diff3", "zdiff3"]), Free, &["conflictstyle"]),
     ("merge", No, BoolOr(&["conflict"]), Free, &["directoryrenames"]),
     ("merge", No, BoolOr(RENAMES), Free, &["renames"]),
     ("merge", No, Bool, Free, &["autostash", "branchdesc", "defaulttoupstream", "renormalize", "stat"]),
     ("merge", No, Number, Free, &["log", "renamelimit", "verbosity"]),
-    ("merge", Named, Text, Free, &["name"]),
+    ("merge", Any, Text, Free, &["name"]),
     ("rebase", No, Bool, Free, &["abbreviatecommands", "autosquash", "autostash", "forkpoint", "reschedulefailedexec", "stat", "updaterefs"]),
-    ("rebase", No, Words(&["apply", "merge"]), Free, &["backend"]),
-    ("rebase", No, Words(&["ignore", "warn", "error"]), Free, &["missingcommitscheck"]),
+    ("rebase", No, OneOf(&["apply", "merge"]), Free, &["backend"]),
+    ("rebase", No, OneOf(&["ignore", "warn", "error"]), Free, &["missingcommitscheck"]),
     ("rebase", No, BoolOr(&["rebase-cousins", "no-rebase-cousins"]), Free, &["rebasemerges"]),
-    ("push", No, Words(&["nothing", "current", "upstream", "tracking", "simple", "matching"]), Free, &["default"]),
+    ("push", No, OneOf(&["nothing", "current", "upstream", "tracking", "simple", "matching"]), Free, &["default"]),
     ("push", No, Bool, Free, &["autosetupremote", "followtags", "negotiate", "usebitmaps", "useforceifincludes"]),
-    ("push", No, Words(&["check", "on-demand", "only", "no"]), Free, &["recursesubmodules"]),
+    ("push", No, OneOf(&["check", "on-demand", "only", "no"]), Free, &["recursesubmodules"]),
     ("pull", No, BoolOr(REBASE), Free, &["rebase"]),
     ("pull", No, BoolOr(&["only"]), Free, &["ff"]),
     ("fetch", No, Bool, Free, &["all", "prune", "prunetags", "showforcedupdates", "writecommitgraph"]),
-    ("fetch", No, Words(&["consecutive", "skipping", "noop", "default"]), Free, &["negotiationalgorithm"]),
-    ("fetch", No, Words(&["full", "compact"]), Free, &["output"]),
+    ("fetch", No, OneOf(&["consecutive", "skipping", "noop", "default"]), Free, &["negotiationalgorithm"]),
+    ("fetch", No, OneOf(&["full", "compact"]), Free, &["output"]),
     ("fetch", No, Number, Free, &["parallel", "unpacklimit"]),
     ("fetch", No, BoolOr(ON_DEMAND), Free, &["recursesubmodules"]),
-    ("commit", No, Words(&["strip", "whitespace", "verbatim", "scissors", "default"]), Free, &["cleanup"]),
+    ("commit", No, OneOf(&["strip", "whitespace", "verbatim", "scissors", "default"]), Free, &["cleanup"]),
     ("commit", No, Bool, Free, &["status", "verbose"]),
     ("commit", No, Path, Free, &["template"]),
     // The other way round, each starts a program.
-    ("commit", No, Switch("false"), Fixed, &["gpgsign"]),
-    ("tag", No, Switch("false"), Fixed, &["gpgsign"]),
+    ("commit", No, Only("false"), Fixed, &["gpgsign"]),
+    ("tag", No, Only("false"), Fixed, &["gpgsign"]),
     ("tag", No, Sort, Free, &["sort"]),
     ("status", No, Bool, Free, &["aheadbehind", "branch", "displaycommentprefix", "relativepaths", "short", "showstash", "submodulesummary"]),
     ("status", No, BoolOr(RENAMES), Free, &["renames"]),
@@ -193,105 +195,105 @@ const ROWS: &[Row] = &[
     ("gc", No, BoolOr(&["notbare"]), Free, &["packrefs"]),
     ("gc", No, Time, Free, &["logexpiry", "pruneexpire", "reflogexpire", "reflogexpireunreachable", "rerereresolved", "rerereunresolved", "worktreepruneexpire"]),
     ("maintenance", No, Bool, Free, &["auto", "autodetach"]),
-    ("maintenance", No, Words(&["none", "incremental"]), Free, &["strategy"]),
+    ("maintenance", No, OneOf(&["none", "incremental"]), Free, &["strategy"]),
     ("pack", No, Number, Free, &["compression", "deltacachelimit", "deltacachesize", "depth", "indexversion", "packsizelimit", "threads", "window", "windowmemory"]),
     ("pack", No, Bool, Free, &["allowpackreuse", "readreverseindex", "usebitmaps", "usesparse", "writebitmaphashcache", "writebitmaplookuptable", "writereverseindex"]),
     ("index", No, Bool, Free, &["recordendofindexentries", "recordoffsettable", "skiphash", "sparse"]),
     ("index", No, Number, Free, &["threads", "version"]),
     ("commitgraph", No, Number, Free, &["generationversion", "maxnewfilters"]),
     ("commitgraph", No, Bool, Free, &["readchangedpaths"]),
-    ("checkout", No, Word, Free, &["defaultremote"]),
+    ("checkout", No, Name, Free, &["defaultremote"]),
     ("checkout", No, Bool, Free, &["guess"]),
     ("checkout", No, Number, Free, &["workers", "thresholdforparallelism"]),
     ("worktree", No, Bool, Free, &["guessremote", "userelativepaths"]),
-    ("init", No, Word, Free, &["defaultbranch"]),
+    ("init", No, Name, Free, &["defaultbranch"]),
     ("blame", No, Bool, Free, &["blankboundary", "markignoredlines", "markunblamablelines", "showemail", "showroot"]),
-    ("blame", No, Words(&["none", "repeatedLines", "highlightRecent"]), Free, &["coloring"]),
+    ("blame", No, OneOf(&["none", "repeatedLines", "highlightRecent"]), Free, &["coloring"]),
     ("blame", No, Plain, Free, &["date"]),
     ("blame", No, Path, Free, &["ignorerevsfile"]),
-    ("apply", No, Words(&["change", "no", "none", "never", "false"]), Free, &["ignorewhitespace"]),
-    ("apply", No, Words(&["nowarn", "warn", "fix", "error", "error-all"]), Free, &["whitespace"]),
+    ("apply", No, OneOf(&["change", "no", "none", "never", "false"]), Free, &["ignorewhitespace"]),
+    ("apply", No, OneOf(&["nowarn", "warn", "fix", "error", "error-all"]), Free, &["whitespace"]),
     ("am", No, Bool, Free, &["keepcr", "threeway"]),
     ("format", No, BoolOr(&["auto"]), Free, &["coverletter", "numbered"]),
     ("format", No, BoolOr(&["shallow", "deep"]), Free, &["thread"]),
     ("format", No, Bool, Free, &["encodeemailheaders", "forceinbodyfrom", "mboxrd", "noprefix", "signoff"]),
     ("format", No, Number, Free, &["filenamemaxlength"]),
     ("grep", No, Bool, Free, &["column", "extendedregexp", "fallbacktonoindex", "fullname", "linenumber"]),
-    ("grep", No, Words(&["default", "basic", "extended", "fixed", "perl"]), Free, &["patterntype"]),
+    ("grep", No, OneOf(&["default", "basic", "extended", "fixed", "perl"]), Free, &["patterntype"]),
     ("grep", No, Number, Free, &["threads"]),
     ("http", No, Number, Free, &["postbuffer", "lowspeedlimit", "lowspeedtime", "maxrequests", "minsessions"]),
-    ("http", No, Words(&["HTTP/1.1", "HTTP/2"]), Free, &["version"]),
-    ("protocol", No, Words(&["0", "1", "2"]), Free, &["version"]),
+    ("http", No, OneOf(&["HTTP/1.1", "HTTP/2"]), Free, &["version"]),
+    ("protocol", No, OneOf(&["0", "1", "2"]), Free, &["version"]),
     ("rerere", No, Bool, Free, &["enabled", "autoupdate"]),
     // What holds for a shared repository, and what is fetched; without it less does.
-    ("receive", No, Switch("true"), Fixed, &["denynonfastforwards", "denydeletes", "fsckobjects"]),
-    ("transfer", No, Switch("true"), Fixed, &["fsckobjects"]),
-    ("fetch", No, Switch("true"), Fixed, &["fsckobjects"]),
+    ("receive", No, Only("true"), Fixed, &["denynonfastforwards", "denydeletes", "fsckobjects"]),
+    ("transfer", No, Only("true"), Fixed, &["fsckobjects"]),
+    ("fetch", No, Only("true"), Fixed, &["fsckobjects"]),
 ];
 
 /// A setting of the list.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct KnownSetting {
     value: Value,
     /// How it may change.
     pub(super) change: Change,
 }
 
 /// What the list says of a setting; section and key in lower case.
-pub(super) fn known(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<Known> {
+pub(super) fn known(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<KnownSetting> {
     let fits = |sub: Sub| match (sub, subsection) {
-        (No, None) | (Named, Some(_)) => true,
-        (Remote, Some(name)) => is_word(name),
+        (No, None) | (Any, Some(_)) => true,
+        (Remote, Some(name)) => is_name(name),
         (Url, Some(url)) => is_url(url),
-        (No, Some(_)) | (Named | Remote | Url, None) => false,
+        (No, Some(_)) | (Any | Remote | Url, None) => false,
     };
     let is_key = |name: &&str| *name == "*" || name.as_bytes() == key;
     let row = ROWS
         .iter()
         .find(|(of, sub, _, _, keys)| of.as_bytes() == section && fits(*sub) && keys.iter().any(is_key));
-    row.map(|(_, _, value, change, _)| Known {
+    row.map(|(_, _, value, change, _)| KnownSetting {
         value: *value,
         change: *change,
     })
 }
 
 /// What the list of `.gitmodules` says of a setting. Git takes no more than this from there, and no command from `update`.
-pub(super) fn known_of_modules(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<Known> {
+pub(super) fn known_of_modules(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<KnownSetting> {
     let is_name =
         |name: &[u8]| !name.is_empty() && !name.split(|&b| matches!(b, b'/' | b'\\')).any(|part| part == b"..");
     if section != b"submodule" || !subsection.is_some_and(is_name) {
         return None;
     }
     let value = match key {
-        b"path" => Below,
-        b"url" => Where,
+        b"path" => TreePath,
+        b"url" => Address,
         b"shallow" => Bool,
-        b"branch" => Word,
-        b"ignore" => Words(IGNORED),
+        b"branch" => Name,
+        b"ignore" => OneOf(IGNORED),
         b"fetchrecursesubmodules" => BoolOr(ON_DEMAND),
-        b"update" => Words(UPDATES),
+        b"update" => OneOf(UPDATES),
         _ => return None,
     };
-    Some(Known { value, change: Free })
+    Some(KnownSetting { value, change: Free })
 }
 
-impl Known {
+impl KnownSetting {
     /// Whether the value is of the kind that the setting takes.
     pub(super) fn takes(self, value: &[u8]) -> bool {
-        let is_one_of = |words: &[&str]| words.iter().any(|word| word.as_bytes() == value);
+        let is_one_of = |allowed: &[&str]| allowed.iter().any(|word| word.as_bytes() == value);
         let of = |signs: &[u8]| {
             let is_sign = |b: &u8| b.is_ascii_alphanumeric() || signs.contains(b);
             !value.is_empty() && !value.starts_with(b"-") && value.iter().all(is_sign)
         };
         match self.value {
             Bool => is_bool(value),
-            Switch(word) => value == word.as_bytes(),
-            BoolOr(words) => is_bool(value) || is_one_of(words),
-            Words(words) => is_one_of(words),
+            Only(word) => value == word.as_bytes(),
+            BoolOr(allowed) => is_bool(value) || is_one_of(allowed),
+            OneOf(allowed) => is_one_of(allowed),
             // `log`, `threads` and others may be either.
             Number => is_number(value) || is_bool(value),
-            Word => is_word(value),
-            Sort => is_word(value.strip_prefix(b"-").unwrap_or(value)),
+            Name => is_name(value),
+            Sort => is_name(value.strip_prefix(b"-").unwrap_or(value)),
             Plain => of(b" -_./,:=+%*@"),
             Text => {
                 !value.is_empty()
@@ -302,8 +304,8 @@ impl Known {
             Color => of(b" -#,"),
             Time => of(b" -.:+"),
             Path => !value.starts_with(b"-") && is_visible(value),
-            Where => is_url(value),
-            Below => {
+            Address => is_url(value),
+            TreePath => {
                 let is_part = |part: &[u8]| !matches!(part, b"" | b"..");
                 !value.starts_with(b"-")
                     && !value.iter().any(u8::is_ascii_control)
@@ -318,10 +320,10 @@ impl Known {
 pub(super) fn is_tracking(remote: &[u8], spec: &[u8]) -> bool {
     let spec = spec.strip_prefix(b"+").unwrap_or(spec);
     let to = [b":refs/remotes/", remote, b"/"].concat();
-    let Some(place) = spec.windows(to.len()).position(|part| part == to) else {
+    let Some(position) = spec.windows(to.len()).position(|part| part == to) else {
         return false;
     };
-    let (from, to) = (&spec[..place], &spec[place + to.len()..]);
+    let (from, to) = (&spec[..position], &spec[position + to.len()..]);
     from.strip_prefix(b"refs/heads/") == Some(to) && !to.contains(&b':')
 }
 
@@ -343,7 +345,7 @@ fn is_visible(value: &[u8]) -> bool {
 }
 
 /// A name as people give them: nothing that git or ssh could take for an option, a URL or a helper.
-fn is_word(name: &[u8]) -> bool {
+fn is_name(name: &[u8]) -> bool {
     !name.is_empty()
         && !name.starts_with(b"-")
         && name
@@ -391,10 +393,11 @@ mod tests {
         let git = names_of_git();
         for (section, _, _, _, keys) in ROWS {
             for key in keys.iter().filter(|key| **key != "*") {
-                let whole = format!("{section}.{key}");
+                let full_name = format!("{section}.{key}");
                 let like = |name: &String| {
                     let name = name.to_ascii_lowercase();
-                    name == whole || (name.starts_with(&format!("{section}.<")) && name.ends_with(&format!(">.{key}")))
+                    name == full_name
+                        || (name.starts_with(&format!("{section}.<")) && name.ends_with(&format!(">.{key}")))
                 };
                 // Those of other programs, of other systems, and newer ones.
                 let others = [
@@ -412,8 +415,8 @@ mod tests {
                     "init.defaultbranch",
                 ];
                 assert!(
-                    git.iter().any(like) || others.iter().any(|other| whole.contains(other)),
-                    "{whole}"
+                    git.iter().any(like) || others.iter().any(|other| full_name.contains(other)),
+                    "{full_name}"
                 );
             }
         }
@@ -421,7 +424,7 @@ mod tests {
 
     #[test]
     fn of_all_that_git_knows_nothing_that_runs_or_leads_is_on_the_list() {
-        let words = [
+        let allowed = [
             "cmd",
             "command",
             "path",
@@ -457,7 +460,7 @@ mod tests {
             "shell",
         ];
         // What of these is harmless.
-        let fine = [
+        let harmless = [
             "partialclonefilter",
             "quotepath",
             "relativepaths",
@@ -496,8 +499,8 @@ mod tests {
                 continue;
             }
             listed += 1;
-            let suspect =
-                words.iter().any(|word| lower.contains(word)) && !fine.iter().any(|fine| lower.contains(fine));
+            let suspect = allowed.iter().any(|word| lower.contains(word))
+                && !harmless.iter().any(|harmless| lower.contains(harmless));
             assert!(!suspect, "{lower}");
         }
         assert!(listed > 150, "{listed}");

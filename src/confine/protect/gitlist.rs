@@ -36,7 +36,7 @@ pub fn git_settings(text: &[u8]) -> Option<Vec<GitSetting>> {
         let value = setting.value.unwrap_or_else(|| b"true".to_vec());
         let known = gitkeys::known(&header.section, header.subsection.as_deref(), &setting.key);
         // Git compares words without regard to case, and writes them in small letters.
-        let takes = |known: gitkeys::Known| known.takes(&value) || known.takes(&value.to_ascii_lowercase());
+        let takes = |known: gitkeys::KnownSetting| known.takes(&value) || known.takes(&value.to_ascii_lowercase());
         Some(GitSetting {
             section: header.section.clone(),
             subsection: header.subsection.clone(),

@@ -1,6 +1,6 @@
 //! The configs of git, and which settings each of them has.
 
-use super::gitkeys::{self, Change, Known};
+use super::gitkeys::{self, Change, KnownSetting};
 use super::gittext::Header;
 
 /// Which of a repository's configs it is.
@@ -25,7 +25,7 @@ impl Scope {
     }
 
     /// What the list says of a setting.
-    pub(super) fn known(self, header: &Header, key: &[u8]) -> Option<Known> {
+    pub(super) fn known(self, header: &Header, key: &[u8]) -> Option<KnownSetting> {
         match self {
             Self::Modules => gitkeys::known_of_modules(&header.section, header.subsection.as_deref(), key),
             Self::Repository | Self::WorkTree => gitkeys::known(&header.section, header.subsection.as_deref(), key),
@@ -33,7 +33,7 @@ impl Scope {
     }
 
     /// Whether a setting of the list is one of this config.
-    pub(super) fn takes(self, header: &Header, known: Known) -> bool {
+    pub(super) fn takes(self, header: &Header, known: KnownSetting) -> bool {
         let leads = matches!(header.section.as_slice(), b"branch" | b"remote" | b"submodule");
         match self {
             Self::Repository | Self::Modules => true,

@@ -398,7 +398,7 @@ mod tests {
             let Some(ours) = read(&text) else { continue };
             agreed += 1;
             assert_eq!(
-                of_git(&file),
+                classify(&file),
                 Some(ours.into_iter().map(|(n, v, _)| (n, v)).collect()),
                 "{text:?}"
             );
@@ -408,7 +408,7 @@ mod tests {
 
     /// What git says a config holds.
     #[expect(clippy::disallowed_methods, reason = "git is asked what it reads")]
-    fn of_git(file: &std::path::Path) -> Option<Vec<(String, Option<String>)>> {
+    fn classify(file: &std::path::Path) -> Option<Vec<(String, Option<String>)>> {
         let listed = std::process::Command::new("git")
             .args(["config", "--list", "-z", "--file"])
             .arg(file)

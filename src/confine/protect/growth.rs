@@ -19,9 +19,9 @@ use nix::sys::statvfs::fstatvfs;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, pipe2};
 
-use super::at;
 use super::error::ProtectError;
-use super::snapshot::Guard;
+use super::guard::Guard;
+use super::nofollow;
 use super::walk::{most_directories, walk_through};
 use crate::confine::sys;
 
@@ -31,7 +31,7 @@ pub struct Growth {
     /// A directory of each file system, and how many inodes were in use there.
     file_systems: Vec<(OwnedFd, u64)>,
     /// How many directories there may still be.
-    room: u64,
+    allowance: u64,
     /// The walk under way.
     walk: Option<Walk>,
 }
@@ -41,48 +41,48 @@ impl Growth {
     pub fn of(guard: &Guard) -> Self {
         let mut devices = HashSet::new();
         let mut file_systems = Vec::new();
-        for (index, directory) in (0_u32..).zip(&guard.sight().directories) {
+        for (index, directory) in (0_u32..).zip(&guard.inventory().directories) {
             if !directory.read || !devices.insert(directory.identity.device) {
                 continue;
             }
             let root = &guard.roots()[usize::from(directory.root)];
-            if let Ok(place) = at::open_place(&root.fd, &guard.sight().path(index)) {
-                let used = used(&place);
-                file_systems.push((place, used));
+            if let Ok(fd) = nofollow::open_path(&root.fd, &guard.inventory().path(index)) {
+                let inodes_in_use = inodes_in_use(&fd);
+                file_systems.push((fd, inodes_in_use));
             }
         }
         Self {
             file_systems,
-            room: room(guard.sight().len()),
+            allowance: allowance(guard.inventory().len()),
             walk: None,
         }
     }
 
     /// Whether there are more directories by now than a walk takes in. Never waits for a walk.
-    pub fn is_too_much(&mut self, guard: &Guard) -> bool {
+    pub fn exceeds_limit(&mut self, guard: &Guard) -> bool {
         if let Some(walk) = &mut self.walk {
             let Some(outcome) = walk.outcome() else { return false };
-            let begun_at = std::mem::take(&mut walk.begun_at);
+            let inodes_at_start = std::mem::take(&mut walk.inodes_at_start);
             self.walk = None;
             match outcome {
                 Outcome::TooMany => return true,
                 // They were files, or somebody else's.
-                Outcome::Directories(count) => self.room = room(count),
+                Outcome::Directories(count) => self.allowance = allowance(count),
                 // What cannot be looked into is told when it is settled. It is tried again when as many more were made.
                 Outcome::Unknown => {}
             }
-            for ((_, before), now) in self.file_systems.iter_mut().zip(begun_at) {
-                *before = now;
+            for ((_, at_last_check), now) in self.file_systems.iter_mut().zip(inodes_at_start) {
+                *at_last_check = now;
             }
         }
-        let now: Vec<u64> = self.file_systems.iter().map(|(place, _)| used(place)).collect();
-        let before = self.file_systems.iter().map(|(_, before)| *before);
+        let now: Vec<u64> = self.file_systems.iter().map(|(fd, _)| inodes_in_use(fd)).collect();
+        let at_last_check = self.file_systems.iter().map(|(_, at_last_check)| *at_last_check);
         let more: u64 = now
             .iter()
-            .zip(before)
-            .map(|(now, before)| now.saturating_sub(before))
+            .zip(at_last_check)
+            .map(|(now, at_last_check)| now.saturating_sub(at_last_check))
             .sum();
-        if more > self.room {
+        if more > self.allowance {
             // A machine that has no room for another process says so when it is settled.
             self.walk = Walk::begin(guard, now).ok();
         }
@@ -114,22 +114,22 @@ struct Walk {
     /// Where it says how many directories there are.
     count: File,
     /// How many inodes were in use when it began.
-    begun_at: Vec<u64>,
+    inodes_at_start: Vec<u64>,
     has_ended: bool,
 }
 
 impl Walk {
-    fn begin(guard: &Guard, begun_at: Vec<u64>) -> nix::Result<Self> {
+    fn begin(guard: &Guard, inodes_at_start: Vec<u64>) -> nix::Result<Self> {
         let (reading, writing) = pipe2(OFlag::O_CLOEXEC)?;
         let Some(child) = sys::fork()? else {
             // Whoever forked it is never returned to, not by a panic either.
             let done = catch_unwind(AssertUnwindSafe(|| walk(guard, writing)));
-            sys::exit_now(done.unwrap_or(CANNOT_TELL))
+            sys::exit_now(done.unwrap_or(UNKNOWN))
         };
         Ok(Self {
             child,
             count: reading.into(),
-            begun_at,
+            inodes_at_start,
             has_ended: false,
         })
     }
@@ -163,7 +163,7 @@ impl Drop for Walk {
 
 /// How a walk ends that found too many directories, and one that could not look.
 const TOO_MANY: i32 = 1;
-const CANNOT_TELL: i32 = 2;
+const UNKNOWN: i32 = 2;
 
 /// The process that walks; how it ends.
 fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
@@ -175,26 +175,26 @@ fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
         .collect();
     // The supervisor's end is its end, and nobody waits for what the supervisor held open.
     if set_pdeathsig(Signal::SIGKILL).is_err() || sys::close_all_but(&kept).is_err() {
-        return CANNOT_TELL;
+        return UNKNOWN;
     }
     let mut errors = Vec::new();
-    let (roots, patterns, sight) = (guard.roots(), guard.patterns(), guard.sight());
-    match walk_through(roots, patterns, Some(sight), &mut errors) {
+    let (roots, patterns, inventory) = (guard.roots(), guard.patterns(), guard.inventory());
+    match walk_through(roots, patterns, Some(inventory), &mut errors) {
         Err(ProtectError::TooMany) => TOO_MANY,
-        Err(_) => CANNOT_TELL,
+        Err(_) => UNKNOWN,
         Ok(_) if errors.iter().any(|error| matches!(error, ProtectError::TooMany)) => TOO_MANY,
-        Ok(seen) => match File::from(writing).write_all(&seen.len().to_ne_bytes()) {
+        Ok(inventory) => match File::from(writing).write_all(&inventory.len().to_ne_bytes()) {
             Ok(()) => 0,
-            Err(_) => CANNOT_TELL,
+            Err(_) => UNKNOWN,
         },
     }
 }
 
-fn room(directories: usize) -> u64 {
+fn allowance(directories: usize) -> u64 {
     most_directories().saturating_sub(directories) as u64
 }
 
 /// How many inodes are in use; none where the file system does not say.
-fn used(place: &OwnedFd) -> u64 {
-    fstatvfs(place).map_or(0, |stat| stat.files().saturating_sub(stat.files_free()))
+fn inodes_in_use(fd: &OwnedFd) -> u64 {
+    fstatvfs(fd).map_or(0, |stat| stat.files().saturating_sub(stat.files_free()))
 }

@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::error::ProtectError;
-use super::leads::{Trail, leads_to, plain, trail};
-use super::roots::{Root, inside};
-use super::ways::is_firm;
+use super::git_paths::refuse_detour;
+use super::resolve::{Resolution, normalize, resolve, resolve_from};
+use super::roots::{Root, root_of};
 
 /// What git runs of a directory of hooks.
 pub(super) const HOOKS: &[&str] = &[
@@ -44,26 +44,26 @@ pub(super) const HOOKS: &[&str] = &[
 const OF_HUSKY: &[&str] = &["h", "husky.sh"];
 
 /// The single scripts in a root that hooks in a directory outside of the roots are links to.
-pub(super) fn scripts_of(
+pub(super) fn linked_scripts(
     roots: &[Root],
     hooks: &Path,
-    on_the_way: &mut BTreeSet<PathBuf>,
+    passed: &mut BTreeSet<PathBuf>,
 ) -> Result<BTreeSet<PathBuf>, ProtectError> {
     let mut scripts = BTreeSet::new();
     for name in HOOKS.iter().chain(OF_HUSKY) {
         if hooks.join(name).read_link().is_ok() {
-            let way = trail(hooks, Path::new(name));
-            is_firm(roots, &hooks.join(name), &way)?;
-            let Trail { links, end, .. } = way;
-            on_the_way.extend(links);
-            scripts.extend(end.filter(|end| inside(roots, end).is_some()));
+            let resolution = resolve_from(hooks, Path::new(name));
+            refuse_detour(roots, &hooks.join(name), &resolution)?;
+            let Resolution { links, end, .. } = resolution;
+            passed.extend(links);
+            scripts.extend(end.filter(|end| root_of(roots, end).is_some()));
         }
     }
     Ok(scripts)
 }
 
 /// Where the hooks lie that those of husky in this directory, `_`, run.
-fn beside(hooks: &Path) -> Option<&Path> {
+fn husky_hooks(hooks: &Path) -> Option<&Path> {
     let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
     // Before husky has run, nothing but the name tells.
     let is_of_husky = [".husky", "husky"]
@@ -76,19 +76,19 @@ fn beside(hooks: &Path) -> Option<&Path> {
 
 /// What is protected of a directory of hooks: all of it, and what lies beside that of husky. What holds the repository itself cannot
 /// be kept as it is, but the hooks in it can.
-pub(super) fn of_directory(directory: &Path, holds_repository: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+pub(super) fn protected_hooks(directory: &Path, holds_repository: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     if holds_repository(directory) {
         return HOOKS.iter().map(|hook| directory.join(hook)).collect();
     }
-    let beside = beside(directory).filter(|beside| !holds_repository(beside));
-    beside.into_iter().chain([directory]).map(Path::to_owned).collect()
+    let husky_hooks = husky_hooks(directory).filter(|husky_hooks| !holds_repository(husky_hooks));
+    husky_hooks.into_iter().chain([directory]).map(Path::to_owned).collect()
 }
 
 /// What a relative `core.hooksPath` leads to in a work tree.
-pub(super) fn in_work_tree(place: &Path, value: &Path) -> BTreeSet<PathBuf> {
-    let written = place.join(value);
-    let targets = [plain(&written)].into_iter().chain(leads_to(&written));
+pub(super) fn hooks_in_work_tree(work_tree: &Path, value: &Path) -> BTreeSet<PathBuf> {
+    let written = work_tree.join(value);
+    let targets = [normalize(&written)].into_iter().chain(resolve(&written));
     targets
-        .flat_map(|target| of_directory(&target, |path| place.starts_with(path)))
+        .flat_map(|target| protected_hooks(&target, |path| work_tree.starts_with(path)))
         .collect()
 }

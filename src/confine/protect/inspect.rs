@@ -9,106 +9,110 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::at::{join, split};
+use super::class::Role;
 use super::gitconfig::{self, Verdict};
 use super::gitscope::Scope;
-use super::place::Role;
+use super::inventory::FoundEntry;
+use super::nofollow::{join, split};
 use super::roots::Root;
-use super::sight::Found;
-use super::state::{Seen, State, glance};
+use super::state::{Observed, State, observe};
 use super::vcs;
-use super::violation::Named;
+use super::violation::SettingNames;
 
 /// Longest new file that may stay, in bytes: the next snapshot must hold them all.
 pub(super) const MAX_NEW: usize = 64 * 1024;
 
 /// What there is to compare a new entry with.
-pub(super) struct Surroundings<'a> {
+pub(super) struct KnownGits<'a> {
     pub(super) roots: &'a [Root],
     /// Every git directory the walk found, each of which is itself compared or inspected.
     pub(super) git_directories: HashSet<(u16, Vec<u8>)>,
 }
 
 /// What may become of a new entry.
-pub(super) enum Judged {
+pub(super) enum NewEntryVerdict {
     /// It stays.
     Stays,
     /// This of it stays, without the settings that are named.
-    Tamed(State, Named),
+    Filtered(State, SettingNames),
     /// It goes, for these settings where they are the reason.
-    Goes(Named),
+    Removed(SettingNames),
 }
 
 /// What may become of the new entry, being what was seen.
-pub(super) fn judge(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> Judged {
-    if let (Role::GitConfig, Seen::Present(state @ State::File { content, .. })) = (entry.role, seen) {
+pub(super) fn judge_new_entry(entry: &FoundEntry, observed: &Observed, known_gits: &KnownGits<'_>) -> NewEntryVerdict {
+    if let (Role::GitConfig, Observed::Present(state @ State::File { content, .. })) = (entry.role, observed) {
         let verdict = (content.len() <= MAX_NEW).then(|| {
-            gitconfig::of_new(Scope::of(split(&entry.path).1), content, &|path| {
-                is_own_worktree(around.roots, entry.root, split(&entry.path).0, path)
+            gitconfig::judge_new(Scope::of(split(&entry.path).1), content, &|path| {
+                is_own_worktree(known_gits.roots, entry.root, split(&entry.path).0, path)
             })
         });
         return match verdict {
-            Some(Verdict::Harmless) => Judged::Stays,
-            Some(Verdict::Tamed(text, named)) => match state.with_content(text).filter(|left| left.length() > 0) {
-                Some(left) => Judged::Tamed(left, named),
-                None => Judged::Goes(named),
+            Some(Verdict::Harmless) => NewEntryVerdict::Stays,
+            Some(Verdict::Filtered(text, named)) => match state.with_content(text).filter(|left| left.length() > 0) {
+                Some(left) => NewEntryVerdict::Filtered(left, named),
+                None => NewEntryVerdict::Removed(named),
             },
-            Some(Verdict::Unclear) | None => Judged::Goes(Named::default()),
+            Some(Verdict::Unclear) | None => NewEntryVerdict::Removed(SettingNames::default()),
         };
     }
-    if let (Role::Judged, Seen::Present(state @ State::File { content, .. })) = (entry.role, seen) {
+    if let (Role::JudgedText, Observed::Present(state @ State::File { content, .. })) = (entry.role, observed) {
         let verdict = (content.len() <= MAX_NEW).then(|| vcs::verdict(split(&entry.path).1, None, content));
         return match verdict {
-            Some(Verdict::Harmless) => Judged::Stays,
+            Some(Verdict::Harmless) => NewEntryVerdict::Stays,
             // A list of steps may be empty.
-            Some(Verdict::Tamed(text, named)) => match state
+            Some(Verdict::Filtered(text, named)) => match state
                 .with_content(text)
                 .filter(|left| left.length() > 0 || !vcs::is_judged_text(split(&entry.path).1))
             {
-                Some(left) => Judged::Tamed(left, named),
-                None => Judged::Goes(named),
+                Some(left) => NewEntryVerdict::Filtered(left, named),
+                None => NewEntryVerdict::Removed(named),
             },
-            Some(Verdict::Unclear) | None => Judged::Goes(Named::default()),
+            Some(Verdict::Unclear) | None => NewEntryVerdict::Removed(SettingNames::default()),
         };
     }
-    if may_stay(entry, seen, around) {
-        Judged::Stays
+    if may_stay(entry, observed, known_gits) {
+        NewEntryVerdict::Stays
     } else {
-        Judged::Goes(Named::default())
+        NewEntryVerdict::Removed(SettingNames::default())
     }
 }
 
 /// Whether the new entry, no config, may stay as a whole.
-fn may_stay(entry: &Found, seen: &Seen, around: &Surroundings<'_>) -> bool {
-    let state = match seen {
-        Seen::Absent => return true,
-        Seen::Present(state) => state,
-        Seen::Long { .. } | Seen::Unreadable(_) => return false,
+fn may_stay(entry: &FoundEntry, observed: &Observed, known_gits: &KnownGits<'_>) -> bool {
+    let state = match observed {
+        Observed::Absent => return true,
+        Observed::Present(state) => state,
+        Observed::TooLong { .. } | Observed::Unreadable(_) => return false,
     };
     let name = split(&entry.path).1;
     match (entry.role, state) {
         // What is in it is judged entry by entry.
         (Role::GitDirectory, State::Directory { .. }) => true,
-        (Role::GitHook, State::Directory { .. }) => name == b"hooks" && is_in_git_directory(entry, around),
+        (Role::GitHook, State::Directory { .. }) => name == b"hooks" && is_in_git_directory(entry, known_gits),
         // Names that git never runs.
         (Role::GitHook, State::File { content, .. }) => name.ends_with(b".sample") && content.len() <= MAX_NEW,
         (Role::GitCommon, State::File { content, .. }) => {
-            is_of_worktree(entry.root, &entry.path, &around.git_directories) && content == b"../..\n"
+            is_of_worktree(entry.root, &entry.path, &known_gits.git_directories) && content == b"../..\n"
         }
-        (Role::GitBack, State::File { content, .. }) => {
-            is_of_worktree(entry.root, &entry.path, &around.git_directories) && is_way_back(content)
+        (Role::GitBacklink, State::File { content, .. }) => {
+            is_of_worktree(entry.root, &entry.path, &known_gits.git_directories) && is_gitdir_backlink(content)
         }
-        (Role::GitLink, State::File { content, .. }) => leads_to_git_directory(entry, content, around),
-        (Role::Way | Role::Name | Role::TooDeep | Role::Judged | Role::Unlisted, _)
+        (Role::GitLink, State::File { content, .. }) => names_git_directory(entry, content, known_gits),
+        (Role::LinkOnPath | Role::Name | Role::TooDeep | Role::JudgedText | Role::Unlisted, _)
         | (
-            Role::GitDirectory | Role::GitHook | Role::GitConfig | Role::GitCommon | Role::GitBack | Role::GitLink,
-            State::File { .. } | State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left,
+            Role::GitDirectory | Role::GitHook | Role::GitConfig | Role::GitCommon | Role::GitBacklink | Role::GitLink,
+            State::File { .. }
+            | State::Symlink { .. }
+            | State::Directory { .. }
+            | State::Special { .. }
+            | State::Ignored,
         ) => false,
     }
 }
 
-fn is_in_git_directory(entry: &Found, around: &Surroundings<'_>) -> bool {
-    around
+fn is_in_git_directory(entry: &FoundEntry, known_gits: &KnownGits<'_>) -> bool {
+    known_gits
         .git_directories
         .contains(&(entry.root, split(&entry.path).0.to_vec()))
 }
@@ -122,21 +126,21 @@ pub(super) fn is_of_worktree(root: u16, path: &[u8], git_directories: &HashSet<(
 
 /// Whether the path, in the config of a submodule's git directory, leads to the directory whose `.git` file leads back.
 pub(super) fn is_own_worktree(roots: &[Root], root: u16, git: &[u8], path: &[u8]) -> bool {
-    let (Some(root), Some(place)) = (roots.get(usize::from(root)), lead(git, path)) else {
+    let (Some(root), Some(location)) = (roots.get(usize::from(root)), resolve_relative(git, path)) else {
         return false;
     };
-    let Seen::Present(State::File { content, .. }) = glance(&root.fd, &join(&place, b".git"), 1 << 12) else {
+    let Observed::Present(State::File { content, .. }) = observe(&root.fd, &join(&location, b".git"), 1 << 12) else {
         return false;
     };
     let back = content
         .strip_prefix(b"gitdir: ")
         .and_then(|rest| rest.strip_suffix(b"\n"))
-        .and_then(|back| lead(&place, back));
+        .and_then(|back| resolve_relative(&location, back));
     back.as_deref() == Some(git)
 }
 
 /// Where a relative path leads in the root, if it goes up at its beginning alone.
-pub(super) fn lead(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn resolve_relative(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let (mut at, mut rest) = (from, path);
     while let Some(below) = rest.strip_prefix(b"../") {
         if at.is_empty() {
@@ -149,16 +153,18 @@ pub(super) fn lead(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether the text is the one line that says where a worktree's `.git` file is.
-pub(super) fn is_way_back(content: &[u8]) -> bool {
+pub(super) fn is_gitdir_backlink(content: &[u8]) -> bool {
     content
         .strip_suffix(b"/.git\n")
         .is_some_and(|path| !path.iter().any(u8::is_ascii_control))
 }
 
 /// Whether a `.git` file names a git directory that the walk knows.
-pub(super) fn leads_to_git_directory(entry: &Found, content: &[u8], around: &Surroundings<'_>) -> bool {
-    let led = named_git_directories(around.roots, entry.root, split(&entry.path).0, content);
-    led.iter().any(|place| around.git_directories.contains(place))
+pub(super) fn names_git_directory(entry: &FoundEntry, content: &[u8], known_gits: &KnownGits<'_>) -> bool {
+    let named = named_git_directories(known_gits.roots, entry.root, split(&entry.path).0, content);
+    named
+        .iter()
+        .any(|location| known_gits.git_directories.contains(location))
 }
 
 /// The places in roots that a `.git` file in the directory names.
@@ -166,14 +172,16 @@ pub(super) fn named_git_directories(roots: &[Root], root: u16, top: &[u8], conte
     let target = content
         .strip_prefix(b"gitdir: ")
         .and_then(|rest| rest.strip_suffix(b"\n"));
-    target.map(|target| leads(roots, root, top, target)).unwrap_or_default()
+    target
+        .map(|target| resolve_in_roots(roots, root, top, target))
+        .unwrap_or_default()
 }
 
 /// The places in roots to which a path leads from a directory.
 ///
 /// `..` may be taken by the text only where every directory it leaves was walked as a real one: at the
 /// beginning. After a name of the text's own choosing, which may be a symlink, it is refused.
-pub(super) fn leads(roots: &[Root], root: u16, from: &[u8], target: &[u8]) -> Vec<(u16, Vec<u8>)> {
+pub(super) fn resolve_in_roots(roots: &[Root], root: u16, from: &[u8], target: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let target = Path::new(OsStr::from_bytes(target));
     let mut after_name = target
         .components()

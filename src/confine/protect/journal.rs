@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::Access;
-use super::at::Identity;
 use super::error::ProtectError;
+use super::nofollow::Identity;
 use super::record::Record;
-use super::state::{Names, State};
+use super::state::{LinkCount, State};
 use super::store::{in_folder, unique_name};
 
 /// First bytes of a journal; the last one is the version of the format.
 const MAGIC: &[u8] = b"stockade protect journal 1\n";
 /// Begins the name of a journal that counts for nobody: it is being written, or no command has come for it.
-const UNFINISHED: &[u8] = b".";
+const PENDING: &[u8] = b".";
 /// The folder of journals.
 pub(super) const JOURNAL: &str = "journal";
 
@@ -39,7 +39,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Writes a journal that counts for nobody before it is [finished](Self::finish).
-    pub(super) fn ahead(store: &Path, record: &Record) -> Result<Self, ProtectError> {
+    pub(super) fn prepare(store: &Path, record: &Record) -> Result<Self, ProtectError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!(".{}-{}", unique_name(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = store.join(JOURNAL).join(&name);
@@ -47,16 +47,16 @@ impl Journal {
             let path = path.clone();
             move |source| ProtectError::Io { step, path, source }
         };
-        let names: Vec<u64> = record.entries.iter().map(|kept| kept.state.names().0).collect();
+        let links: Vec<u64> = record.entries.iter().map(|kept| kept.state.links().0).collect();
         let access: Vec<&Option<Access>> = record.entries.iter().map(|kept| &kept.access).collect();
-        let modes: Vec<Option<u32>> = record.holders.iter().map(|holder| holder.mode).collect();
+        let modes: Vec<Option<u32>> = record.ancestors.iter().map(|ancestor| ancestor.mode).collect();
         let broken = |_| ProtectError::Journal(path.clone());
         let bytes = postcard::to_extend(record, MAGIC.to_vec()).map_err(broken)?;
         let bytes = postcard::to_extend(
             &(
                 &record.modes,
-                names,
-                &record.born,
+                links,
+                &record.created,
                 &record.names,
                 &record.program,
                 access,
@@ -80,13 +80,13 @@ impl Journal {
     /// What it is called once it counts.
     pub(super) fn name(&self) -> OsString {
         let name = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
-        OsStr::from_bytes(name.strip_prefix(UNFINISHED).unwrap_or(name)).to_owned()
+        OsStr::from_bytes(name.strip_prefix(PENDING).unwrap_or(name)).to_owned()
     }
 
     /// Has it count; when this returns, [`abandoned`] would find it if this process died.
-    pub(super) fn finish(&mut self) -> Result<(), ProtectError> {
+    pub(super) fn activate(&mut self) -> Result<(), ProtectError> {
         let name = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
-        let Some(name) = name.strip_prefix(UNFINISHED) else {
+        let Some(name) = name.strip_prefix(PENDING) else {
             return Ok(());
         };
         let finished = self.path.with_file_name(OsStr::from_bytes(name));
@@ -110,19 +110,22 @@ impl Journal {
 }
 
 /// A journal of ours now, or why it could not be read.
-pub(super) type Adopted = Result<(Journal, Record), ProtectError>;
+pub(super) type LockedJournal = Result<(Journal, Record), ProtectError>;
 
 /// The journals whose owner is gone, now locked by us. Removes those that never were finished: their
 /// command did not start.
-pub(super) fn abandoned(store: &Path) -> Result<Vec<Adopted>, ProtectError> {
+pub(super) fn abandoned(store: &Path) -> Result<Vec<LockedJournal>, ProtectError> {
     let found = paths(store)?;
-    Ok(found.into_iter().filter_map(|path| adopt(path).transpose()).collect())
+    Ok(found
+        .into_iter()
+        .filter_map(|path| lock_abandoned(path).transpose())
+        .collect())
 }
 
 /// What all finished journals say, oldest first, whether their owners live or not. One that nobody holds and that waits for
 /// roots that are missing says nothing of what is there.
 pub(super) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
-    let finished = paths(store)?.into_iter().filter(|path| !is_unfinished(path));
+    let finished = paths(store)?.into_iter().filter(|path| !is_pending(path));
     let mut records = Vec::new();
     for path in finished {
         let mut file = match File::open(&path) {
@@ -153,7 +156,7 @@ pub(super) fn roots(store: &Path) -> Vec<(PathBuf, Roots)> {
         return Vec::new();
     };
     let paths = entries.flatten().map(|entry| entry.path());
-    let finished = paths.filter(|path| !is_unfinished(path));
+    let finished = paths.filter(|path| !is_pending(path));
     let read = |path: PathBuf| {
         let mut head = Vec::new();
         File::open(&path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
@@ -180,7 +183,7 @@ fn paths(store: &Path) -> Result<Vec<PathBuf>, ProtectError> {
 }
 
 /// Locks and reads a journal, unless it is not abandoned.
-fn adopt(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
+fn lock_abandoned(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
     let fail = |step| {
         let path = path.clone();
         move |source| ProtectError::Io { step, path, source }
@@ -201,7 +204,7 @@ fn adopt(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
         Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => {}
         Ok(_) | Err(_) => return Ok(None),
     }
-    if is_unfinished(&path) {
+    if is_pending(&path) {
         // Created but not yet locked looks the same for an instant: only one with age is rubbish.
         if open
             .modified()
@@ -215,9 +218,9 @@ fn adopt(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
     Ok(Some((Journal { path, lock: file }, record)))
 }
 
-fn is_unfinished(path: &Path) -> bool {
+fn is_pending(path: &Path) -> bool {
     path.file_name()
-        .is_some_and(|name| name.as_bytes().starts_with(UNFINISHED))
+        .is_some_and(|name| name.as_bytes().starts_with(PENDING))
 }
 
 fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
@@ -232,23 +235,23 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
     let (mut record, mut added): (Record, &[u8]) = postcard::take_from_bytes(body).map_err(|_| broken())?;
     let added = &mut added;
     record.modes = next(added).ok_or_else(broken)?;
-    let names: Vec<u64> = next(added).ok_or_else(broken)?;
-    record.born = next(added).ok_or_else(broken)?;
+    let links: Vec<u64> = next(added).ok_or_else(broken)?;
+    record.created = next(added).ok_or_else(broken)?;
     record.names = next(added).ok_or_else(broken)?;
     record.program = next(added).ok_or_else(broken)?;
     let access: Vec<Option<Access>> = next(added).ok_or_else(broken)?;
     let modes: Vec<Option<u32>> = next(added).ok_or_else(broken)?;
     record.hooks = next(added).ok_or_else(broken)?;
-    for (kept, had) in record.entries.iter_mut().zip(names) {
-        if let State::File { names, .. } = &mut kept.state {
-            *names = Names(had);
+    for (kept, value) in record.entries.iter_mut().zip(links) {
+        if let State::File { links, .. } = &mut kept.state {
+            *links = LinkCount(value);
         }
     }
-    for (kept, had) in record.entries.iter_mut().zip(access) {
-        kept.access = had;
+    for (kept, value) in record.entries.iter_mut().zip(access) {
+        kept.access = value;
     }
-    for (holder, had) in record.holders.iter_mut().zip(modes) {
-        holder.mode = had;
+    for (ancestor, value) in record.ancestors.iter_mut().zip(modes) {
+        ancestor.mode = value;
     }
     Ok(record)
 }

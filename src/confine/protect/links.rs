@@ -10,58 +10,61 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::at::join;
+use super::class::Role;
 use super::error::ProtectError;
+use super::git_paths::refuse_detour;
 use super::hooks::HOOKS;
-use super::leads::trail;
+use super::inventory::Inventory;
+use super::nofollow::join;
 use super::patterns::Patterns;
-use super::place::Role;
-use super::roots::{Root, inside};
-use super::sight::Sight;
+use super::resolve::resolve_from;
+use super::roots::{Root, root_of};
 use super::targets::Targets;
-use super::ways::is_firm;
 
-/// Adds what the protected links lead to. `passed` are links on the way of others, which are put back and lead nowhere by
+/// Adds what the protected links lead to. `followed` are links on the way of others, which are put back and lead nowhere by
 /// themselves.
 pub(super) fn follow(
     roots: &[Root],
     patterns: &Patterns,
-    sight: &Sight,
-    passed: &mut BTreeSet<PathBuf>,
+    inventory: &Inventory,
+    followed: &mut BTreeSet<PathBuf>,
     targets: &mut Targets,
 ) -> Result<(), ProtectError> {
     let is_new = |path: &Path| {
-        inside(roots, path).is_some_and(|(root, below)| !patterns.covers(root.context, below.as_os_str().as_bytes()))
+        root_of(roots, path).is_some_and(|(root, below)| !patterns.covers(root.context, below.as_os_str().as_bytes()))
     };
-    let (mut ends, mut new_links) = (Vec::new(), BTreeSet::new());
-    for (directory, above, name, role) in sight.links() {
+    let (mut targets_of_links, mut intermediate) = (Vec::new(), BTreeSet::new());
+    for (directory, above, name, role) in inventory.links() {
         let Some(root) = roots.get(usize::from(directory.root)) else {
             continue;
         };
         let link = root.path.join(OsStr::from_bytes(&join(&above, name)));
-        if passed.contains(&link) {
+        if followed.contains(&link) {
             continue;
         }
-        let way = trail(link.parent().unwrap_or(&link), Path::new(OsStr::from_bytes(name)));
-        if matches!(role, Role::GitHook | Role::GitConfig) || targets.run_at_once.contains(&link) {
-            is_firm(roots, &link, &way)?;
+        let resolution = resolve_from(link.parent().unwrap_or(&link), Path::new(OsStr::from_bytes(name)));
+        if matches!(role, Role::GitHook | Role::GitConfig) || targets.live.contains(&link) {
+            refuse_detour(roots, &link, &resolution)?;
         }
-        let end = way.end;
-        let new = way.links.into_iter().filter(|path| *path != link && is_new(path));
-        new_links.extend(new);
+        let end = resolution.end;
+        let new = resolution
+            .links
+            .into_iter()
+            .filter(|path| *path != link && is_new(path));
+        intermediate.extend(new);
         // One that goes round leads nowhere as long as the links on it stay.
-        ends.extend(end.map(|end| (directory, name, role, link, end)));
+        targets_of_links.extend(end.map(|end| (directory, name, role, link, end)));
     }
-    passed.append(&mut new_links.clone());
-    targets.others.append(&mut new_links);
-    for (directory, name, role, link, end) in ends {
+    followed.append(&mut intermediate.clone());
+    targets.others.append(&mut intermediate);
+    for (directory, name, role, link, end) in targets_of_links {
         let below = match role {
-            Role::Way => patterns.on_the_way(directory.context, name),
+            Role::LinkOnPath => patterns.protected_below(directory.context, name),
             _ => Vec::new(),
         };
         let found: Vec<PathBuf> = match role {
             // Of `modules` and `worktrees` of a git directory nothing: what is one is known by what it holds.
-            Role::Way if !below.iter().any(Vec::is_empty) => {
+            Role::LinkOnPath if !below.iter().any(Vec::is_empty) => {
                 below.iter().map(|path| end.join(OsStr::from_bytes(path))).collect()
             }
             // Known by what it holds, wherever it is.
@@ -73,12 +76,12 @@ pub(super) fn follow(
             }
             _ => vec![end.clone()],
         };
-        passed.retain(|path| !found.contains(path));
+        followed.retain(|path| !found.contains(path));
         // What git runs or obeys by another name is that also where its own name is protected.
         let is_of_git = matches!(role, Role::GitHook | Role::GitConfig);
         let is_target = |path: &PathBuf| {
             if is_of_git {
-                inside(roots, path).is_some()
+                root_of(roots, path).is_some()
             } else {
                 is_new(path)
             }
@@ -86,7 +89,7 @@ pub(super) fn follow(
         let found = found.into_iter().filter(is_target);
         // A mount on a script would keep git from replacing it at a checkout: that is watched.
         if role == Role::GitConfig || role == Role::GitHook && end.is_dir() {
-            targets.run_at_once.extend(found);
+            targets.live.extend(found);
         } else {
             targets.others.extend(found);
         }

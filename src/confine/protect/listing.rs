@@ -6,8 +6,8 @@ use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::fstatat;
 
-use super::at;
-use super::place::Kind;
+use super::class::Kind;
+use super::nofollow;
 
 /// Why a directory could not be listed.
 pub(super) enum ListError {
@@ -22,20 +22,20 @@ impl From<Errno> for ListError {
 }
 
 /// The kind of an entry, of which the directory says this.
-pub(super) fn kind_listed(fd: impl AsFd, name: &[u8], listed: u8) -> nix::Result<Kind> {
+pub(super) fn entry_kind(fd: impl AsFd, name: &[u8], listed: u8) -> nix::Result<Kind> {
     Ok(match listed {
         libc::DT_DIR => Kind::Directory,
         libc::DT_LNK => Kind::Symlink,
-        libc::DT_UNKNOWN => kind_of(fd, name)?,
+        libc::DT_UNKNOWN => stat_kind(fd, name)?,
         libc::DT_FIFO | libc::DT_SOCK | libc::DT_CHR | libc::DT_BLK => Kind::Special,
         _ => Kind::Other,
     })
 }
 
 /// The kind of an entry of a file system that does not list kinds.
-fn kind_of(fd: impl AsFd, name: &[u8]) -> nix::Result<Kind> {
+fn stat_kind(fd: impl AsFd, name: &[u8]) -> nix::Result<Kind> {
     match fstatat(fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(match at::kind(&stat) {
+        Ok(stat) => Ok(match nofollow::kind(&stat) {
             libc::S_IFDIR => Kind::Directory,
             libc::S_IFLNK => Kind::Symlink,
             libc::S_IFIFO | libc::S_IFSOCK | libc::S_IFCHR | libc::S_IFBLK => Kind::Special,

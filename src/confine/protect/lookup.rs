@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::names::{Names, is_dot_git, is_passed_over, same_name};
+use super::names::{Names, is_dot_git, is_third_party, same_name};
 use crate::policy::protected::{TOOLS, Tool};
 
 /// The default names with what the tool that reads them runs, in the table's order. Git directories are protected besides.
@@ -36,24 +36,28 @@ pub fn protected_by(names: &Names, relative: &Path) -> Option<String> {
 
 /// Whether the pattern matches at some depth: at the very end, or before anything where it ends with `**`.
 fn matches(pattern: &[u8], parts: &[&[u8]]) -> bool {
-    let (pattern, whole) = pattern
+    let (pattern, is_tree) = pattern
         .strip_suffix(b"/**")
         .map_or((pattern, false), |directory| (directory, true));
     let wanted: Vec<&[u8]> = pattern.split(|byte| *byte == b'/').collect();
-    let seen = parts.iter().take_while(|part| !is_passed_over(part)).count() + 1;
-    parts.windows(wanted.len()).enumerate().take(seen).any(|(at, window)| {
-        let ends = at + wanted.len() == parts.len();
-        let same = |(want, part): (&&[u8], &&[u8])| is_like(want, part);
-        (ends || whole) && wanted.iter().zip(window).all(same)
-    })
+    let depth_limit = parts.iter().take_while(|part| !is_third_party(part)).count() + 1;
+    parts
+        .windows(wanted.len())
+        .enumerate()
+        .take(depth_limit)
+        .any(|(at, window)| {
+            let ends = at + wanted.len() == parts.len();
+            let same = |(pattern, part): (&&[u8], &&[u8])| matches_wildcard(pattern, part);
+            (ends || is_tree) && wanted.iter().zip(window).all(same)
+        })
 }
 
 /// Whether a name is like one of a pattern, in which `*` stands for anything.
-pub(super) fn is_like(want: &[u8], name: &[u8]) -> bool {
-    let Some(star) = want.iter().position(|byte| *byte == b'*') else {
-        return same_name(want, name);
+pub(super) fn matches_wildcard(pattern: &[u8], name: &[u8]) -> bool {
+    let Some(star) = pattern.iter().position(|byte| *byte == b'*') else {
+        return same_name(pattern, name);
     };
-    let (begins, ends) = (&want[..star], &want[star + 1..]);
+    let (begins, ends) = (&pattern[..star], &pattern[star + 1..]);
     name.len() >= begins.len() + ends.len()
         && same_name(begins, &name[..begins.len()])
         && same_name(ends, &name[name.len() - ends.len()..])

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
-use super::place::{Context, Kind, Place};
+use super::class::{Context, DirectoryClass, Kind};
 
 /// Which of the names by which git knows a git directory have been seen in a listing.
 #[derive(Debug, Default, Clone, Copy)]
@@ -21,16 +21,16 @@ pub(super) struct Markers {
 impl Markers {
     /// What a directory holds that is not listed. What cannot be looked at may be there: at worst hooks and
     /// settings stay as they are where git would run none.
-    pub(super) fn look(directory: &Path) -> Self {
+    pub(super) fn of_directory(directory: &Path) -> Self {
         let mut markers = Self::default();
         for name in ["HEAD", "objects", "commondir", "refs", "config", "hooks"] {
-            let kind = match there(&directory.join(name)) {
+            let kind = match metadata_if_present(&directory.join(name)) {
                 Ok(None) => None,
                 Ok(Some(found)) if found.is_dir() => Some(Kind::Directory),
                 Ok(Some(_)) | Err(_) => Some(Kind::Other),
             };
             if let Some(kind) = kind {
-                markers.see(name.as_bytes(), kind);
+                markers.note(name.as_bytes(), kind);
             } else if !markers.head && !markers.objects && name != "HEAD" {
                 // The others decide nothing, and most directories are not asked for more.
                 break;
@@ -40,7 +40,7 @@ impl Markers {
     }
 
     /// Notes an entry.
-    pub(super) fn see(&mut self, name: &[u8], kind: Kind) {
+    pub(super) fn note(&mut self, name: &[u8], kind: Kind) {
         match name {
             b"HEAD" => self.head = true,
             b"objects" => self.objects = true,
@@ -61,35 +61,37 @@ impl Markers {
 
     /// The context the directory has, given what it holds. One that was a git directory before is one as long as it holds some of
     /// what makes one: the rest may come back.
-    pub(super) fn refine(self, context: Context, before: Option<Place>) -> Context {
-        let is_left_of_one = before == Some(Place::Git) && (self.head || self.objects || self.refs);
-        match context.place {
+    pub(super) fn refine(self, context: Context, before: Option<DirectoryClass>) -> Context {
+        let is_left_of_one = before == Some(DirectoryClass::Git) && (self.head || self.objects || self.refs);
+        match context.class {
             // It takes three empty files to make any directory a git directory, and nothing keeps a person from working below it.
-            Place::Plain | Place::Modules | Place::Data | Place::Refs if self.is_git_directory() || is_left_of_one => {
+            DirectoryClass::Plain | DirectoryClass::Modules | DirectoryClass::Data | DirectoryClass::Refs
+                if self.is_git_directory() || is_left_of_one =>
+            {
                 Context {
-                    place: Place::Git,
+                    class: DirectoryClass::Git,
                     ..context
                 }
             }
-            Place::Plain
-            | Place::Modules
-            | Place::Git
-            | Place::Worktrees
-            | Place::Whole(_)
-            | Place::Listed(_)
-            | Place::Data
-            | Place::Refs => context,
+            DirectoryClass::Plain
+            | DirectoryClass::Modules
+            | DirectoryClass::Git
+            | DirectoryClass::Worktrees
+            | DirectoryClass::Protected(_)
+            | DirectoryClass::Listed(_)
+            | DirectoryClass::Data
+            | DirectoryClass::Refs => context,
         }
     }
 }
 
 /// What there is under a name; that there is nothing must be certain.
-pub fn there(entry: &Path) -> io::Result<Option<Metadata>> {
-    certain(std::fs::symlink_metadata(entry))
+pub fn metadata_if_present(entry: &Path) -> io::Result<Option<Metadata>> {
+    if_present(std::fs::symlink_metadata(entry))
 }
 
 /// What was looked at, or that it is certainly not there.
-pub(super) fn certain<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+pub(super) fn if_present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
@@ -99,7 +101,7 @@ pub(super) fn certain<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 
 /// Whether git would take a directory for its own; one that cannot be looked into it may.
 pub fn is_git_directory(directory: &Path) -> bool {
-    Markers::look(directory).is_git_directory()
+    Markers::of_directory(directory).is_git_directory()
 }
 
 #[cfg(test)]
@@ -111,7 +113,7 @@ mod tests {
         let holds = |names: &[&str]| {
             let mut markers = Markers::default();
             for name in names {
-                markers.see(name.as_bytes(), Kind::Other);
+                markers.note(name.as_bytes(), Kind::Other);
             }
             markers.is_git_directory()
         };

@@ -6,17 +6,17 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fstat};
 
-use super::at::Identity;
-use super::sight::made;
+use super::inventory::root_creation_time;
+use super::nofollow::Identity;
 
 /// Whether the directory at this path is not the one that is meant, which may come back.
-pub(super) fn is_missing(path: &Path, identity: Identity, born: Option<(i64, u32)>) -> bool {
+pub(super) fn is_missing(path: &Path, identity: Identity, created: Option<(i64, u32)>) -> bool {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let fd = match open(path, flags, Mode::empty()) {
         Ok(fd) => fd,
         Err(error) => return matches!(error, Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP),
     };
     let is_other = fstat(&fd).is_ok_and(|found| Identity::of(&found) != identity);
-    let now = made(&fd);
-    is_other || (born.is_some() && now.is_some() && now != born)
+    let now = root_creation_time(&fd);
+    is_other || (created.is_some() && now.is_some() && now != created)
 }

@@ -35,11 +35,11 @@ impl Names {
 
 /// Directories of what others made: tools write and remove them, with whatever is in them. Below such a one the names of
 /// the table say nothing; git directories do, wherever they are. Their case counts: `Vendor` may be a person's own.
-pub(super) const PASSED_OVER: [&str; 4] = ["node_modules", "vendor", ".venv", "target"];
+pub(super) const THIRD_PARTY: [&str; 4] = ["node_modules", "vendor", ".venv", "target"];
 
 /// Whether names of the table say nothing below a directory called so.
-pub(super) fn is_passed_over(name: &[u8]) -> bool {
-    PASSED_OVER.iter().any(|one| one.as_bytes() == name)
+pub(super) fn is_third_party(name: &[u8]) -> bool {
+    THIRD_PARTY.iter().any(|one| one.as_bytes() == name)
 }
 
 /// Whether git may take the name for its own: `.git` in any ASCII case.

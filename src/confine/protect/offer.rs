@@ -11,15 +11,15 @@ use nix::errno::Errno;
 use nix::fcntl::RenameFlags;
 use sha2::{Digest as _, Sha256};
 
-use super::at::{Identity, join, split};
-use super::change::{Change, Changes, Copy, copy};
+use super::change::{Change, Changes, TreeCopy, copy_tree};
 use super::error::ProtectError;
-use super::others::Gate;
-use super::restore::{make, rename, set_mode};
-use super::roots::{Root, shown};
-use super::state::{Seen, State, glance};
-use super::violation::What;
-use super::{diff, evict};
+use super::nofollow::{Identity, join, split};
+use super::other_sessions::StoreLock;
+use super::restore::{create, rename, set_mode};
+use super::roots::{Root, absolute};
+use super::state::{Observed, State, observe};
+use super::violation::ViolationKind;
+use super::{diff, subtree};
 
 /// The changes of one settling that may still be put back, all of them with one answer.
 #[derive(Debug)]
@@ -38,20 +38,20 @@ pub struct Diff {
     /// What it is known by.
     pub digest: Digest,
     /// The entries, and what the command did to each.
-    pub entries: Vec<(PathBuf, What)>,
+    pub entries: Vec<(PathBuf, ViolationKind)>,
     /// All the changes, as lines of text.
     pub text: String,
 }
 
 /// Why a change was not put back; nothing is changed then.
 #[derive(Debug, thiserror::Error)]
-pub enum NotPutBack {
+pub enum ApplyError {
     /// It is not what was shown.
     #[error("it is not on offer")]
     Unknown,
     /// The entry is not what restoring left.
     #[error("something else has changed it meanwhile")]
-    Meanwhile,
+    ChangedSince,
     /// The system refused a step.
     #[error("{}", .0.desc())]
     System(#[from] Errno),
@@ -67,22 +67,22 @@ impl Offer {
     }
 
     /// What is on offer, in full; from here on nothing else is. `None` where that is nothing.
-    pub fn show(&mut self) -> Option<Diff> {
+    pub fn describe(&mut self) -> Option<Diff> {
         let (mut entries, mut text) = (Vec::new(), String::new());
         let roots = &self.roots;
         self.changes.retain(|change| {
             let Some(root) = roots.get(usize::from(change.root)) else {
                 return false;
             };
-            let path = shown(root, &change.path);
-            let what = match (&change.before, &change.after) {
-                (None, _) => What::Created,
-                (Some(_), None) => What::Removed,
-                (Some(_), Some(_)) => What::Changed,
+            let path = absolute(root, &change.path);
+            let kind = match (&change.before, &change.after) {
+                (None, _) => ViolationKind::Created,
+                (Some(_), None) => ViolationKind::Removed,
+                (Some(_), Some(_)) => ViolationKind::Changed,
             };
-            let is_shown = diff::add(&mut text, &path, what, change);
+            let is_shown = diff::add(&mut text, &path, kind, change);
             if is_shown {
-                entries.push((path, what));
+                entries.push((path, kind));
             }
             is_shown
         });
@@ -94,19 +94,19 @@ impl Offer {
     }
 
     /// Puts back what was shown, each entry for which that can be, in its order.
-    pub fn put_back(self, digest: &Digest) -> Vec<Result<(), NotPutBack>> {
+    pub fn apply(self, digest: &Digest) -> Vec<Result<(), ApplyError>> {
         if self.digest().as_ref() != Some(digest) {
-            return self.changes.iter().map(|_| Err(NotPutBack::Unknown)).collect();
+            return self.changes.iter().map(|_| Err(ApplyError::Unknown)).collect();
         }
-        self.changes.iter().map(|change| self.put_one_back(change)).collect()
+        self.changes.iter().map(|change| self.apply_one(change)).collect()
     }
 
-    fn put_one_back(&self, change: &Change) -> Result<(), NotPutBack> {
-        let root = self.roots.get(usize::from(change.root)).ok_or(NotPutBack::Unknown)?;
+    fn apply_one(&self, change: &Change) -> Result<(), ApplyError> {
+        let root = self.roots.get(usize::from(change.root)).ok_or(ApplyError::Unknown)?;
         // No session writes down or undoes half of it.
-        let _gate = Gate::enter(&self.store)?;
-        if !is_still_there(root) || !is(root, &change.path, change.before.as_ref()) {
-            return Err(NotPutBack::Meanwhile);
+        let _gate = StoreLock::enter(&self.store)?;
+        if !is_still_there(root) || !matches(root, &change.path, change.before.as_ref()) {
+            return Err(ApplyError::ChangedSince);
         }
         replace(root, change)
     }
@@ -130,55 +130,58 @@ fn is_still_there(root: &Root) -> bool {
 }
 
 /// Whether the entry is this.
-fn is(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
-    match (glance(&root.fd, path, wanted.map_or(0, State::length)), wanted) {
-        (Seen::Absent, None) => true,
-        (Seen::Present(now), Some(wanted)) => now == *wanted,
-        (Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_), _) => false,
+fn matches(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
+    match (observe(&root.fd, path, wanted.map_or(0, State::length)), wanted) {
+        (Observed::Absent, None) => true,
+        (Observed::Present(now), Some(wanted)) => now == *wanted,
+        (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => false,
     }
 }
 
 /// Puts the change in place of what is there.
-fn replace(root: &Root, change: &Change) -> Result<(), NotPutBack> {
-    let aside = join(
+fn replace(root: &Root, change: &Change) -> Result<(), ApplyError> {
+    let temporary = join(
         split(&change.path).0,
         format!(".stockade-restore-{}", super::store::unique_name()).as_bytes(),
     );
-    let (here, aside_here) = ((root, change.path.as_slice()), (root, aside.as_slice()));
+    let (here, aside_here) = ((root, change.path.as_slice()), (root, temporary.as_slice()));
     let (from, to, how) = match (&change.before, &change.after) {
         (_, None) => (here, aside_here, RenameFlags::RENAME_NOREPLACE),
         (None, Some(_)) => (aside_here, here, RenameFlags::RENAME_NOREPLACE),
         (Some(_), Some(_)) => (aside_here, here, RenameFlags::RENAME_EXCHANGE),
     };
-    let built = change.after.as_ref().map_or(Ok(()), |copy| build(root, &aside, copy));
+    let built = change
+        .after
+        .as_ref()
+        .map_or(Ok(()), |copy_tree| build(root, &temporary, copy_tree));
     if let Err(error) = built.and_then(|()| rename(from, to, how)) {
-        discard(root, &aside);
+        discard(root, &temporary);
         return Err(error.into());
     }
     // Between the look and the step somebody may have been there, and in what was made for it.
-    let is_whole = change.after.as_ref().is_none_or(|after| {
+    let is_complete = change.after.as_ref().is_none_or(|after| {
         let mut left = u64::MAX;
-        copy(root, &change.path, &mut left).is_ok_and(|made| made == *after)
+        copy_tree(root, &change.path, &mut left).is_ok_and(|made| made == *after)
     });
-    if !is_whole || !is(root, &aside, change.before.as_ref()) {
+    if !is_complete || !matches(root, &temporary, change.before.as_ref()) {
         rename(to, from, how)?;
-        discard(root, &aside);
-        return Err(NotPutBack::Meanwhile);
+        discard(root, &temporary);
+        return Err(ApplyError::ChangedSince);
     }
-    discard(root, &aside);
+    discard(root, &temporary);
     Ok(())
 }
 
 /// Makes a copy under another path; directories get their modes when they are full.
-fn build(root: &Root, path: &[u8], copy: &Copy) -> nix::Result<()> {
-    for (below, state) in copy {
+fn build(root: &Root, path: &[u8], copy_tree: &TreeCopy) -> nix::Result<()> {
+    for (below, state) in copy_tree {
         let state = match state {
             State::Directory { .. } => &State::Directory { mode: 0o700 },
-            State::File { .. } | State::Symlink { .. } | State::Special { .. } | State::Left => state,
+            State::File { .. } | State::Symlink { .. } | State::Special { .. } | State::Ignored => state,
         };
-        make(root, &join(path, below), state)?;
+        create(root, &join(path, below), state)?;
     }
-    for (below, state) in copy.iter().rev() {
+    for (below, state) in copy_tree.iter().rev() {
         if let State::Directory { mode } = state {
             set_mode(root, &join(path, below), *mode).map_err(|_| Errno::EPERM)?;
         }
@@ -187,6 +190,6 @@ fn build(root: &Root, path: &[u8], copy: &Copy) -> nix::Result<()> {
 }
 
 /// Removes what lies under our own name; nothing may.
-fn discard(root: &Root, aside: &[u8]) {
-    let _gone = evict::remove(root, aside);
+fn discard(root: &Root, temporary: &[u8]) {
+    let _gone = subtree::remove(root, temporary);
 }

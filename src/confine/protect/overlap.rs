@@ -3,26 +3,26 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::at::Identity;
 use super::missing::is_missing;
+use super::nofollow::Identity;
 
 /// Whether the root with this path and identity and the directory `other` share files.
 ///
 /// By identity too, because a bind mount gives a directory a second path.
-pub(super) fn is_overlap((path, identity): (&Path, Identity), other: &Path) -> bool {
+pub(super) fn overlaps((path, identity): (&Path, Identity), other: &Path) -> bool {
     if path.starts_with(other) || other.starts_with(path) {
         return true;
     }
-    let is = |wanted: Identity| move |place: &Path| identify(place) == Some(wanted);
+    let is = |wanted: Identity| move |path: &Path| identify(path) == Some(wanted);
     other.ancestors().any(is(identity)) || identify(other).is_some_and(|other| path.ancestors().any(is(other)))
 }
 
 /// Whether the directory `other` is the one with this identity, or lies in it. The number of one that is gone is used again, so
 /// where both tell when they were made, that must agree.
-pub(super) fn is_inside(identity: Identity, born: Option<(i64, u32)>, other: &Path) -> bool {
+pub(super) fn is_inside(identity: Identity, created: Option<(i64, u32)>, other: &Path) -> bool {
     other
         .ancestors()
-        .any(|place| identify(place) == Some(identity) && !is_missing(place, identity, born))
+        .any(|path| identify(path) == Some(identity) && !is_missing(path, identity, created))
 }
 
 fn identify(path: &Path) -> Option<Identity> {

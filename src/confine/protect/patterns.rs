@@ -6,12 +6,12 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::at::{join, split};
-use super::lookup::is_like;
+use super::class::{Classification, Context, DirectoryClass, Kind, Role};
+use super::lookup::matches_wildcard;
 use super::markers::Markers;
-use super::names::{Names, is_passed_over, same_name};
-use super::place::{Context, Kind, Place, Role, Verdict};
-use super::vcs::{is_judged_text, of_git};
+use super::names::{Names, is_third_party, same_name};
+use super::nofollow::{join, split};
+use super::vcs::{classify_in, is_judged_text};
 
 /// The tree.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(super) struct Patterns {
 struct Node {
     children: Vec<(Vec<u8>, u32)>,
     /// Names with a `*` in them that end a pattern here.
-    loose: Vec<Vec<u8>>,
+    wildcards: Vec<Vec<u8>>,
     end: End,
 }
 
@@ -35,11 +35,11 @@ struct Node {
 enum End {
     /// Nothing: the way to something longer.
     #[default]
-    Way,
+    LinkOnPath,
     /// A pattern that names this entry.
     Entry,
     /// A pattern that names this entry with everything in it.
-    Whole,
+    Tree,
 }
 
 impl Patterns {
@@ -55,11 +55,11 @@ impl Patterns {
             match bytes.strip_suffix(b"/**") {
                 Some(directory) => {
                     let node = patterns.insert(Context::ANYWHERE, directory);
-                    patterns.nodes[node as usize].end = End::Whole;
+                    patterns.nodes[node as usize].end = End::Tree;
                 }
                 None if last.contains(&b'*') => {
                     let node = patterns.insert(Context::ANYWHERE, directory);
-                    patterns.nodes[node as usize].loose.push(last.to_vec());
+                    patterns.nodes[node as usize].wildcards.push(last.to_vec());
                 }
                 None => patterns.protect(Context::ANYWHERE, bytes),
             }
@@ -71,15 +71,15 @@ impl Patterns {
     }
 
     /// A new root below which files are protected by path.
-    pub(super) fn root(&mut self) -> u32 {
+    pub(super) fn add_root(&mut self) -> u32 {
         self.push()
     }
 
-    /// Protects the file `path`, relative to the root that [`Patterns::root`] gave.
-    pub(super) fn protect(&mut self, root: u32, path: &[u8]) {
-        let node = self.insert(root, path);
+    /// Protects the file `path`, relative to the root that [`Patterns::add_root`] gave.
+    pub(super) fn protect(&mut self, add_root: u32, path: &[u8]) {
+        let node = self.insert(add_root, path);
         let end = &mut self.nodes[node as usize].end;
-        if *end == End::Way {
+        if *end == End::LinkOnPath {
             *end = End::Entry;
         }
     }
@@ -89,27 +89,27 @@ impl Patterns {
     /// A root may itself lie in a git directory or in a directory of the table, so the names on the way
     /// to it count, and what the directories on that way hold beside it. One that lies in a directory of what others made
     /// is somebody's own work all the same.
-    pub(super) fn start(&self, root: u32, path: &Path) -> Context {
+    pub(super) fn root_context(&self, add_root: u32, path: &Path) -> Context {
         let mut context = Context {
-            place: Place::Plain,
+            class: DirectoryClass::Plain,
             pattern: Context::ANYWHERE,
             path: Context::NOWHERE,
-            passed_over: false,
+            third_party: false,
         };
         let mut above = PathBuf::new();
         for component in path.components() {
             if let Component::Normal(name) = component {
-                context.passed_over = false;
-                context = Markers::look(&above).refine(context, None);
-                if let Some(next) = self.judge(context, name.as_bytes(), Kind::Directory).descend {
+                context.third_party = false;
+                context = Markers::of_directory(&above).refine(context, None);
+                if let Some(next) = self.classify(context, name.as_bytes(), Kind::Directory).descend {
                     context = next;
                 }
             }
             above.push(component);
         }
         Context {
-            path: root,
-            passed_over: false,
+            path: add_root,
+            third_party: false,
             ..context
         }
     }
@@ -118,8 +118,8 @@ impl Patterns {
     pub(super) fn covers(&self, context: Context, path: &[u8]) -> bool {
         let mut context = context;
         for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
-            let verdict = self.judge(context, name, Kind::Directory);
-            match (verdict.protect, verdict.descend) {
+            let classification = self.classify(context, name, Kind::Directory);
+            match (classification.protect, classification.descend) {
                 (None | Some(Role::GitDirectory), Some(next)) => context = next,
                 (Some(_), _) => return true,
                 (None, None) => return false,
@@ -129,14 +129,14 @@ impl Patterns {
     }
 
     /// What the entry `name` of a directory is on the way to: paths below it.
-    pub(super) fn on_the_way(&self, context: Context, name: &[u8]) -> Vec<Vec<u8>> {
+    pub(super) fn protected_below(&self, context: Context, name: &[u8]) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
         let nodes = self.nodes_of(context, name);
         let mut todo: Vec<(u32, Vec<u8>)> = nodes.into_iter().flatten().map(|node| (node, Vec::new())).collect();
         while let Some((node, path)) = todo.pop() {
             let node = &self.nodes[node as usize];
             // What ends with a `*` may be called anything: all of what would hold it.
-            if node.end == End::Way && node.loose.is_empty() {
+            if node.end == End::LinkOnPath && node.wildcards.is_empty() {
                 let longer = |(name, next): &(Vec<u8>, u32)| (*next, join(&path, name));
                 todo.extend(node.children.iter().map(longer));
             } else {
@@ -176,7 +176,7 @@ impl Patterns {
         let nested = (context.pattern != Context::ANYWHERE)
             .then(|| self.step(context.pattern, name))
             .flatten();
-        let fresh = (!is_silent(context))
+        let fresh = (!ignores_names(context))
             .then(|| self.by_first[first(name)].iter().find(|(n, _)| same_name(n, name)))
             .flatten()
             .map(|&(_, node)| node);
@@ -184,49 +184,56 @@ impl Patterns {
     }
 
     /// What the entry `name` of a directory is.
-    pub(super) fn judge(&self, context: Context, name: &[u8], kind: Kind) -> Verdict {
+    pub(super) fn classify(&self, context: Context, name: &[u8], kind: Kind) -> Classification {
         let nodes = self.nodes_of(context, name);
         let [nested, fresh, path] = nodes;
         let mut protect = None;
         for node in nodes.into_iter().flatten() {
             match (self.nodes[node as usize].end, kind) {
-                (End::Entry | End::Whole, _) => protect = Some(Role::Name),
-                (End::Way, Kind::Symlink) => protect = protect.or(Some(Role::Way)),
-                (End::Way, Kind::Directory | Kind::Other | Kind::Special) => {}
+                (End::Entry | End::Tree, _) => protect = Some(Role::Name),
+                (End::LinkOnPath, Kind::Symlink) => protect = protect.or(Some(Role::LinkOnPath)),
+                (End::LinkOnPath, Kind::Directory | Kind::Other | Kind::Special) => {}
             }
         }
-        let says = |node: &u32| *node != Context::ANYWHERE || !is_silent(context);
-        let like = |node: u32| self.nodes[node as usize].loose.iter().any(|want| is_like(want, name));
+        let says = |node: &u32| *node != Context::ANYWHERE || !ignores_names(context);
+        let like = |node: u32| {
+            self.nodes[node as usize]
+                .wildcards
+                .iter()
+                .any(|want| matches_wildcard(want, name))
+        };
         if protect != Some(Role::Name) && [context.pattern, Context::ANYWHERE].into_iter().filter(says).any(like) {
             protect = Some(Role::Name);
         }
         // A directory where a single file is meant, too: whatever is in it came with it.
         let whole = protect.filter(|role| *role == Role::Name);
-        let (role, place) = of_git(context.place, name, kind);
-        let place = match (place, whole) {
+        let (role, class) = classify_in(context.class, name, kind);
+        let class = match (class, whole) {
             (None, _) => None,
-            (Some(Place::Plain | Place::Data), Some(role)) => Some(Place::Whole(role)),
-            (Some(place), _) => Some(place),
+            (Some(DirectoryClass::Plain | DirectoryClass::Data), Some(role)) => Some(DirectoryClass::Protected(role)),
+            (Some(class), _) => Some(class),
         };
         let descend = match kind {
             Kind::Symlink | Kind::Other | Kind::Special => None,
-            Kind::Directory => place.map(|place| Context {
-                place,
+            Kind::Directory => class.map(|class| Context {
+                class,
                 pattern: nested.or(fresh).unwrap_or(Context::ANYWHERE),
                 path: path.unwrap_or(Context::NOWHERE),
-                passed_over: context.passed_over
-                    || (context.place == Place::Plain && place == Place::Plain && is_passed_over(name)),
+                third_party: context.third_party
+                    || (context.class == DirectoryClass::Plain
+                        && class == DirectoryClass::Plain
+                        && is_third_party(name)),
             }),
         };
-        let is_by_path = path.is_some_and(|node| self.nodes[node as usize].end != End::Way);
+        let is_by_path = path.is_some_and(|node| self.nodes[node as usize].end != End::LinkOnPath);
         if kind == Kind::Other && protect == Some(Role::Name) && is_judged_text(name) && !is_by_path {
-            protect = Some(Role::Judged);
+            protect = Some(Role::JudgedText);
         }
         // A name of the table is kept whatever its size, and what is protected by its path whatever it says.
         let gives_way =
-            |role: Role| (role == Role::Unlisted && protect.is_some()) || (role == Role::Judged && is_by_path);
+            |role: Role| (role == Role::Unlisted && protect.is_some()) || (role == Role::JudgedText && is_by_path);
         let role = role.filter(|role| !gives_way(*role));
-        Verdict {
+        Classification {
             protect: role.or(protect),
             descend,
         }
@@ -234,8 +241,8 @@ impl Patterns {
 }
 
 /// Whether names of the table say nothing in the directory: what lies there others made, or a person's branches are called so.
-fn is_silent(context: Context) -> bool {
-    context.passed_over || context.place == Place::Refs
+fn ignores_names(context: Context) -> bool {
+    context.third_party || context.class == DirectoryClass::Refs
 }
 
 /// The first byte of a name, in lower case.

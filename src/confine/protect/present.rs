@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::at::{is_within, split};
+use super::class::Role;
 use super::error::ProtectError;
 use super::names::Names;
-use super::place::Role;
-use super::record::{Kept, keep};
+use super::nofollow::{is_within, split};
+use super::record::{SavedEntry, save_entries};
 use super::repository::Person;
-use super::roots::{Root, shown};
-use super::search::{Look, Search, search};
+use super::roots::{Root, absolute};
+use super::search::{Found, Scan, search};
 use super::state::State;
 use super::vcs::is_judged_text;
 use crate::backend::namespaces::MOST_PROTECTED;
@@ -25,51 +25,56 @@ pub fn present(
     names: &Names,
     person: &Person,
 ) -> Result<Vec<PathBuf>, ProtectError> {
-    let Search { seen, extra, .. } = search(roots, extra, names, person, None, None)?;
-    let Look { roots, sight, .. } = seen;
-    Ok(topmost(&roots, &keep(&roots, &sight)?, &extra, MOST_PROTECTED))
+    let Found { scanned, extra, .. } = search(roots, extra, names, person, None, None)?;
+    let Scan { roots, inventory, .. } = scanned;
+    Ok(topmost(
+        &roots,
+        &save_entries(&roots, &inventory)?,
+        &extra,
+        MOST_PROTECTED,
+    ))
 }
 
 /// What programs of the host run or obey while a command is still running: the settings and hooks of git, but for git
 /// directories that a command made, and the files that were named one by one. The topmost of nested ones, `most` at most, by
 /// their roots.
-pub(super) fn run_at_once(
+pub(super) fn live(
     roots: &[Root],
-    kept: &[Kept],
+    kept: &[SavedEntry],
     extra: &[PathBuf],
-    is_made: impl Fn(u16, &[u8]) -> bool,
+    is_made_by_command: impl Fn(u16, &[u8]) -> bool,
     most: usize,
 ) -> Vec<(u16, Vec<u8>)> {
-    let is_at_once = |kept: &&Kept| match (kept.role, &kept.state) {
+    let is_live = |kept: &&SavedEntry| match (kept.role, &kept.state) {
         (Role::GitConfig | Role::GitHook, State::File { .. } | State::Directory { .. }) => {
             let git = kept.path.as_slice();
             // A hook lies in a directory of its own there.
-            !is_made(kept.root, split(git).0) && !is_made(kept.root, split(split(git).0).0)
+            !is_made_by_command(kept.root, split(git).0) && !is_made_by_command(kept.root, split(split(git).0).0)
         }
         (Role::Name, State::File { .. } | State::Directory { .. }) => {
-            extra.contains(&shown(&roots[usize::from(kept.root)], &kept.path))
+            extra.contains(&absolute(&roots[usize::from(kept.root)], &kept.path))
         }
-        (_, State::Symlink { .. } | State::Special { .. } | State::Left)
+        (_, State::Symlink { .. } | State::Special { .. } | State::Ignored)
         | (
             Role::GitDirectory
             | Role::GitLink
             | Role::GitCommon
-            | Role::GitBack
-            | Role::Way
+            | Role::GitBacklink
+            | Role::LinkOnPath
             | Role::TooDeep
-            | Role::Judged
+            | Role::JudgedText
             | Role::Unlisted,
             State::File { .. } | State::Directory { .. },
         ) => false,
     };
     let mut all: Vec<(u16, Vec<u8>)> = Vec::new();
-    let mut found: Vec<&Kept> = kept.iter().filter(is_at_once).collect();
+    let mut found: Vec<&SavedEntry> = kept.iter().filter(is_live).collect();
     found.sort_by_key(|kept| (kept.root, &kept.path));
     for kept in found {
         let is_below = all
             .last()
             .is_some_and(|(root, above)| *root == kept.root && is_within(&kept.path, above));
-        if !is_below && shown(&roots[usize::from(kept.root)], &kept.path).as_os_str().len() < LONGEST {
+        if !is_below && absolute(&roots[usize::from(kept.root)], &kept.path).as_os_str().len() < LONGEST {
             all.push((kept.root, kept.path.clone()));
         }
     }
@@ -79,17 +84,17 @@ pub(super) fn run_at_once(
 
 /// What can be covered by a mount of its own, the topmost of nested ones, `most` at most; the files that
 /// were named one by one, `extra`, come first. What is a link is left to be undone.
-pub(super) fn topmost(roots: &[Root], kept: &[Kept], extra: &[PathBuf], most: usize) -> Vec<PathBuf> {
-    let coverable = |kept: &&Kept| match (kept.role, &kept.state) {
+pub(super) fn topmost(roots: &[Root], kept: &[SavedEntry], extra: &[PathBuf], most: usize) -> Vec<PathBuf> {
+    let coverable = |kept: &&SavedEntry| match (kept.role, &kept.state) {
         // Git itself writes in it; what it must not write has roles of its own.
-        (Role::GitDirectory | Role::Way | Role::TooDeep, _)
-        | (_, State::Symlink { .. } | State::Special { .. } | State::Left) => false,
-        (Role::Judged, _) => is_judged_text(split(&kept.path).1),
+        (Role::GitDirectory | Role::LinkOnPath | Role::TooDeep, _)
+        | (_, State::Symlink { .. } | State::Special { .. } | State::Ignored) => false,
+        (Role::JudgedText, _) => is_judged_text(split(&kept.path).1),
         (_, State::File { .. } | State::Directory { .. }) => true,
     };
     let paths = kept.iter().filter(coverable);
     let mut paths: Vec<PathBuf> = paths
-        .map(|kept| shown(&roots[usize::from(kept.root)], &kept.path))
+        .map(|kept| absolute(&roots[usize::from(kept.root)], &kept.path))
         // No mount can be named by a longer one.
         .filter(|path| path.as_os_str().len() < LONGEST)
         .collect();

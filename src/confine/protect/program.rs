@@ -18,13 +18,13 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::at::{self, Identity, split};
 use super::error::ProtectError;
+use super::nofollow::{self, Identity, split};
 use super::quarantine::Quarantine;
-use super::restore::make_way;
-use super::roots::{Place, Root, inside, number};
+use super::restore::create_parents;
+use super::roots::{Root, RootPath, root_number_of, root_of};
 use super::store::{folder, unique_name};
-use super::violation::What;
+use super::violation::ViolationKind;
 
 /// The folder of copies in the store.
 const COPIES: &str = "programs";
@@ -60,26 +60,26 @@ impl Stamp {
 
 impl Program {
     /// Has a copy of the program, where it lies in a root and one can be made.
-    pub(super) fn look(path: &Path, roots: &[Root], store: &Path) -> Option<Self> {
-        let (root, below) = inside(roots, path)?;
-        let file = at::open_file(&root.fd, below.as_os_str().as_bytes()).ok()?;
+    pub(super) fn save(path: &Path, roots: &[Root], store: &Path) -> Option<Self> {
+        let (root, below) = root_of(roots, path)?;
+        let file = nofollow::open_file(&root.fd, below.as_os_str().as_bytes()).ok()?;
         let found = fstat(&file).ok()?;
         let program = Self {
             path: path.to_owned(),
             stamp: Stamp::of(&found),
-            mode: at::permissions(&found),
+            mode: nofollow::permissions(&found),
         };
         let copies = folder(store, COPIES).ok()?;
         let copy = program.copy(store);
         if !copy.exists() {
             make_copy(File::from(file), &copies, &copy).ok()?;
-            forget_oldest(&copies, &copy);
+            remove_oldest(&copies, &copy);
         }
         Some(program)
     }
 
     /// Whether it is the same file as another session has.
-    pub(super) fn is_at(&self, other: &Self) -> bool {
+    pub(super) fn is_same_path(&self, other: &Self) -> bool {
         self.path == other.path
     }
 
@@ -100,8 +100,8 @@ impl Program {
 /// What became of the program, and was undone.
 pub(super) struct Restored {
     /// Where it is.
-    pub(super) place: Place,
-    pub(super) what: What,
+    pub(super) location: RootPath,
+    pub(super) kind: ViolationKind,
     /// Where what lay there is kept.
     pub(super) quarantined: Option<PathBuf>,
 }
@@ -114,11 +114,11 @@ impl Program {
         store: &Path,
         quarantine: &mut Quarantine,
     ) -> Result<Option<Restored>, ProtectError> {
-        let Some((number, below)) = number(roots, &self.path) else {
+        let Some((root_number_of, below)) = root_number_of(roots, &self.path) else {
             return Ok(None);
         };
-        let (root, path) = (&roots[usize::from(number)], below.as_os_str().as_bytes());
-        let now = at::stat(&root.fd, path);
+        let (root, path) = (&roots[usize::from(root_number_of)], below.as_os_str().as_bytes());
+        let now = nofollow::stat(&root.fd, path);
         if now.as_ref().is_ok_and(|now| Stamp::of(now) == self.stamp) {
             return Ok(None);
         }
@@ -127,34 +127,38 @@ impl Program {
             return Ok(None);
         };
         let fail = |step| move |error| ProtectError::io(step, self.path.clone(), error);
-        let is_same = holds_the_same(root, path, self, &copy);
-        if is_same && now.as_ref().is_ok_and(|now| at::permissions(now) == self.mode) {
+        let is_same = has_content_of(root, path, self, &copy);
+        if is_same && now.as_ref().is_ok_and(|now| nofollow::permissions(now) == self.mode) {
             return Ok(None);
         }
-        let what = if now.is_ok() { What::Changed } else { What::Removed };
+        let kind = if now.is_ok() {
+            ViolationKind::Changed
+        } else {
+            ViolationKind::Removed
+        };
         let mut quarantined = None;
         if is_same {
-            put_mode(root, path, self.mode).map_err(fail("restore the mode of"))?;
+            set_program_mode(root, path, self.mode).map_err(fail("restore the mode of"))?;
         } else {
-            if what == What::Changed {
-                quarantined = quarantine.take(root, path, what)?;
+            if kind == ViolationKind::Changed {
+                quarantined = quarantine.take(root, path, kind)?;
             }
-            make_way(root, split(path).0, quarantine)?;
-            put(root, path, self.mode, &copy).map_err(fail("restore"))?;
+            create_parents(root, split(path).0, quarantine)?;
+            write_program(root, path, self.mode, &copy).map_err(fail("restore"))?;
         }
-        let place = (number, path.to_vec());
+        let location = (root_number_of, path.to_vec());
         Ok(Some(Restored {
-            place,
-            what,
+            location,
+            kind,
             quarantined,
         }))
     }
 }
 
 /// Whether it holds what it held: a build may link to it, which changes its stamp.
-fn holds_the_same(root: &Root, path: &[u8], program: &Program, copy: &File) -> bool {
+fn has_content_of(root: &Root, path: &[u8], program: &Program, copy: &File) -> bool {
     let same = || -> nix::Result<bool> {
-        let file = at::open_file(&root.fd, path)?;
+        let file = nofollow::open_file(&root.fd, path)?;
         let found = fstat(&file)?;
         if found.st_size != program.stamp.length {
             return Ok(false);
@@ -177,35 +181,35 @@ fn holds_the_same(root: &Root, path: &[u8], program: &Program, copy: &File) -> b
 }
 
 /// Gives a program that holds what it held its mode back.
-fn put_mode(root: &Root, path: &[u8], mode: u32) -> nix::Result<()> {
+fn set_program_mode(root: &Root, path: &[u8], mode: u32) -> nix::Result<()> {
     let (directory, name) = split(path);
-    at::insisting(&root.fd, directory, None, || {
-        let parent = at::open_place(&root.fd, directory)?;
+    nofollow::with_owner_access(&root.fd, directory, None, || {
+        let parent = nofollow::open_path(&root.fd, directory)?;
         let mode = Mode::from_bits_truncate(mode);
         fchmodat(&parent, name, mode, FchmodatFlags::NoFollowSymlink)
     })
 }
 
 /// Writes the copy beside the place and renames it there.
-fn put(root: &Root, path: &[u8], mode: u32, copy: &File) -> nix::Result<()> {
+fn write_program(root: &Root, path: &[u8], mode: u32, copy: &File) -> nix::Result<()> {
     let (directory, name) = split(path);
-    at::insisting(&root.fd, directory, None, || {
-        let parent = at::open_place(&root.fd, directory)?;
-        let aside = format!(".stockade-restore-{}", unique_name());
-        let done =
-            put_beside(&parent, &aside, mode, copy).and_then(|()| renameat(&parent, aside.as_str(), &parent, name));
+    nofollow::with_owner_access(&root.fd, directory, None, || {
+        let parent = nofollow::open_path(&root.fd, directory)?;
+        let temporary = format!(".stockade-restore-{}", unique_name());
+        let done = write_temporary(&parent, &temporary, mode, copy)
+            .and_then(|()| renameat(&parent, temporary.as_str(), &parent, name));
         if done.is_err() {
             // Nothing may stay behind in the tree; the first error is the one that counts.
-            let _gone = unlinkat(&parent, aside.as_str(), UnlinkatFlags::NoRemoveDir);
+            let _gone = unlinkat(&parent, temporary.as_str(), UnlinkatFlags::NoRemoveDir);
         }
         done
     })
 }
 
-fn put_beside(parent: &OwnedFd, aside: &str, mode: u32, copy: &File) -> nix::Result<()> {
+fn write_temporary(parent: &OwnedFd, temporary: &str, mode: u32, copy: &File) -> nix::Result<()> {
     use std::io::{Seek as _, SeekFrom};
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut file = File::from(openat(parent, aside, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+    let mut file = File::from(openat(parent, temporary, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
     let mut from = copy.try_clone().map_err(errno)?;
     from.seek(SeekFrom::Start(0)).map_err(errno)?;
     std::io::copy(&mut from, &mut file).map_err(errno)?;
@@ -213,23 +217,23 @@ fn put_beside(parent: &OwnedFd, aside: &str, mode: u32, copy: &File) -> nix::Res
 }
 
 fn make_copy(mut from: File, copies: &Path, copy: &Path) -> std::io::Result<()> {
-    let aside = copies.join(unique_name());
+    let temporary = copies.join(unique_name());
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
-    let made = options.open(&aside).and_then(|mut file| {
+    let made = options.open(&temporary).and_then(|mut file| {
         std::io::copy(&mut from, &mut file)?;
         file.set_permissions(PermissionsExt::from_mode(0o400))?;
-        std::fs::rename(&aside, copy)
+        std::fs::rename(&temporary, copy)
     });
     if made.is_err() {
         // A full disk is no place for half a copy.
-        let _gone = std::fs::remove_file(&aside);
+        let _gone = std::fs::remove_file(&temporary);
     }
     made
 }
 
 /// Removes all copies but the newest few; one that stays only costs room.
-fn forget_oldest(copies: &Path, own: &Path) {
+fn remove_oldest(copies: &Path, own: &Path) {
     let Ok(entries) = std::fs::read_dir(copies) else { return };
     let mut others: Vec<(SystemTime, PathBuf)> = entries
         .flatten()

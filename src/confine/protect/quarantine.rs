@@ -22,14 +22,14 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, renameat, renameat2};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 
-use super::at::{self, split};
 use super::error::ProtectError;
-use super::evict::Budget;
-use super::room::{self, Held, MANIFEST, QUARANTINE};
-use super::roots::{Root, shown};
+use super::nofollow::{self, split};
+use super::quota::{self, MANIFEST, QUARANTINE, Usage};
+use super::roots::{Root, absolute};
 use super::state::State;
-use super::violation::What;
-use super::{evict, store};
+use super::subtree::Budget;
+use super::violation::ViolationKind;
+use super::{store, subtree};
 use crate::policy::hex::hex;
 
 /// About the most bytes of a manifest.
@@ -42,14 +42,14 @@ pub(super) struct Quarantine {
     batch: Option<(PathBuf, OwnedFd)>,
     manifest: Vec<Item>,
     /// How many times one was taken, kept or not: the name of each is its own.
-    tried: usize,
+    attempts: usize,
     /// How many things are kept.
     taken: usize,
     /// About how many bytes a list of all of them would have; it goes on where the manifest has ended.
     listed: usize,
     /// What its directories hold, and what all of it is.
-    directories: Held,
-    all: Held,
+    directories: Usage,
+    all: Usage,
     budget: Budget,
 }
 
@@ -81,31 +81,34 @@ impl Quarantine {
             store: store.to_owned(),
             batch: None,
             manifest: Vec::new(),
-            tried: 0,
+            attempts: 0,
             taken: 0,
             listed: 0,
-            directories: Held::default(),
-            all: Held::default(),
+            directories: Usage::default(),
+            all: Usage::default(),
             budget: Budget::default(),
         }
     }
 
     /// Keeps what a copy of the entry `path` had become; where, if it could be kept.
-    pub(super) fn keep(&mut self, root: &Root, path: &[u8], what: What, state: &State) -> Option<PathBuf> {
+    pub(super) fn keep(&mut self, root: &Root, path: &[u8], what: ViolationKind, state: &State) -> Option<PathBuf> {
         let content = match state {
             State::File { content, .. } => content.as_slice(),
             State::Symlink { target } => target,
-            State::Directory { .. } | State::Special { .. } | State::Left => return None,
+            State::Directory { .. } | State::Special { .. } | State::Ignored => return None,
         };
-        let item = self.tried.to_string();
-        self.tried += 1;
-        let place = self.batch().ok()?.0.join(&item);
+        let item = self.attempts.to_string();
+        self.attempts += 1;
+        let destination = self.batch().ok()?.0.join(&item);
         let mut options = File::options();
         options.write(true).create_new(true).mode(0o600);
-        options.open(&place).and_then(|mut file| file.write_all(content)).ok()?;
-        self.count(&place);
+        options
+            .open(&destination)
+            .and_then(|mut file| file.write_all(content))
+            .ok()?;
+        self.count(&destination);
         self.list(item, root, path, what, true);
-        Some(place)
+        Some(destination)
     }
 
     /// Keeps a copy of the thing `path` of one root, which took the place of `origin` in another; where, if it could be kept.
@@ -113,20 +116,20 @@ impl Quarantine {
         &mut self,
         root: &Root,
         path: &[u8],
-        holder: &Root,
+        origin_root: &Root,
         origin: &[u8],
-        what: What,
+        what: ViolationKind,
     ) -> Option<PathBuf> {
-        let item = self.tried.to_string();
-        self.tried += 1;
+        let item = self.attempts.to_string();
+        self.attempts += 1;
         let (folder, batch) = self.batch().ok()?;
         let (folder, batch) = (folder.clone(), batch.try_clone().ok()?);
-        let copied = evict::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
-        let place = folder.join(&item);
-        std::fs::symlink_metadata(&place).ok()?;
-        self.count(&place);
-        self.list(item, holder, origin, what, copied.is_ok());
-        Some(place)
+        let copied = subtree::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
+        let destination = folder.join(&item);
+        std::fs::symlink_metadata(&destination).ok()?;
+        self.count(&destination);
+        self.list(item, origin_root, origin, what, copied.is_ok());
+        Some(destination)
     }
 
     fn batch(&mut self) -> Result<&(PathBuf, OwnedFd), ProtectError> {
@@ -137,7 +140,12 @@ impl Quarantine {
     }
 
     /// Moves the entry `path` out of the root; where it is now, if it could be kept.
-    pub(super) fn take(&mut self, root: &Root, path: &[u8], what: What) -> Result<Option<PathBuf>, ProtectError> {
+    pub(super) fn take(
+        &mut self,
+        root: &Root,
+        path: &[u8],
+        what: ViolationKind,
+    ) -> Result<Option<PathBuf>, ProtectError> {
         self.take_from(root, path, path, what)
     }
 
@@ -147,21 +155,21 @@ impl Quarantine {
         root: &Root,
         path: &[u8],
         origin: &[u8],
-        what: What,
+        what: ViolationKind,
     ) -> Result<Option<PathBuf>, ProtectError> {
-        let item = self.tried.to_string();
-        self.tried += 1;
+        let item = self.attempts.to_string();
+        self.attempts += 1;
         let (folder, batch) = match &mut self.batch {
             Some(batch) => batch,
             none @ None => match create(&self.store) {
                 Ok(batch) => none.insert(batch),
-                Err(error) => return evict::remove(root, path).map(|()| None).map_err(|_| error),
+                Err(error) => return subtree::remove(root, path).map(|()| None).map_err(|_| error),
             },
         };
         let (directory, name) = split(path);
-        let fail = |step, error| ProtectError::io(step, shown(root, path), error);
-        let moved = at::insisting(&root.fd, directory, Some(name), || {
-            let parent = at::open_place(&root.fd, directory)?;
+        let fail = |step, error| ProtectError::io(step, absolute(root, path), error);
+        let moved = nofollow::with_owner_access(&root.fd, directory, Some(name), || {
+            let parent = nofollow::open_path(&root.fd, directory)?;
             renameat2(
                 &parent,
                 name,
@@ -174,12 +182,12 @@ impl Quarantine {
             Ok(()) => true,
             // EINVAL: a file system without RENAME_NOREPLACE.
             Err(Errno::EXDEV | Errno::EINVAL | Errno::ENOSYS) => {
-                let copied = evict::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
-                evict::remove(root, path).map_err(|error| fail("remove", error))?;
+                let copied = subtree::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
+                subtree::remove(root, path).map_err(|error| fail("remove", error))?;
                 copied.is_ok()
             }
             Err(error) => {
-                evict::remove(root, path).map_err(|_| fail("move to quarantine", error))?;
+                subtree::remove(root, path).map_err(|_| fail("move to quarantine", error))?;
                 false
             }
         };
@@ -191,47 +199,47 @@ impl Quarantine {
             let renamed = renameat(batch.as_fd(), item.as_str(), batch.as_fd(), named.as_str());
             if renamed.is_ok() { named } else { item }
         };
-        let place = folder.join(&item);
-        let Ok(kept) = std::fs::symlink_metadata(&place) else {
+        let destination = folder.join(&item);
+        let Ok(kept) = std::fs::symlink_metadata(&destination) else {
             return Ok(None);
         };
         if kept.is_dir() {
-            self.count(&place);
+            self.count(&destination);
             // Best effort: the folder above is private in any case.
             let batch = self.batch.as_ref().map(|(_, batch)| batch);
             let shut = |batch| fchmodat(batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
             let _shut = batch.map(shut);
         } else {
-            self.count(&place);
+            self.count(&destination);
         }
         self.list(item, root, origin, what, complete);
-        Ok(Some(place))
+        Ok(Some(destination))
     }
 
     /// Ends the batch: writes down where everything came from, and what there is.
     pub(super) fn close(&self) {
         self.write_manifest();
         if self.batch.is_some() {
-            room::add(&self.store, self.all);
+            quota::add(&self.store, self.all);
         }
     }
 
     /// Counts a thing that is kept.
-    fn count(&mut self, place: &Path) {
-        let held = Held::of(place);
-        self.all.add(held);
-        if std::fs::symlink_metadata(place).is_ok_and(|kept| kept.is_dir()) {
-            self.directories.add(held);
+    fn count(&mut self, destination: &Path) {
+        let usage = Usage::of(destination);
+        self.all.add(usage);
+        if std::fs::symlink_metadata(destination).is_ok_and(|kept| kept.is_dir()) {
+            self.directories.add(usage);
             if let Some((folder, _)) = &self.batch {
-                room::note(folder, self.directories);
+                quota::write_batch_usage(folder, self.directories);
             }
         }
     }
 
     /// Notes where a thing came from.
-    fn list(&mut self, item: String, root: &Root, path: &[u8], what: What, complete: bool) {
+    fn list(&mut self, item: String, root: &Root, path: &[u8], what: ViolationKind, complete: bool) {
         self.taken += 1;
-        let origin = shown(root, path);
+        let origin = absolute(root, path);
         // Once as text, twice as hexadecimal, and what stands around it.
         self.listed += 3 * origin.as_os_str().len() + 128;
         if self.listed <= LISTED {
@@ -239,7 +247,7 @@ impl Quarantine {
                 name: item,
                 path: crate::policy::path::display(&origin),
                 path_hex: hex(origin.as_os_str().as_bytes()),
-                what: what.word(),
+                what: what.label(),
                 complete,
             });
             // Not each time, which for very many would cost their square; a crash loses the end of the list alone.

@@ -5,15 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::access::Access;
-use super::at::Identity;
+use super::class::Role;
 use super::error::ProtectError;
+use super::inventory::{Ancestor, Inventory};
 use super::missing::is_missing;
 use super::names::Names;
-use super::place::Role;
+use super::nofollow::Identity;
 use super::program::Program;
-use super::roots::{Root, shown};
-use super::sight::{Holder, Sight};
-use super::state::{MAX_FILE, MAX_TOTAL, Seen, State, glance};
+use super::roots::{Root, absolute};
+use super::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
 
 /// Everything needed to put protected entries back.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
@@ -28,7 +28,7 @@ pub(in crate::confine) struct Record {
     pub(super) modes: Vec<u32>,
     /// When each root was made, as far as that can be known: the number of an inode is used again.
     #[serde(skip)]
-    pub(super) born: Vec<Option<(i64, u32)>>,
+    pub(super) created: Vec<Option<(i64, u32)>>,
     /// What the config makes of the list of names.
     #[serde(skip)]
     pub(super) names: Names,
@@ -41,18 +41,19 @@ pub(in crate::confine) struct Record {
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
     /// The protected entries, holders before what they hold.
-    pub(super) entries: Vec<Kept>,
+    pub(super) entries: Vec<SavedEntry>,
     /// The directories on the way to them, outer ones first.
-    pub(super) holders: Vec<Holder>,
+    pub(super) ancestors: Vec<Ancestor>,
 }
 
 impl Record {
     /// The numbers of the roots that are not where they were.
     pub(super) fn missing(&self) -> Vec<u16> {
-        let born = self.born.iter().copied().chain(std::iter::repeat(None));
-        let roots = self.roots.iter().zip(born).zip(0_u16..);
-        let missing =
-            roots.filter(|(((path, who), born), _)| is_missing(Path::new(OsStr::from_bytes(path)), *who, *born));
+        let created = self.created.iter().copied().chain(std::iter::repeat(None));
+        let roots = self.roots.iter().zip(created).zip(0_u16..);
+        let missing = roots.filter(|(((path, identity), created), _)| {
+            is_missing(Path::new(OsStr::from_bytes(path)), *identity, *created)
+        });
         missing.map(|(_, number)| number).collect()
     }
 
@@ -70,28 +71,28 @@ impl Record {
         };
         let is_wanted = |at: usize| u16::try_from(at).is_ok_and(|at| wanted.contains(&at));
         let entries = self.entries.into_iter();
-        let holders = self.holders.into_iter();
+        let ancestors = self.ancestors.into_iter();
         Self {
             roots: pick(self.roots, is_wanted),
             modes: pick(self.modes, is_wanted),
-            born: pick(self.born, is_wanted),
+            created: pick(self.created, is_wanted),
             names: self.names,
             program: self.program,
             hooks: self.hooks,
             extra: self.extra,
             entries: entries
                 .filter_map(|kept| {
-                    Some(Kept {
+                    Some(SavedEntry {
                         root: number(kept.root)?,
                         ..kept
                     })
                 })
                 .collect(),
-            holders: holders
-                .filter_map(|holder| {
-                    Some(Holder {
-                        root: number(holder.root)?,
-                        ..holder
+            ancestors: ancestors
+                .filter_map(|ancestor| {
+                    Some(Ancestor {
+                        root: number(ancestor.root)?,
+                        ..ancestor
                     })
                 })
                 .collect(),
@@ -101,7 +102,7 @@ impl Record {
 
 /// A protected entry as it was.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(super) struct Kept {
+pub(super) struct SavedEntry {
     pub(super) root: u16,
     pub(super) path: Vec<u8>,
     pub(super) role: Role,
@@ -118,45 +119,45 @@ const MAX_UNLISTED: u64 = 64 * 1024;
 const MAX_ALL_UNLISTED: u64 = 4 * 1024 * 1024;
 
 /// Reads every protected entry.
-pub(super) fn keep(roots: &[Root], sight: &Sight) -> Result<Vec<Kept>, ProtectError> {
-    let (mut left, mut unlisted) = (MAX_TOTAL, MAX_ALL_UNLISTED);
+pub(super) fn save_entries(roots: &[Root], inventory: &Inventory) -> Result<Vec<SavedEntry>, ProtectError> {
+    let (mut total_left, mut unlisted_left) = (MAX_TOTAL, MAX_ALL_UNLISTED);
     let mut kept = Vec::new();
-    for found in sight.found() {
+    for found in inventory.found() {
         let root = &roots[usize::from(found.root)];
         if found.role == Role::TooDeep {
-            return Err(ProtectError::TooDeep(shown(root, &found.path)));
+            return Err(ProtectError::TooDeep(absolute(root, &found.path)));
         }
         let limit = match found.role {
-            Role::Unlisted => MAX_UNLISTED.min(unlisted),
-            _ => MAX_FILE.min(left),
+            Role::Unlisted => MAX_UNLISTED.min(unlisted_left),
+            _ => MAX_FILE.min(total_left),
         };
-        let seen = glance(&root.fd, &found.path, limit);
-        let state = match seen {
+        let observed = observe(&root.fd, &found.path, limit);
+        let state = match observed {
             // What is in it is not looked at, and what cannot be kept cannot be put back.
-            Seen::Present(State::Directory { .. } | State::Special { .. })
-            | Seen::Long { .. }
-            | Seen::Unreadable(_)
+            Observed::Present(State::Directory { .. } | State::Special { .. })
+            | Observed::TooLong { .. }
+            | Observed::Unreadable(_)
                 if found.role == Role::Unlisted =>
             {
-                State::Left
+                State::Ignored
             }
-            Seen::Present(state) => state,
-            Seen::Absent => continue,
-            Seen::Long { length } => {
-                let path = shown(root, &found.path);
+            Observed::Present(state) => state,
+            Observed::Absent => continue,
+            Observed::TooLong { length } => {
+                let path = absolute(root, &found.path);
                 return Err(ProtectError::TooLarge { path, length, limit });
             }
-            Seen::Unreadable(error) => return Err(ProtectError::io("read", shown(root, &found.path), error)),
+            Observed::Unreadable(error) => return Err(ProtectError::io("read", absolute(root, &found.path), error)),
         };
-        left = left.saturating_sub(state.length());
+        total_left = total_left.saturating_sub(state.length());
         if found.role == Role::Unlisted {
-            unlisted = unlisted.saturating_sub(state.length());
+            unlisted_left = unlisted_left.saturating_sub(state.length());
         }
         let access = match &state {
             State::File { .. } | State::Directory { .. } => Access::of(root, &found.path)?,
-            State::Symlink { .. } | State::Special { .. } | State::Left => None,
+            State::Symlink { .. } | State::Special { .. } | State::Ignored => None,
         };
-        kept.push(Kept {
+        kept.push(SavedEntry {
             access,
             root: found.root,
             path: found.path,

@@ -8,19 +8,19 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::at::Identity;
 use super::error::ProtectError;
+use super::guard::Guard;
 use super::journal::{self, Journal, abandoned};
 use super::missing::is_missing;
-use super::others::Gate;
+use super::nofollow::Identity;
+use super::other_sessions::StoreLock;
 use super::overlap;
 use super::patterns::Patterns;
 use super::record::Record;
-use super::roots::{open_roots, shown, unlock};
+use super::roots::{absolute, open_roots, unlock};
 use super::settle::settle;
-use super::snapshot::Guard;
+use super::settlement::Outcome;
 use super::violation::Violation;
-use super::work::Settled;
 use crate::policy::path::display;
 
 /// What [`recover`] came to.
@@ -60,10 +60,10 @@ impl Unrecovered {
             Extent::Store | Extent::Unknown => true,
             Extent::Roots(own) => own
                 .iter()
-                .any(|(path, identity)| roots.iter().any(|root| overlap::is_overlap((path, *identity), root))),
+                .any(|(path, identity)| roots.iter().any(|root| overlap::overlaps((path, *identity), root))),
             Extent::Elsewhere(own) => own
                 .iter()
-                .any(|(identity, born)| roots.iter().any(|root| overlap::is_inside(*identity, *born, root))),
+                .any(|(identity, created)| roots.iter().any(|root| overlap::is_inside(*identity, *created, root))),
         }
     }
 
@@ -73,11 +73,11 @@ impl Unrecovered {
             return false;
         };
         let wanted = own.iter().map(|(identity, _)| *identity).collect();
-        let places = guard.sight().locate(&wanted);
-        own.iter().any(|(identity, born)| {
-            let place = places.get(identity);
-            place.is_some_and(|(root, path)| {
-                !is_missing(&shown(&guard.roots()[usize::from(*root)], path), *identity, *born)
+        let locations = guard.inventory().locate(&wanted);
+        own.iter().any(|(identity, created)| {
+            let location = locations.get(identity);
+            location.is_some_and(|(root, path)| {
+                !is_missing(&absolute(&guard.roots()[usize::from(*root)], path), *identity, *created)
             })
         })
     }
@@ -116,7 +116,7 @@ impl Unrecovered {
 #[must_use]
 pub fn recover(store: &Path) -> Recovered {
     let mut recovered = Recovered::default();
-    let opened = Gate::enter(store).and_then(|gate| Ok((gate, abandoned(store)?)));
+    let opened = StoreLock::enter(store).and_then(|gate| Ok((gate, abandoned(store)?)));
     let (_gate, journals) = match opened {
         Ok(opened) => opened,
         Err(error) => {
@@ -138,13 +138,15 @@ pub fn recover(store: &Path) -> Recovered {
                 continue;
             }
         };
-        let who = |(bytes, who): &(Vec<u8>, Identity)| (path(bytes), *who);
-        let roots: Vec<(PathBuf, Identity)> = record.roots.iter().map(who).collect();
+        let identity = |(bytes, identity): &(Vec<u8>, Identity)| (path(bytes), *identity);
+        let roots: Vec<(PathBuf, Identity)> = record.roots.iter().map(identity).collect();
         let missing = record.missing();
         if let Some(error) = missing.first().and_then(|first| roots.get(usize::from(*first))) {
             let elsewhere = missing.iter().filter_map(|number| {
-                let born = record.born.get(usize::from(*number)).copied().flatten();
-                roots.get(usize::from(*number)).map(|(_, identity)| (*identity, born))
+                let created = record.created.get(usize::from(*number)).copied().flatten();
+                roots
+                    .get(usize::from(*number))
+                    .map(|(_, identity)| (*identity, created))
             });
             recovered.failures.push(Unrecovered {
                 error: ProtectError::io("find", error.0.clone(), nix::errno::Errno::ENOENT),
@@ -175,7 +177,7 @@ pub fn recover(store: &Path) -> Recovered {
 /// Writes down what is still to be undone of a journal that is removed.
 fn keep(rest: Option<Record>, store: &Path) -> Result<(), ProtectError> {
     match rest {
-        Some(rest) => Journal::ahead(store, &rest)?.finish(),
+        Some(rest) => Journal::prepare(store, &rest)?.activate(),
         None => Ok(()),
     }
 }
@@ -195,7 +197,7 @@ pub fn waiting(store: &Path) -> Vec<Waiting> {
     let all = journals.flat_map(|(journal, roots)| {
         let missing = roots
             .into_iter()
-            .filter(|(bytes, who)| is_missing(&path(bytes), *who, None));
+            .filter(|(bytes, identity)| is_missing(&path(bytes), *identity, None));
         missing.map(move |(bytes, _)| Waiting {
             root: path(&bytes),
             journal: journal.clone(),
@@ -208,16 +210,16 @@ fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-fn restore(mut record: Record, store: &Path) -> Settled {
+fn restore(mut record: Record, store: &Path) -> Outcome {
     let extra: Vec<PathBuf> = record.extra.iter().map(|bytes| path(bytes)).collect();
     let mut patterns = Patterns::new(&record.names);
     let mut roots = Vec::new();
-    let mut unlocked = Vec::new();
+    let mut opened_up = Vec::new();
     let mut numbers = BTreeMap::new();
     let mut errors = Vec::new();
     for ((bytes, identity), number) in record.roots.iter().zip(0_u16..) {
-        let born = record.born.get(usize::from(number)).copied().flatten();
-        if is_missing(&path(bytes), *identity, born) {
+        let created = record.created.get(usize::from(number)).copied().flatten();
+        if is_missing(&path(bytes), *identity, created) {
             continue;
         }
         let was_locked = unlock(&path(bytes), *identity);
@@ -236,7 +238,7 @@ fn restore(mut record: Record, store: &Path) -> Settled {
                 numbers.insert(number, now);
                 root.mode = record.modes.get(usize::from(number)).copied().unwrap_or(root.mode);
                 if was_locked {
-                    unlocked.push(now);
+                    opened_up.push(now);
                 }
                 roots.push(root);
             }
@@ -246,10 +248,12 @@ fn restore(mut record: Record, store: &Path) -> Settled {
     record
         .entries
         .retain_mut(|kept| !kept.path.is_empty() && renumber(&mut kept.root, &numbers));
-    record.holders.retain_mut(|holder| renumber(&mut holder.root, &numbers));
+    record
+        .ancestors
+        .retain_mut(|ancestor| renumber(&mut ancestor.root, &numbers));
     let (mut settled, _) = settle(&roots, &patterns, &record, None, None, store, None);
-    for number in unlocked {
-        errors.extend(roots[usize::from(number)].shut().err());
+    for number in opened_up {
+        errors.extend(roots[usize::from(number)].restore_mode().err());
     }
     settled.errors.append(&mut errors);
     settled

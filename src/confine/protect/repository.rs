@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::unistd::{User, geteuid};
 
 use super::error::ProtectError;
-use super::markers::{certain, is_git_directory};
+use super::markers::{if_present, is_git_directory};
 use super::state::MAX_FILE;
 
 /// Longest config, include or `.git` file that is read, in bytes.
@@ -98,7 +98,7 @@ impl Person {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     /// The directories hooks are run in.
-    pub(super) places: Vec<PathBuf>,
+    pub(super) work_dirs: Vec<PathBuf>,
     /// Its git directory, and the one whose settings that shares.
     pub(super) directories: Vec<PathBuf>,
 }
@@ -112,9 +112,10 @@ impl Repository {
         match trusted {
             Trusted::Others => true,
             Trusted::Own => {
-                let whose = owner(directory);
+                let owner_of_directory = owner(directory);
                 // Whose it is cannot be known: it may be anybody's.
-                whose.is_none() || [Some(0), Some(geteuid().as_raw()), owner(root)].contains(&whose)
+                owner_of_directory.is_none()
+                    || [Some(0), Some(geteuid().as_raw()), owner(root)].contains(&owner_of_directory)
             }
         }
     }
@@ -143,7 +144,7 @@ pub(super) enum Trusted {
 
 /// The repositories that a directory is a part of, by what lies above it: those that git, run by the user, by root or by
 /// whose the directory is, obeys.
-pub(super) fn around(root: &Path, trusted: Trusted) -> Result<Vec<Repository>, ProtectError> {
+pub(super) fn enclosing(root: &Path, trusted: Trusted) -> Result<Vec<Repository>, ProtectError> {
     let mut found = Vec::new();
     for above in root.ancestors().skip(1) {
         let own = is_git_directory(above).then(|| at(above, above)).transpose();
@@ -188,12 +189,12 @@ pub fn repository(entry: &Path) -> Result<Option<Repository>, ProtectError> {
         path: entry.to_owned(),
         source,
     };
-    let place = entry.parent().unwrap_or(entry);
-    let Some(found) = certain(std::fs::metadata(entry)).map_err(fail)? else {
+    let work_dir = entry.parent().unwrap_or(entry);
+    let Some(found) = if_present(std::fs::metadata(entry)).map_err(fail)? else {
         return Ok(None);
     };
     if found.is_dir() {
-        return at(entry, place).map(Some);
+        return at(entry, work_dir).map(Some);
     }
     // Git takes nothing but a regular file for one that names a directory.
     let directory = if found.is_file() {
@@ -201,15 +202,15 @@ pub fn repository(entry: &Path) -> Result<Option<Repository>, ProtectError> {
     } else {
         None
     };
-    directory.map(|directory| at(&directory, place)).transpose()
+    directory.map(|directory| at(&directory, work_dir)).transpose()
 }
 
-/// The repository of a git directory that works in `place`.
-fn at(directory: &Path, place: &Path) -> Result<Repository, ProtectError> {
+/// The repository of a git directory that works in `work_dir`.
+fn at(directory: &Path, work_dir: &Path) -> Result<Repository, ProtectError> {
     let shared = shared_by(directory)?;
     let own = real(directory)?.unwrap_or_else(|| directory.to_owned());
     Ok(Repository {
-        places: vec![place.to_owned()],
+        work_dirs: vec![work_dir.to_owned()],
         directories: std::iter::once(own).chain(shared).collect(),
     })
 }
@@ -232,7 +233,7 @@ fn named(file: &Path, before: &[u8]) -> Result<Option<PathBuf>, ProtectError> {
 
 /// Where a path leads, links followed; `None` where that is certainly nowhere.
 fn real(path: &Path) -> Result<Option<PathBuf>, ProtectError> {
-    certain(std::fs::canonicalize(path)).map_err(|source| ProtectError::Io {
+    if_present(std::fs::canonicalize(path)).map_err(|source| ProtectError::Io {
         step: "look at",
         path: path.to_owned(),
         source,
@@ -248,7 +249,7 @@ pub fn read(file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
     };
     let unclear = |why| ProtectError::Unclear(file.to_owned(), why);
     // A device is not even opened.
-    let Some(found) = certain(std::fs::metadata(file)).map_err(fail)? else {
+    let Some(found) = if_present(std::fs::metadata(file)).map_err(fail)? else {
         return Ok(None);
     };
     if is_nothing(&found) {
@@ -257,7 +258,7 @@ pub fn read(file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
     if !found.is_file() {
         return Err(unclear("is no regular file"));
     }
-    let Some(mut opened) = certain(open(file)).map_err(fail)? else {
+    let Some(mut opened) = if_present(open(file)).map_err(fail)? else {
         return Ok(None);
     };
     let now = opened.metadata().map_err(fail)?;

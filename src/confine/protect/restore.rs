@@ -17,25 +17,25 @@ use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, futimens, mkdirat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{UnlinkatFlags, mkfifoat, symlinkat, unlinkat};
 
-use super::at::{self, join, split};
 use super::error::ProtectError;
-use super::evict;
+use super::nofollow::{self, join, split};
 use super::quarantine::Quarantine;
-use super::roots::{Root, shown};
+use super::roots::{Root, absolute};
 use super::state::State;
-use super::violation::What;
+use super::subtree;
+use super::violation::ViolationKind;
 
 /// Makes the entry `path`, where nothing may be, as `state` says; what stood in the way is quarantined and named.
-pub(super) fn put(
+pub(super) fn recreate(
     root: &Root,
     path: &[u8],
     state: &State,
     quarantine: &mut Quarantine,
 ) -> Result<Option<PathBuf>, ProtectError> {
-    let in_the_way = make_way(root, split(path).0, quarantine)?;
-    match make(root, path, state) {
-        Ok(()) => Ok(in_the_way),
-        Err(error) => Err(ProtectError::io("restore", shown(root, path), error)),
+    let obstacle = create_parents(root, split(path).0, quarantine)?;
+    match create(root, path, state) {
+        Ok(()) => Ok(obstacle),
+        Err(error) => Err(ProtectError::io("restore", absolute(root, path), error)),
     }
 }
 
@@ -46,51 +46,51 @@ pub(super) fn replace(
     root: &Root,
     path: &[u8],
     state: &State,
-    what: What,
+    kind: ViolationKind,
     quarantine: &mut Quarantine,
 ) -> Result<Option<PathBuf>, ProtectError> {
-    let fail = |error| ProtectError::io("rewrite", shown(root, path), error);
-    let aside = join(
+    let fail = |error| ProtectError::io("rewrite", absolute(root, path), error);
+    let temporary = join(
         split(path).0,
         format!(".stockade-restore-{}", super::store::unique_name()).as_bytes(),
     );
-    make(root, &aside, state).map_err(fail)?;
-    let (here, there) = ((root, aside.as_slice()), (root, path));
-    match rename(here, there, RenameFlags::RENAME_EXCHANGE) {
-        Ok(()) => quarantine.take_from(root, &aside, path, what),
+    create(root, &temporary, state).map_err(fail)?;
+    let (source, target) = ((root, temporary.as_slice()), (root, path));
+    match rename(source, target, RenameFlags::RENAME_EXCHANGE) {
+        Ok(()) => quarantine.take_from(root, &temporary, path, kind),
         Err(Errno::EINVAL | Errno::ENOSYS) => {
-            let taken = quarantine.take(root, path, what);
-            rename(here, there, RenameFlags::empty()).map_err(fail)?;
+            let taken = quarantine.take(root, path, kind);
+            rename(source, target, RenameFlags::empty()).map_err(fail)?;
             taken
         }
         Err(error) => {
             // Nothing may stay behind in the tree; the first error is the one that counts.
-            let _gone = evict::remove(root, &aside);
+            let _gone = subtree::remove(root, &temporary);
             Err(fail(error))
         }
     }
 }
 
 /// Whether it could be made again: a socket belongs to the process that bound it, and a device needs privileges.
-pub(super) fn can_be_made(state: &State) -> bool {
+pub(super) fn can_be_created(state: &State) -> bool {
     match state {
         State::File { .. } | State::Symlink { .. } | State::Directory { .. } => true,
         State::Special { mode, .. } => mode & libc::S_IFMT == libc::S_IFIFO,
-        State::Left => false,
+        State::Ignored => false,
     }
 }
 
 /// Makes the entry `path` as `state` says, in a directory that is there.
-pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
+pub(super) fn create(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
     let (directory, name) = split(path);
-    at::insisting(&root.fd, directory, None, || {
-        let parent = at::open_place(&root.fd, directory)?;
+    nofollow::with_owner_access(&root.fd, directory, None, || {
+        let parent = nofollow::open_path(&root.fd, directory)?;
         match state {
             State::File {
                 mode,
                 modified,
                 content,
-                names: _,
+                links: _,
             } => {
                 let times = TimeSpec::new(modified.seconds, modified.nanoseconds);
                 put_file(&parent, name, Mode::from_bits_truncate(*mode), times, content)
@@ -105,10 +105,10 @@ pub(super) fn make(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
                     FchmodatFlags::NoFollowSymlink,
                 )
             }
-            State::Special { mode, .. } if can_be_made(state) => {
+            State::Special { mode, .. } if can_be_created(state) => {
                 mkfifoat(&parent, name, Mode::from_bits_truncate(mode & 0o7777))
             }
-            State::Special { .. } | State::Left => Err(Errno::EOPNOTSUPP),
+            State::Special { .. } | State::Ignored => Err(Errno::EOPNOTSUPP),
         }
     })
 }
@@ -139,13 +139,13 @@ fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, conte
 
 /// Writes what a file holds anew, in the file that is there. Whoever reads it meanwhile finds the old text or the new one, as far
 /// as one write goes.
-pub(super) fn write_over(root: &Root, path: &[u8], state: &State) -> Result<(), ProtectError> {
+pub(super) fn overwrite(root: &Root, path: &[u8], state: &State) -> Result<(), ProtectError> {
     let State::File { content, .. } = state else {
-        return Err(ProtectError::io("write", shown(root, path), Errno::EINVAL));
+        return Err(ProtectError::io("write", absolute(root, path), Errno::EINVAL));
     };
     let (directory, name) = split(path);
-    let written = at::insisting(&root.fd, directory, Some(name), || {
-        let parent = at::open_place(&root.fd, directory)?;
+    let written = nofollow::with_owner_access(&root.fd, directory, Some(name), || {
+        let parent = nofollow::open_path(&root.fd, directory)?;
         let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&parent, name, flags, Mode::empty())?);
         let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
@@ -166,14 +166,14 @@ pub(super) fn write_over(root: &Root, path: &[u8], state: &State) -> Result<(), 
         file.write_all_at(&padded, 0).map_err(errno)?;
         file.set_len(content.len() as u64).map_err(errno)
     });
-    written.map_err(|error| ProtectError::io("write", shown(root, path), error))
+    written.map_err(|error| ProtectError::io("write", absolute(root, path), error))
 }
 
 /// Sets the permission bits of the entry `path`, which is otherwise as it was.
 pub(super) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<(), ProtectError> {
     let (directory, name) = split(path);
-    let set = at::insisting(&root.fd, directory, None, || {
-        let parent = at::open_place(&root.fd, directory)?;
+    let set = nofollow::with_owner_access(&root.fd, directory, None, || {
+        let parent = nofollow::open_path(&root.fd, directory)?;
         fchmodat(
             &parent,
             name,
@@ -181,48 +181,52 @@ pub(super) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<(), Protec
             FchmodatFlags::NoFollowSymlink,
         )
     });
-    set.map_err(|error| ProtectError::io("restore the mode of", shown(root, path), error))
+    set.map_err(|error| ProtectError::io("restore the mode of", absolute(root, path), error))
 }
 
 /// Makes the directory `path` and those above it, quarantining what stands in the way and naming it.
-pub(super) fn make_way(root: &Root, path: &[u8], quarantine: &mut Quarantine) -> Result<Option<PathBuf>, ProtectError> {
-    let mut in_the_way = None;
-    if path.is_empty() || at::open_place(&root.fd, path).is_ok() {
-        return Ok(in_the_way);
+pub(super) fn create_parents(
+    root: &Root,
+    path: &[u8],
+    quarantine: &mut Quarantine,
+) -> Result<Option<PathBuf>, ProtectError> {
+    let mut obstacle = None;
+    if path.is_empty() || nofollow::open_path(&root.fd, path).is_ok() {
+        return Ok(obstacle);
     }
     let mut done = Vec::new();
     for name in path.split(|&b| b == b'/') {
         let next = join(&done, name);
-        match at::insisting(&root.fd, &done, None, || at::stat(&root.fd, &next)) {
-            Ok(found) if at::kind(&found) == libc::S_IFDIR => {}
+        match nofollow::with_owner_access(&root.fd, &done, None, || nofollow::stat(&root.fd, &next)) {
+            Ok(found) if nofollow::kind(&found) == libc::S_IFDIR => {}
             Ok(_) => {
-                in_the_way = quarantine.take(root, &next, What::Created)?;
+                obstacle = quarantine.take(root, &next, ViolationKind::Created)?;
                 make_directory(root, &done, &next)?;
             }
             Err(Errno::ENOENT) => make_directory(root, &done, &next)?,
-            Err(error) => return Err(ProtectError::io("look at", shown(root, &next), error)),
+            Err(error) => return Err(ProtectError::io("look at", absolute(root, &next), error)),
         }
         done = next;
     }
-    Ok(in_the_way)
+    Ok(obstacle)
 }
 
 fn make_directory(root: &Root, parent: &[u8], path: &[u8]) -> Result<(), ProtectError> {
-    let made = at::insisting(&root.fd, parent, None, || {
+    let made = nofollow::with_owner_access(&root.fd, parent, None, || {
         let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP | Mode::S_IROTH | Mode::S_IXOTH;
-        mkdirat(at::open_place(&root.fd, parent)?, split(path).1, mode)
+        mkdirat(nofollow::open_path(&root.fd, parent)?, split(path).1, mode)
     });
-    made.map_err(|error| ProtectError::io("make", shown(root, path), error))
+    made.map_err(|error| ProtectError::io("make", absolute(root, path), error))
 }
 
 /// Moves an entry, over nothing or in exchange.
 pub(super) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: RenameFlags) -> nix::Result<()> {
     let (from_directory, from_name) = split(from.1);
     let (to_directory, to_name) = split(to.1);
-    at::insisting(&from.0.fd, from_directory, Some(from_name), || {
-        at::insisting(&to.0.fd, to_directory, None, || {
-            let from_parent = at::open_place(&from.0.fd, from_directory)?;
-            let to_parent = at::open_place(&to.0.fd, to_directory)?;
+    nofollow::with_owner_access(&from.0.fd, from_directory, Some(from_name), || {
+        nofollow::with_owner_access(&to.0.fd, to_directory, None, || {
+            let from_parent = nofollow::open_path(&from.0.fd, from_directory)?;
+            let to_parent = nofollow::open_path(&to.0.fd, to_directory)?;
             renameat2(&from_parent, from_name, &to_parent, to_name, how)
         })
     })
@@ -232,8 +236,8 @@ pub(super) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: RenameFlags)
 pub(super) fn is_blocked(root: &Root, path: &[u8]) -> bool {
     let mut above = split(path).0;
     while !above.is_empty() {
-        match at::stat(&root.fd, above) {
-            Ok(found) => return at::kind(&found) != libc::S_IFDIR,
+        match nofollow::stat(&root.fd, above) {
+            Ok(found) => return nofollow::kind(&found) != libc::S_IFDIR,
             Err(Errno::ENOENT) => above = split(above).0,
             Err(_) => return true,
         }

@@ -9,13 +9,13 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fchmod, fstat};
 
-use super::at::{self, Identity};
+use super::class::Context;
 use super::error::ProtectError;
+use super::nofollow::{self, Identity};
 use super::patterns::Patterns;
-use super::place::Context;
 
 /// A place, by the number of its root and the path in it.
-pub(super) type Place = (u16, Vec<u8>);
+pub(super) type RootPath = (u16, Vec<u8>);
 
 /// A writable root.
 #[derive(Debug)]
@@ -30,31 +30,31 @@ pub(in crate::confine) struct Root {
 
 impl Root {
     /// Gives the owner his rights on the root, which a command may have taken to shut us out; whether any lacked.
-    pub(super) fn open_up(&self) -> bool {
+    pub(super) fn grant_owner(&self) -> bool {
         let Ok(found) = fstat(&self.fd) else { return false };
-        let now = at::permissions(&found);
+        let now = nofollow::permissions(&found);
         // Where it is not ours to change, the work itself will say what fails.
         now & 0o700 != 0o700 && fchmod(&self.fd, Mode::from_bits_truncate(now | 0o700)).is_ok()
     }
 
     /// Sets the mode it had before the command, if a command that may still run has shut it to us.
-    pub(super) fn open_again(&self) {
-        let now = fstat(&self.fd).map(|found| at::permissions(&found));
+    pub(super) fn restore_mode_if_closed(&self) {
+        let now = fstat(&self.fd).map(|found| nofollow::permissions(&found));
         // Where that fails, what cannot be looked at is not trusted.
         if now.is_ok_and(|now| now & 0o700 != 0o700 && now != self.mode) {
-            let _shut = self.shut();
+            let _shut = self.restore_mode();
         }
     }
 
     /// Sets the mode it had before the command.
-    pub(super) fn shut(&self) -> Result<(), ProtectError> {
+    pub(super) fn restore_mode(&self) -> Result<(), ProtectError> {
         fchmod(&self.fd, Mode::from_bits_truncate(self.mode))
             .map_err(|error| ProtectError::io("restore the mode of", self.path.clone(), error))
     }
 }
 
 /// The absolute path of an entry of a root.
-pub(super) fn shown(root: &Root, path: &[u8]) -> PathBuf {
+pub(super) fn absolute(root: &Root, path: &[u8]) -> PathBuf {
     if path.is_empty() {
         root.path.clone()
     } else {
@@ -70,7 +70,7 @@ pub(super) fn unlock(path: &Path, identity: Identity) -> bool {
         return false;
     };
     let Ok(found) = fstat(&fd) else { return false };
-    let mode = at::permissions(&found);
+    let mode = nofollow::permissions(&found);
     if Identity::of(&found) != identity || mode & 0o700 == 0o700 {
         return false;
     }
@@ -104,11 +104,11 @@ pub(super) fn open_roots(
             Err(error) => return Err(ProtectError::io("open", path.to_owned(), error)),
         };
         let stat = fstat(&fd).map_err(|error| ProtectError::io("look at", path.to_owned(), error))?;
-        let node = patterns.root();
-        let mut context = patterns.start(node, path);
+        let node = patterns.add_root();
+        let mut context = patterns.root_context(node, path);
         for file in extra {
             if path.starts_with(file) {
-                context = context.whole();
+                context = context.protected();
             } else if let Ok(below) = file.strip_prefix(path) {
                 patterns.protect(node, below.as_os_str().as_bytes());
             }
@@ -117,7 +117,7 @@ pub(super) fn open_roots(
             path: path.to_owned(),
             fd,
             identity: Identity::of(&stat),
-            mode: at::permissions(&stat),
+            mode: nofollow::permissions(&stat),
             context,
         });
     }
@@ -125,7 +125,7 @@ pub(super) fn open_roots(
 }
 
 /// The root a path lies in, and its path there.
-pub(super) fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
+pub(super) fn root_of<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
     roots.iter().find_map(|root| {
         let below = path.strip_prefix(&root.path).ok()?;
         (!below.as_os_str().is_empty()).then_some((root, below))
@@ -133,9 +133,9 @@ pub(super) fn inside<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root,
 }
 
 /// The number of that root, and the path there.
-pub(super) fn number<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
-    (0..).zip(roots).find_map(|(number, root)| {
+pub(super) fn root_number_of<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
+    (0..).zip(roots).find_map(|(root_number_of, root)| {
         let below = path.strip_prefix(&root.path).ok()?;
-        (!below.as_os_str().is_empty()).then_some((number, below))
+        (!below.as_os_str().is_empty()).then_some((root_number_of, below))
     })
 }

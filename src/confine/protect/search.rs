@@ -4,28 +4,28 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::at::Identity;
 use super::error::ProtectError;
-use super::known::Known;
+use super::inventory::Inventory;
+use super::inventory_cache::CachedInventory;
 use super::names::Names;
+use super::nofollow::Identity;
 use super::patterns::Patterns;
 use super::repository::Person;
 use super::roots::{Root, open_roots};
-use super::sight::Sight;
 use super::targets::{self, Targets};
 use super::walk::walk;
-use super::{known, links};
+use super::{inventory_cache, links};
 
 /// How often what was found leads to more. What leads on after that is somebody's who wants it to.
 const ROUNDS: usize = 16;
 
 /// What was found.
-pub(super) struct Search {
-    pub(super) seen: Look,
+pub(super) struct Found {
+    pub(super) scanned: Scan,
     /// The files protected by path: those that were asked for, and those that something leads to.
     pub(super) extra: Vec<PathBuf>,
     /// Those of them that programs of the host run or obey while a command is running.
-    pub(super) at_once: Vec<PathBuf>,
+    pub(super) live: Vec<PathBuf>,
     /// Directories of hooks that are relative to a work tree.
     pub(super) hooks: BTreeSet<PathBuf>,
 }
@@ -37,49 +37,55 @@ pub(super) fn search(
     names: &Names,
     person: &Person,
     store: Option<&Path>,
-    known: Option<&Known>,
-) -> Result<Search, ProtectError> {
-    let (mut extra, mut at_once) = (extra.to_vec(), extra.to_vec());
-    let mut seen = look(paths, &extra, names, store, known)?;
-    let mut passed = BTreeSet::new();
+    known: Option<&CachedInventory>,
+) -> Result<Found, ProtectError> {
+    let (mut extra, mut all_live) = (extra.to_vec(), extra.to_vec());
+    let mut scanned = scan(paths, &extra, names, store, known)?;
+    let mut followed = BTreeSet::new();
     let mut last = None;
     for _ in 0..ROUNDS {
-        let mut targets = targets::of(&seen.roots, &seen.patterns, &seen.sight, person)?;
-        passed.append(&mut targets.ways.clone());
-        links::follow(&seen.roots, &seen.patterns, &seen.sight, &mut passed, &mut targets)?;
+        let mut targets = targets::of(&scanned.roots, &scanned.patterns, &scanned.inventory, person)?;
+        followed.append(&mut targets.links.clone());
+        links::follow(
+            &scanned.roots,
+            &scanned.patterns,
+            &scanned.inventory,
+            &mut followed,
+            &mut targets,
+        )?;
         let Targets {
-            mut run_at_once,
+            mut live,
             others,
-            mut ways,
+            mut links,
             hooks,
         } = targets;
-        run_at_once.append(&mut ways);
-        let mut more: Vec<PathBuf> = run_at_once.union(&others).cloned().collect();
+        live.append(&mut links);
+        let mut more: Vec<PathBuf> = live.union(&others).cloned().collect();
         more.retain(|path| !extra.contains(path));
         last = more.first().cloned();
         if last.is_none() {
-            return Ok(Search {
-                seen,
+            return Ok(Found {
+                scanned,
                 extra,
-                at_once,
+                live: all_live,
                 hooks,
             });
         }
         if let Some(store) = store
-            && seen.sight.is_worth_keeping()
+            && scanned.inventory.is_worth_saving()
         {
             // It would only have spared the next start some reading.
-            let _unsaved = known::save(store, &who(&seen.roots), &extra, names, &seen.sight);
+            let _unsaved = inventory_cache::save(store, &identities(&scanned.roots), &extra, names, &scanned.inventory);
         }
         extra.append(&mut more);
-        at_once.extend(run_at_once);
-        seen = look(paths, &extra, names, store, None)?;
+        all_live.extend(live);
+        scanned = scan(paths, &extra, names, store, None)?;
     }
     Err(ProtectError::Unclear(last.unwrap_or_default(), "leads on and on"))
 }
 
 /// The roots by path and identity.
-fn who(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
+fn identities(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
     roots
         .iter()
         .map(|root| (root.path.as_os_str().as_bytes().to_vec(), root.identity))
@@ -87,29 +93,33 @@ fn who(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
 }
 
 /// The roots, open, and what a walk saw in them.
-pub(super) struct Look {
+pub(super) struct Scan {
     pub(super) roots: Vec<Root>,
     pub(super) patterns: Patterns,
-    pub(super) sight: Sight,
+    pub(super) inventory: Inventory,
 }
 
 /// Walks the roots. Without a store every directory is read.
-fn look(
+fn scan(
     paths: &[PathBuf],
     extra: &[PathBuf],
     names: &Names,
     store: Option<&Path>,
-    known: Option<&Known>,
-) -> Result<Look, ProtectError> {
+    known: Option<&CachedInventory>,
+) -> Result<Scan, ProtectError> {
     let mut patterns = Patterns::new(names);
     let roots = open_roots(paths, extra, &mut patterns)?;
-    let who = who(&roots);
-    let known = known.filter(|known| known.roots == who && known.extra == extra && known.names == *names);
+    let identities = identities(&roots);
+    let known = known.filter(|known| known.roots == identities && known.extra == extra && known.names == *names);
     let kept = match (known, store) {
-        (None, Some(store)) => known::load(store, &who, extra, names),
+        (None, Some(store)) => inventory_cache::load(store, &identities, extra, names),
         (Some(_), _) | (None, None) => None,
     };
-    let earlier = known.map(|known| &known.sight).or(kept.as_ref());
-    let sight = walk(&roots, &patterns, earlier)?;
-    Ok(Look { roots, patterns, sight })
+    let earlier = known.map(|known| &known.inventory).or(kept.as_ref());
+    let inventory = walk(&roots, &patterns, earlier)?;
+    Ok(Scan {
+        roots,
+        patterns,
+        inventory,
+    })
 }

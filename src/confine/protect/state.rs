@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat, fstatat};
 
-use super::at;
+use super::nofollow;
 
 /// Longest protected file that can be restored, in bytes.
 pub(super) const MAX_FILE: u64 = 16 * 1024 * 1024;
@@ -24,7 +24,7 @@ pub(super) enum State {
         mode: u32,
         modified: Modified,
         #[serde(skip)]
-        names: Names,
+        links: LinkCount,
         content: Vec<u8>,
     },
     /// A symlink.
@@ -34,15 +34,17 @@ pub(super) enum State {
     /// A FIFO, socket or device.
     Special { mode: u32, device: u64 },
     /// Something that was there and was not looked at: whatever becomes of it stays.
-    Left,
+    Ignored,
 }
 
 impl State {
     /// How many names it has, if it is a file.
-    pub(super) fn names(&self) -> Names {
+    pub(super) fn links(&self) -> LinkCount {
         match self {
-            Self::File { names, .. } => *names,
-            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Left => Names::default(),
+            Self::File { links, .. } => *links,
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Ignored => {
+                LinkCount::default()
+            }
         }
     }
 
@@ -52,10 +54,10 @@ impl State {
             Self::File { mode, modified, .. } => Some(Self::File {
                 mode: *mode,
                 modified: *modified,
-                names: Names::default(),
+                links: LinkCount::default(),
                 content,
             }),
-            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Left => None,
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Ignored => None,
         }
     }
 
@@ -63,7 +65,7 @@ impl State {
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::File { content, .. } => content.len() as u64,
-            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Left => 0,
+            Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Ignored => 0,
         }
     }
 }
@@ -85,114 +87,114 @@ impl Eq for Modified {}
 
 /// How many names a file has, 0 where that is not known; equal to every other, like a [`Modified`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Names(pub(super) u64);
+pub(super) struct LinkCount(pub(super) u64);
 
-impl PartialEq for Names {
+impl PartialEq for LinkCount {
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Names {}
+impl Eq for LinkCount {}
 
-impl Names {
+impl LinkCount {
     /// Whether it has been given another name since it had these: what is written to that is written to it.
-    pub(super) fn have_grown_from(self, earlier: Self) -> bool {
+    pub(super) fn exceeds(self, earlier: Self) -> bool {
         self.0 > earlier.0.max(1)
     }
 }
 
 /// What was found where an entry is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum Observed {
     /// Nothing.
     Absent,
     /// This.
     Present(State),
     /// A regular file longer than the limit that was given; its mode and length.
-    Long { length: u64 },
+    TooLong { length: u64 },
     /// Something that cannot be read.
     Unreadable(Errno),
 }
 
-impl Seen {
+impl Observed {
     /// Bytes of content that were read.
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::Present(state) => state.length(),
-            Self::Absent | Self::Long { .. } | Self::Unreadable(_) => 0,
+            Self::Absent | Self::TooLong { .. } | Self::Unreadable(_) => 0,
         }
     }
 }
 
-/// Looks at the entry `path` of a root, insisting where the way to it is shut; see [`look`].
-pub(super) fn glance(root: impl AsFd, path: &[u8], limit: u64) -> Seen {
-    let (directory, name) = at::split(path);
+/// Looks at the entry `path` of a root, insisting where the way to it is shut; see [`read_entry`].
+pub(super) fn observe(root: impl AsFd, path: &[u8], limit: u64) -> Observed {
+    let (directory, name) = nofollow::split(path);
     let root = root.as_fd();
-    let seen = at::insisting(root, directory, None, || {
-        match look(at::open_place(root, directory)?, name, limit) {
-            Seen::Unreadable(error @ (Errno::EACCES | Errno::EPERM)) => Err(error),
-            seen => Ok(seen),
+    let observed = nofollow::with_owner_access(root, directory, None, || {
+        match read_entry(nofollow::open_path(root, directory)?, name, limit) {
+            Observed::Unreadable(error @ (Errno::EACCES | Errno::EPERM)) => Err(error),
+            observed => Ok(observed),
         }
     });
-    match seen {
-        Ok(seen) => seen,
-        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Seen::Absent,
-        Err(error) => Seen::Unreadable(error),
+    match observed {
+        Ok(observed) => observed,
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Observed::Absent,
+        Err(error) => Observed::Unreadable(error),
     }
 }
 
 /// Looks at the entry `name` of the open directory, reading at most `limit` bytes of a file.
 ///
 /// Never follows a symlink and never waits for the other end of a FIFO.
-fn look(directory: impl AsFd, name: &[u8], limit: u64) -> Seen {
-    match try_look(directory, name, limit) {
-        Ok(seen) => seen,
-        Err(Errno::ENOENT | Errno::ENOTDIR) => Seen::Absent,
-        Err(error) => Seen::Unreadable(error),
+fn read_entry(directory: impl AsFd, name: &[u8], limit: u64) -> Observed {
+    match try_read_entry(directory, name, limit) {
+        Ok(observed) => observed,
+        Err(Errno::ENOENT | Errno::ENOTDIR) => Observed::Absent,
+        Err(error) => Observed::Unreadable(error),
     }
 }
 
-fn try_look(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Seen> {
+fn try_read_entry(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Observed> {
     let directory = directory.as_fd();
     let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-    let mode = at::permissions(&stat);
-    Ok(match at::kind(&stat) {
-        libc::S_IFREG => return read(directory, name, &stat, limit),
-        libc::S_IFLNK => Seen::Present(State::Symlink {
+    let mode = nofollow::permissions(&stat);
+    Ok(match nofollow::kind(&stat) {
+        libc::S_IFREG => return read_file(directory, name, &stat, limit),
+        libc::S_IFLNK => Observed::Present(State::Symlink {
             target: readlinkat(directory, name)?.into_vec(),
         }),
-        libc::S_IFDIR => Seen::Present(State::Directory { mode }),
-        _ => Seen::Present(State::Special {
+        libc::S_IFDIR => Observed::Present(State::Directory { mode }),
+        _ => Observed::Present(State::Special {
             mode: stat.st_mode,
             device: stat.st_rdev,
         }),
     })
 }
 
-fn read(directory: BorrowedFd<'_>, name: &[u8], seen: &FileStat, limit: u64) -> nix::Result<Seen> {
-    let mut file = File::from(open(directory, name, seen)?);
+fn read_file(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat, limit: u64) -> nix::Result<Observed> {
+    let mut file = File::from(open(directory, name, observed)?);
     let stat = fstat(&file)?;
-    if at::kind(&stat) != libc::S_IFREG {
+    if nofollow::kind(&stat) != libc::S_IFREG {
         return Err(Errno::EAGAIN);
     }
     let length = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
     if length > limit {
-        return Ok(Seen::Long { length });
+        return Ok(Observed::TooLong { length });
     }
     let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    let read = Read::by_ref(&mut file)
+    let read_file = Read::by_ref(&mut file)
         .take(limit.saturating_add(1))
         .read_to_end(&mut content);
-    read.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
+    read_file.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
     let length = content.len() as u64;
     if length > limit {
-        return Ok(Seen::Long { length });
+        return Ok(Observed::TooLong { length });
     }
-    Ok(Seen::Present(State::File {
-        mode: at::permissions(&stat),
+    Ok(Observed::Present(State::File {
+        mode: nofollow::permissions(&stat),
         modified: modified(&stat),
-        names: Names(stat.st_nlink),
+        links: LinkCount(stat.st_nlink),
         content,
     }))
 }
@@ -200,9 +202,9 @@ fn read(directory: BorrowedFd<'_>, name: &[u8], seen: &FileStat, limit: u64) -> 
 /// Opens a file for reading; one of our own that its owner may not read gets that right for the moment.
 ///
 /// Nothing is hidden by a mode, neither what a command wrote nor what is to be put back.
-fn open(directory: BorrowedFd<'_>, name: &[u8], seen: &FileStat) -> nix::Result<OwnedFd> {
+fn open(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat) -> nix::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let mode = Mode::from_bits_truncate(at::permissions(seen));
+    let mode = Mode::from_bits_truncate(nofollow::permissions(observed));
     let first = match openat(directory, name, flags, Mode::empty()) {
         Err(error @ Errno::EACCES) if !mode.contains(Mode::S_IRUSR) => error,
         opened => return opened,
@@ -211,7 +213,7 @@ fn open(directory: BorrowedFd<'_>, name: &[u8], seen: &FileStat) -> nix::Result<
     set(mode | Mode::S_IRUSR).map_err(|_| first)?;
     let opened = openat(directory, name, flags, Mode::empty());
     match &opened {
-        Ok(file) if at::Identity::of(&fstat(file)?) == at::Identity::of(seen) => fchmod(file, mode)?,
+        Ok(file) if nofollow::Identity::of(&fstat(file)?) == nofollow::Identity::of(observed) => fchmod(file, mode)?,
         // Another one has come there; that is looked at anew.
         Ok(_) => return Err(Errno::EAGAIN),
         Err(_) => set(mode)?,

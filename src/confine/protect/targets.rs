@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::at::{insisting, join, split};
 use super::error::ProtectError;
-use super::hooks::{of_directory, scripts_of};
-use super::leads::{leads_to, plain, trail};
-use super::named;
+use super::git_paths::{git_paths, links_from, links_to_directories, refuse_detour};
+use super::hooks::{linked_scripts, protected_hooks};
+use super::inventory::Inventory;
 use super::names::is_dot_git;
+use super::nofollow::{join, split, with_owner_access};
 use super::patterns::Patterns;
+use super::references;
 use super::repository::{
-    self, MAX_CONFIG, Person, Repository, Trusted, around, is_out_of_reach, repository, shared_by,
+    self, MAX_CONFIG, Person, Repository, Trusted, enclosing, is_out_of_reach, repository, shared_by,
 };
-use super::roots::{Root, inside, shown};
+use super::resolve::{normalize, resolve, resolve_from};
+use super::roots::{Root, absolute, root_of};
 use super::settings::{Setting, settings};
-use super::sight::Sight;
-use super::state::{Seen, State, glance};
-use super::ways::{is_firm, way_from, ways_of_git, ways_to_directories};
+use super::state::{Observed, State, observe};
 
 /// How many files are read because another names them.
 const MAX_INCLUDED: usize = 1_000;
@@ -44,25 +44,30 @@ pub(super) const MAX_TARGETS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Targets {
     /// What git runs or obeys, also while a command is running.
-    pub(super) run_at_once: BTreeSet<PathBuf>,
+    pub(super) live: BTreeSet<PathBuf>,
     /// The others.
     pub(super) others: BTreeSet<PathBuf>,
     /// Links on the way to what git runs or obeys, which lead nowhere by themselves.
-    pub(super) ways: BTreeSet<PathBuf>,
+    pub(super) links: BTreeSet<PathBuf>,
     /// Directories of hooks that are relative to a work tree.
     pub(super) hooks: BTreeSet<PathBuf>,
 }
 
 /// What git is led to, and what other tools are by their own files. One that a root lies in stands for all of that root.
-pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Person) -> Result<Targets, ProtectError> {
+pub(super) fn of(
+    roots: &[Root],
+    patterns: &Patterns,
+    inventory: &Inventory,
+    person: &Person,
+) -> Result<Targets, ProtectError> {
     let reader = Reader {
         roots,
         person,
         included: Cell::new(0),
         read: Cell::new(0),
     };
-    let everywhere = reader.everywhere()?;
-    let mut files = everywhere.files.clone();
+    let user_configs = reader.user_configs()?;
+    let mut files = user_configs.files.clone();
     let mut hooks = BTreeSet::new();
     // In whichever repository somebody works. What lies deeper in such a directory is none of its hooks.
     let holds_a_root = |path: &Path| {
@@ -71,94 +76,94 @@ pub(super) fn of(roots: &[Root], patterns: &Patterns, sight: &Sight, person: &Pe
             .any(|root| root.path.starts_with(path) && root.path != path)
     };
     let is_outside = |path: &&PathBuf| !roots.iter().any(|root| path.starts_with(&root.path));
-    let mut on_the_way = BTreeSet::new();
-    for path in everywhere.hooks.iter().filter(|path| path.is_absolute()) {
-        is_firm(roots, path, &trail(Path::new("/"), path))?;
-        let all = ways_of_git(roots, Path::new("/"), path, &mut on_the_way)?;
+    let mut links = BTreeSet::new();
+    for path in user_configs.hooks.iter().filter(|path| path.is_absolute()) {
+        refuse_detour(roots, path, &resolve_from(Path::new("/"), path))?;
+        let all = git_paths(roots, Path::new("/"), path, &mut links)?;
         hooks.extend(all.into_iter().filter(|path| !holds_a_root(path)));
     }
-    let repositories = repositories(roots, sight, everywhere.trusted, &mut on_the_way)?;
-    let mut in_work_trees: BTreeSet<PathBuf> = relative(&everywhere.hooks).collect();
+    let repositories = repositories(roots, inventory, user_configs.trusted, &mut links)?;
+    let mut relative_hooks: BTreeSet<PathBuf> = relative(&user_configs.hooks).collect();
     for known in &repositories {
-        let Repository { places, directories } = known;
-        let mut leads = Leads::default();
+        let Repository { work_dirs, directories } = known;
+        let mut found_in_config = ConfigTargets::default();
         for config in known.configs() {
             let (base, name) = (config.parent(), config.file_name());
             if let (Some(base), Some(name)) = (base, name) {
-                is_firm(roots, &config, &trail(base, Path::new(name)))?;
+                refuse_detour(roots, &config, &resolve_from(base, Path::new(name)))?;
             }
-            reader.follow(&config, MAX_NESTED, &mut leads)?;
+            reader.read_config(&config, MAX_NESTED, &mut found_in_config)?;
         }
         for git in directories.iter().filter(is_outside) {
-            hooks.append(&mut ways_of_git(roots, git, Path::new("hooks"), &mut on_the_way)?);
-            on_the_way.extend(way_from(roots, &git.join("commondir"))?);
+            hooks.append(&mut git_paths(roots, git, Path::new("hooks"), &mut links)?);
+            links.extend(links_from(roots, &git.join("commondir"))?);
         }
         // Git runs some hooks in the git directory itself.
-        for place in places.iter().chain(&leads.worktrees).chain(directories) {
-            let values = leads.hooks.iter().chain(&everywhere.hooks);
+        for work_dir in work_dirs.iter().chain(&found_in_config.worktrees).chain(directories) {
+            let values = found_in_config.hooks.iter().chain(&user_configs.hooks);
             let mut all = BTreeSet::new();
             for value in values {
-                all.append(&mut ways_of_git(roots, place, value, &mut on_the_way)?);
+                all.append(&mut git_paths(roots, work_dir, value, &mut links)?);
             }
-            let holds = |path: &Path| place.starts_with(path) || directories.iter().any(|git| git.starts_with(path));
-            let (around, apart): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(|target| holds(target));
-            files.extend(around.iter().flat_map(|target| of_directory(target, holds)));
-            for path in apart.iter().flat_map(|target| of_directory(target, holds)) {
-                hooks.append(&mut ways_of_git(roots, Path::new("/"), &path, &mut on_the_way)?);
+            let holds = |path: &Path| work_dir.starts_with(path) || directories.iter().any(|git| git.starts_with(path));
+            let (holding, separate): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(|target| holds(target));
+            files.extend(holding.iter().flat_map(|target| protected_hooks(target, holds)));
+            for path in separate.iter().flat_map(|target| protected_hooks(target, holds)) {
+                hooks.append(&mut git_paths(roots, Path::new("/"), &path, &mut links)?);
             }
         }
-        in_work_trees.extend(relative(&leads.hooks));
-        files.append(&mut leads.files);
+        relative_hooks.extend(relative(&found_in_config.hooks));
+        files.append(&mut found_in_config.files);
         if files.len() + hooks.len() > MAX_TARGETS {
             return Err(ProtectError::TooManyTargets(hooks.pop_last().unwrap_or_default()));
         }
     }
     let mut scripts = BTreeSet::new();
     for directory in hooks.iter().filter(is_outside) {
-        scripts.append(&mut scripts_of(roots, directory, &mut on_the_way)?);
+        scripts.append(&mut linked_scripts(roots, directory, &mut links)?);
     }
     // Also what the names alone protect: of that git runs nothing while a command is running, and nothing of it stays because
     // a branch has it so.
     let mut found = BTreeSet::new();
     for file in &files {
-        found.append(&mut ways_of_git(roots, Path::new("/"), file, &mut on_the_way)?);
+        found.append(&mut git_paths(roots, Path::new("/"), file, &mut links)?);
     }
-    on_the_way.append(&mut ways_to_directories(roots, sight)?);
-    on_the_way.retain(|path| inside(roots, path).is_some() && !found.contains(path));
-    found.retain(|path| inside(roots, path).is_some());
+    links.append(&mut links_to_directories(roots, inventory)?);
+    links.retain(|path| root_of(roots, path).is_some() && !found.contains(path));
+    found.retain(|path| root_of(roots, path).is_some());
     found.extend(
         hooks
             .into_iter()
-            .filter(|path| inside(roots, path).is_some() || roots.iter().any(|root| root.path.starts_with(path))),
+            .filter(|path| root_of(roots, path).is_some() || roots.iter().any(|root| root.path.starts_with(path))),
     );
     let is_open = |root: &Root, below: &Path| !patterns.covers(root.context, below.as_os_str().as_bytes());
-    let named = named::of(roots, sight, |file| reader.content(file))?;
-    let mut others: BTreeSet<PathBuf> = named.iter().flat_map(|path| ways(path)).collect();
+    let named = references::of(roots, inventory, |file| reader.content(file))?;
+    let mut others: BTreeSet<PathBuf> = named.iter().flat_map(|path| written_and_resolved(path)).collect();
     others.append(&mut scripts);
-    others.retain(|path| inside(roots, path).is_some_and(|(root, below)| is_open(root, below)));
+    others.retain(|path| root_of(roots, path).is_some_and(|(root, below)| is_open(root, below)));
     if found.len() + others.len() > MAX_TARGETS {
         return Err(ProtectError::TooManyTargets(found.pop_last().unwrap_or_default()));
     }
     Ok(Targets {
-        run_at_once: found,
+        live: found,
         others,
-        ways: on_the_way,
-        hooks: in_work_trees,
+        links,
+        hooks: relative_hooks,
     })
 }
 
 /// The repositories of the roots, and those around them.
 fn repositories(
     roots: &[Root],
-    sight: &Sight,
+    inventory: &Inventory,
     trusted: Trusted,
-    on_the_way: &mut BTreeSet<PathBuf>,
+    links: &mut BTreeSet<PathBuf>,
 ) -> Result<Vec<Repository>, ProtectError> {
-    let mut found = in_sight(roots, sight)?;
+    let mut found = repositories_in_roots(roots, inventory)?;
     for root in roots {
-        for one in around(&root.path, trusted)? {
-            for place in &one.places {
-                on_the_way.extend(way_from(roots, &place.join(".git"))?);
+        for one in enclosing(&root.path, trusted)? {
+            for work_dir in &one.work_dirs {
+                links.extend(links_from(roots, &work_dir.join(".git"))?);
             }
             found.push(one);
         }
@@ -171,13 +176,13 @@ fn relative(hooks: &[PathBuf]) -> impl Iterator<Item = PathBuf> + '_ {
 }
 
 /// A path as it is written and where it leads, which what a command makes may be reached by as well.
-fn ways(path: &Path) -> BTreeSet<PathBuf> {
-    [Some(plain(path)), leads_to(path)].into_iter().flatten().collect()
+fn written_and_resolved(path: &Path) -> BTreeSet<PathBuf> {
+    [Some(normalize(path)), resolve(path)].into_iter().flatten().collect()
 }
 
 /// The repositories whose git directory lies in a root, and those that something called `.git` in a root makes.
-fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectError> {
-    let gits = sight.git_directories();
+fn repositories_in_roots(roots: &[Root], inventory: &Inventory) -> Result<Vec<Repository>, ProtectError> {
+    let gits = inventory.git_directories();
     let mut worktrees: HashMap<(u16, &[u8]), Vec<&[u8]>> = HashMap::new();
     for (number, git) in &gits {
         let above = split(git).0;
@@ -192,7 +197,7 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
         };
         let git_path = root.path.join(OsStr::from_bytes(git));
         let (above, name) = split(git);
-        let mut places = vec![if is_dot_git(name) {
+        let mut work_dirs = vec![if is_dot_git(name) {
             root.path.join(OsStr::from_bytes(above))
         } else {
             git_path.clone()
@@ -201,52 +206,54 @@ fn in_sight(roots: &[Root], sight: &Sight) -> Result<Vec<Repository>, ProtectErr
         let folder = join(git, b"worktrees");
         let of_it = worktrees.get(&(*number, folder.as_slice()));
         for other in of_it.into_iter().flatten() {
-            if let Seen::Present(State::File { content, .. }) = glance(&root.fd, &join(other, b"gitdir"), MAX_CONFIG) {
+            if let Observed::Present(State::File { content, .. }) =
+                observe(&root.fd, &join(other, b"gitdir"), MAX_CONFIG)
+            {
                 let back = Path::new(OsStr::from_bytes(content.trim_ascii()));
                 let worktree = root.path.join(OsStr::from_bytes(other)).join(back);
-                places.extend(worktree.parent().map(Path::to_owned));
+                work_dirs.extend(worktree.parent().map(Path::to_owned));
             }
         }
-        let shared = reaching(root, git, || shared_by(&git_path))?;
+        let shared = with_access_to(root, git, || shared_by(&git_path))?;
         let directories = std::iter::once(git_path.clone()).chain(shared).collect();
-        found.insert(git_path, Repository { places, directories });
+        found.insert(git_path, Repository { work_dirs, directories });
     }
-    for (number, link) in sight.git_links() {
+    for (number, link) in inventory.git_links() {
         let Some(root) = roots.get(usize::from(number)) else {
             continue;
         };
         let entry = root.path.join(OsStr::from_bytes(&link));
-        let Some(linked) = reaching(root, split(&link).0, || repository(&entry))? else {
+        let Some(linked) = with_access_to(root, split(&link).0, || repository(&entry))? else {
             continue;
         };
         let Some(git) = linked.directories.first().cloned() else {
             continue;
         };
         let known = found.entry(git).or_insert_with(|| Repository {
-            places: Vec::new(),
+            work_dirs: Vec::new(),
             directories: linked.directories,
         });
-        known.places.extend(linked.places);
+        known.work_dirs.extend(linked.work_dirs);
     }
     Ok(found.into_values().collect())
 }
 
-/// What `look` finds, also where a directory of the root that leads to `directory` is shut.
-pub(super) fn reaching<T>(
+/// Runs `read`, also where a directory above `directory` in the root is closed.
+pub(super) fn with_access_to<T>(
     root: &Root,
     directory: &[u8],
-    look: impl Fn() -> Result<T, ProtectError>,
+    read: impl Fn() -> Result<T, ProtectError>,
 ) -> Result<T, ProtectError> {
-    let found = insisting(&root.fd, directory, None, || match look() {
+    let found = with_owner_access(&root.fd, directory, None, || match read() {
         Err(ProtectError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Err(Errno::EACCES),
         found => Ok(found),
     });
-    found.map_err(|error| ProtectError::io("look at", shown(root, directory), error))?
+    found.map_err(|error| ProtectError::io("look at", absolute(root, directory), error))?
 }
 
 /// What configs lead git to; paths as they are written.
 #[derive(Debug, Default)]
-struct Leads {
+struct ConfigTargets {
     /// Directories of hooks, below wherever they are run if not absolute.
     hooks: Vec<PathBuf>,
     /// Where else hooks are run.
@@ -270,33 +277,38 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// What a person's own settings lead git to in all repositories.
-    fn everywhere(&self) -> Result<Leads, ProtectError> {
-        let mut leads = Leads::default();
+    fn user_configs(&self) -> Result<ConfigTargets, ProtectError> {
+        let mut found_in_config = ConfigTargets::default();
         for config in self.person.configs() {
             if config.is_relative() {
                 return Err(ProtectError::Relative(config.to_owned()));
             }
-            is_firm(self.roots, config, &trail(Path::new("/"), config))?;
+            refuse_detour(self.roots, config, &resolve_from(Path::new("/"), config))?;
             // It may lie in a root itself.
-            leads.files.insert(config.to_owned());
-            self.follow(config, MAX_NESTED, &mut leads)?;
+            found_in_config.files.insert(config.to_owned());
+            self.read_config(config, MAX_NESTED, &mut found_in_config)?;
         }
-        Ok(leads)
+        Ok(found_in_config)
     }
 
     /// Reads a config and what it includes.
-    fn follow(&self, config: &Path, nested: usize, leads: &mut Leads) -> Result<(), ProtectError> {
+    fn read_config(
+        &self,
+        config: &Path,
+        nested: usize,
+        found_in_config: &mut ConfigTargets,
+    ) -> Result<(), ProtectError> {
         // By a shorter way more of what it includes counts.
-        if leads.visited.get(config).is_some_and(|deep| *deep >= nested) {
+        if found_in_config.visited.get(config).is_some_and(|deep| *deep >= nested) {
             return Ok(());
         }
-        leads.visited.insert(config.to_owned(), nested);
-        let Some(real) = leads_to(config) else {
+        found_in_config.visited.insert(config.to_owned(), nested);
+        let Some(real) = resolve(config) else {
             return Ok(());
         };
-        if real != plain(config) {
+        if real != normalize(config) {
             // What it leads to may have another name in a root.
-            leads.files.insert(config.to_owned());
+            found_in_config.files.insert(config.to_owned());
         }
         let Some(content) = self.content(real)? else {
             return Ok(());
@@ -318,18 +330,18 @@ impl Reader<'_> {
                 (b"core", b"worktree") => {
                     let value = Path::new(OsStr::from_bytes(&value));
                     let target = here.join(value);
-                    is_firm(self.roots, &target, &trail(here, value))?;
-                    leads.worktrees.extend(ways(&target));
+                    refuse_detour(self.roots, &target, &resolve_from(here, value))?;
+                    found_in_config.worktrees.extend(written_and_resolved(&target));
                 }
-                (b"core", b"hookspath") => leads.hooks.extend(expand(&value)?),
-                (b"safe", b"directory") => leads.trusted = Trusted::Others,
+                (b"core", b"hookspath") => found_in_config.hooks.extend(expand(&value)?),
+                (b"safe", b"directory") => found_in_config.trusted = Trusted::Others,
                 (b"include" | b"includeif", b"path") => {
                     for path in expand(&value)? {
                         let target = here.join(&path);
-                        is_firm(self.roots, &target, &trail(here, &path))?;
-                        leads.files.insert(target.clone());
+                        refuse_detour(self.roots, &target, &resolve_from(here, &path))?;
+                        found_in_config.files.insert(target.clone());
                         if let Some(nested) = nested.checked_sub(1) {
-                            self.include(&target, nested, leads)?;
+                            self.include(&target, nested, found_in_config)?;
                         }
                     }
                 }
@@ -339,30 +351,32 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn include(&self, target: &Path, nested: usize, leads: &mut Leads) -> Result<(), ProtectError> {
+    fn include(&self, target: &Path, nested: usize, found_in_config: &mut ConfigTargets) -> Result<(), ProtectError> {
         self.included.set(self.included.get() + 1);
         if self.included.get() > MAX_INCLUDED {
             let why = "is one of more includes than are read";
             return Err(ProtectError::Unclear(target.to_owned(), why));
         }
-        self.follow(target, nested, leads)
+        self.read_config(target, nested, found_in_config)
     }
 
     /// What git reads there, if anything; the path is where its own name leads.
     fn content(&self, file: PathBuf) -> Result<Option<Vec<u8>>, ProtectError> {
-        let Some((root, below)) = inside(self.roots, &file) else {
+        let Some((root, below)) = root_of(self.roots, &file) else {
             return match repository::read(&file) {
                 Err(error) if is_out_of_reach(&error) => Ok(None),
                 read => read,
             };
         };
-        match glance(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
-            Seen::Present(State::File { content, .. }) => Ok(Some(content)),
+        match observe(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
+            Observed::Present(State::File { content, .. }) => Ok(Some(content)),
             // A link has come there since.
-            Seen::Present(State::Symlink { .. }) => Err(ProtectError::Unclear(file, "has just become a link")),
-            Seen::Absent | Seen::Present(State::Directory { .. } | State::Special { .. } | State::Left) => Ok(None),
-            Seen::Long { .. } => Err(ProtectError::Unclear(file, "is too long to be read")),
-            Seen::Unreadable(error) => Err(ProtectError::io("read", file, error)),
+            Observed::Present(State::Symlink { .. }) => Err(ProtectError::Unclear(file, "has just become a link")),
+            Observed::Absent | Observed::Present(State::Directory { .. } | State::Special { .. } | State::Ignored) => {
+                Ok(None)
+            }
+            Observed::TooLong { .. } => Err(ProtectError::Unclear(file, "is too long to be read")),
+            Observed::Unreadable(error) => Err(ProtectError::io("read", file, error)),
         }
     }
 }

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Guard, Settled, Violation, What};
+use super::{Guard, Outcome, Violation, ViolationKind};
 
 /// A temporary directory with a store in it. What lies in quarantine is shut; an ordinary user could not remove it so.
 struct Opened(tempfile::TempDir);
@@ -136,23 +136,23 @@ impl Scene {
     }
 
     /// The violations as path below the root and what happened.
-    fn report(&self, command: impl FnOnce(&Self)) -> Vec<(PathBuf, What)> {
+    fn report(&self, command: impl FnOnce(&Self)) -> Vec<(PathBuf, ViolationKind)> {
         let found = self.run(command);
         let root = self.root();
         found
             .into_iter()
-            .map(|v| (v.path.strip_prefix(&root).unwrap().to_owned(), v.what))
+            .map(|v| (v.path.strip_prefix(&root).unwrap().to_owned(), v.kind))
             .collect()
     }
 }
 
-fn one(path: &str, what: What) -> Vec<(PathBuf, What)> {
+fn one(path: &str, what: ViolationKind) -> Vec<(PathBuf, ViolationKind)> {
     vec![(PathBuf::from(path), what)]
 }
 
 /// The violations of a settling that could do all it should.
 #[track_caller]
-fn whole(settled: Settled) -> Vec<Violation> {
+fn whole(settled: Outcome) -> Vec<Violation> {
     assert!(settled.errors.is_empty(), "{:?}", settled.errors);
     settled.violations
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::at::is_within;
+use super::nofollow::is_within;
 
 /// Paths below roots, asked for what lies above and below them without looking at each.
 #[derive(Debug, Default)]

@@ -10,72 +10,72 @@ use std::os::fd::AsFd;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{fstat, fstatat};
 
-use super::at::{self, Identity};
+use super::inventory::{Directory, Inventory, NONE};
+use super::nofollow::{self, Identity};
 use super::roots::Root;
-use super::sight::{Directory, NONE, Sight};
 use super::stamp::Stamp;
 
 /// Longest path the kernel is given in one piece.
-const PIECE: usize = 3500;
+const MAX_PIECE: usize = 3500;
 
 /// For each directory of `earlier`, whether it is certain that nothing was put into it, taken out or renamed in it.
 ///
 /// What could not be asked counts as changed, and so does one whose stamp tells nothing.
-pub(super) fn unchanged(roots: &[Root], earlier: &Sight) -> Vec<bool> {
-    let mut asker = Asker {
+pub(super) fn unchanged(roots: &[Root], earlier: &Inventory) -> Vec<bool> {
+    let mut checker = Checker {
         roots,
         earlier,
         path: Vec::new(),
-        way: (NONE, 0),
+        prefix: (NONE, 0),
     };
     earlier
         .directories
         .iter()
-        .map(|directory| asker.is_unchanged(directory))
+        .map(|directory| checker.is_unchanged(directory))
         .collect()
 }
 
 /// Who asks, and what helps with the next question.
-struct Asker<'a> {
+struct Checker<'a> {
     roots: &'a [Root],
-    earlier: &'a Sight,
+    earlier: &'a Inventory,
     path: Vec<u8>,
     /// Children of one directory lie side by side: the way to them is put together once.
-    way: (u32, usize),
+    prefix: (u32, usize),
 }
 
-impl Asker<'_> {
+impl Checker<'_> {
     fn is_unchanged(&mut self, directory: &Directory) -> bool {
         let (Some(stamp), Some(root)) = (directory.stamp, self.roots.get(usize::from(directory.root))) else {
             return false;
         };
-        self.go_to(directory);
+        self.set_path(directory);
         let found = match self.path.len() {
             0 => fstat(root.fd.as_fd()),
-            1..PIECE => fstatat(root.fd.as_fd(), self.path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
-            _ => at::stat(&root.fd, &self.path),
+            1..MAX_PIECE => fstatat(root.fd.as_fd(), self.path.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW),
+            _ => nofollow::stat(&root.fd, &self.path),
         };
         found.is_ok_and(|found| {
             Identity::of(&found) == directory.identity
                 && Stamp::of(&found) == stamp
-                && at::kind(&found) == libc::S_IFDIR
+                && nofollow::kind(&found) == libc::S_IFDIR
         })
     }
 
-    fn go_to(&mut self, directory: &Directory) {
+    fn set_path(&mut self, directory: &Directory) {
         if directory.depth == 0 {
             self.path.clear();
-            self.way = (NONE, 0);
+            self.prefix = (NONE, 0);
             return;
         }
-        if self.way.0 != directory.parent {
+        if self.prefix.0 != directory.parent {
             self.path = self.earlier.path(directory.parent);
             if !self.path.is_empty() {
                 self.path.push(b'/');
             }
-            self.way = (directory.parent, self.path.len());
+            self.prefix = (directory.parent, self.path.len());
         }
-        self.path.truncate(self.way.1);
+        self.path.truncate(self.prefix.1);
         self.path.extend_from_slice(self.earlier.name(directory.name));
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     /// Two roots with a few directories each, some deep, seen once their stamps can be relied on.
-    fn seen(folder: &Path) -> (Vec<Root>, Sight) {
+    fn scanned(folder: &Path) -> (Vec<Root>, Inventory) {
         let paths = ["one", "two"].map(|name| folder.join(name));
         for path in &paths {
             for number in 0..9 {
@@ -105,35 +105,36 @@ mod tests {
         std::thread::sleep(Duration::from_millis(60));
         let mut patterns = Patterns::new(&Names::default());
         let roots = open_roots(&paths, &[], &mut patterns).unwrap();
-        let sight = walk(&roots, &patterns, None).unwrap();
-        (roots, sight)
+        let inventory = walk(&roots, &patterns, None).unwrap();
+        (roots, inventory)
     }
 
     #[test]
     fn every_directory_is_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let (roots, sight) = seen(folder.path());
-        assert_eq!(unchanged(&roots, &sight), vec![true; 56]);
-        for index in 0..sight.len() {
-            let directory = &sight.directories[index];
+        let (roots, inventory) = scanned(folder.path());
+        assert_eq!(unchanged(&roots, &inventory), vec![true; 56]);
+        for index in 0..inventory.len() {
+            let directory = &inventory.directories[index];
             let root = &roots[usize::from(directory.root)].path;
-            let path = root.join(OsStr::from_bytes(&sight.path(u32::try_from(index).unwrap())));
+            let path = root.join(OsStr::from_bytes(&inventory.path(u32::try_from(index).unwrap())));
             fs::write(path.join("new"), "").unwrap();
             let expected: Vec<bool> = (0..56).map(|other| other > index).collect();
-            assert_eq!(unchanged(&roots, &sight), expected, "{}", path.display());
+            assert_eq!(unchanged(&roots, &inventory), expected, "{}", path.display());
         }
     }
 
     #[test]
     fn another_directory_in_its_place_is_not_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let (roots, sight) = seen(folder.path());
-        let place = folder.path().join("one/d3");
-        fs::rename(&place, folder.path().join("aside")).unwrap();
-        std::os::unix::fs::symlink(folder.path().join("aside"), &place).unwrap();
-        let same = unchanged(&roots, &sight);
+        let (roots, inventory) = scanned(folder.path());
+        let original = folder.path().join("one/d3");
+        fs::rename(&original, folder.path().join("aside")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("aside"), &original).unwrap();
+        let same = unchanged(&roots, &inventory);
         let at = |path: &[u8]| {
-            let found = (0..56).find(|&index| sight.directories[index as usize].root == 0 && sight.path(index) == path);
+            let found =
+                (0..56).find(|&index| inventory.directories[index as usize].root == 0 && inventory.path(index) == path);
             same[found.unwrap() as usize]
         };
         assert!(!at(b"") && !at(b"d3"));

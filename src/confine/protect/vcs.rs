@@ -4,23 +4,23 @@
 //! Mercurial, Sapling and Jujutsu. A name that is not here may be one that the tool obeys: a hook, a setting, a way to another
 //! repository. Nothing of these is a link or a pipe. [`verdict`] judges the few texts that are data or orders.
 
+use super::class::{DirectoryClass, Kind, Layout, Role};
 use super::gitconfig::{self, Verdict};
 use super::gittext::Config;
 use super::names::{is_dot_git, same_name};
-use super::place::{Kind, List, Place, Role};
-use super::violation::Named;
+use super::violation::SettingNames;
 
 /// What a name of a list is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum ListedName {
     /// A file of data.
     File,
     /// A text that is data or orders.
-    Judged,
+    JudgedText,
     /// A link that is a lock: it names who holds it.
     Lock,
     /// A directory, and what is in it.
-    Directory(Place),
+    Directory(DirectoryClass),
 }
 
 /// Files that git writes as data. So is every name in capitals: a ref or a message (`FETCH_HEAD`, `MERGE_MSG`).
@@ -90,136 +90,136 @@ const HG_DATA: &[&[u8]] = &[
 const STRATEGIES: &[&[u8]] = &[b"octopus", b"ort", b"ours", b"recursive", b"resolve", b"subtree"];
 
 /// The list of a directory of this name, where it has one whatever it holds.
-fn list_of(name: &[u8]) -> Option<List> {
+fn layout_of(name: &[u8]) -> Option<Layout> {
     match name {
-        b".hg" | b".sl" => Some(List::Mercurial),
-        b".jj" => Some(List::Jujutsu),
+        b".hg" | b".sl" => Some(Layout::Mercurial),
+        b".jj" => Some(Layout::Jujutsu),
         _ => None,
     }
 }
 
 /// What git makes of an entry: its role, and its place if it is a directory to walk.
-pub(super) fn of_git(place: Place, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
-    if let Place::Whole(role) = place {
-        return (Some(role), Some(place));
+pub(super) fn classify_in(class: DirectoryClass, name: &[u8], kind: Kind) -> (Option<Role>, Option<DirectoryClass>) {
+    if let DirectoryClass::Protected(role) = class {
+        return (Some(role), Some(class));
     }
     if is_dot_git(name) {
         return match kind {
-            Kind::Directory => (Some(Role::GitDirectory), Some(Place::Git)),
+            Kind::Directory => (Some(Role::GitDirectory), Some(DirectoryClass::Git)),
             Kind::Symlink | Kind::Other | Kind::Special => (Some(Role::GitLink), None),
         };
     }
-    if let (Some(list), Kind::Directory) = (list_of(name), kind) {
-        return (None, Some(Place::Listed(list)));
+    if let (Some(layout), Kind::Directory) = (layout_of(name), kind) {
+        return (None, Some(DirectoryClass::Listed(layout)));
     }
     let file = |role| match kind {
-        Kind::Directory => (Some(role), Some(Place::Whole(role))),
+        Kind::Directory => (Some(role), Some(DirectoryClass::Protected(role))),
         Kind::Symlink | Kind::Other | Kind::Special => (Some(role), None),
     };
-    let directory = |place| match kind {
-        Kind::Directory => (None, Some(place)),
-        Kind::Symlink => (Some(Role::Way), None),
+    let directory = |class| match kind {
+        Kind::Directory => (None, Some(class)),
+        Kind::Symlink => (Some(Role::LinkOnPath), None),
         Kind::Other | Kind::Special => (None, None),
     };
-    match (place, name) {
-        (Place::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
-        (Place::Git, b"commondir") => file(Role::GitCommon),
-        (Place::Git, b"gitdir") => file(Role::GitBack),
-        (Place::Git, b"hooks") => file(Role::GitHook),
-        (Place::Git, b"modules") => directory(Place::Modules),
-        (Place::Git, b"worktrees") => directory(Place::Worktrees),
+    match (class, name) {
+        (DirectoryClass::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
+        (DirectoryClass::Git, b"commondir") => file(Role::GitCommon),
+        (DirectoryClass::Git, b"gitdir") => file(Role::GitBacklink),
+        (DirectoryClass::Git, b"hooks") => file(Role::GitHook),
+        (DirectoryClass::Git, b"modules") => directory(DirectoryClass::Modules),
+        (DirectoryClass::Git, b"worktrees") => directory(DirectoryClass::Worktrees),
         // A submodule may be called `config`; only what could become a git directory's file counts here.
-        (Place::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
-        (Place::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
-        (Place::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBack),
-        (Place::Modules, _) => (None, Some(Place::Modules)),
-        (Place::Worktrees, _) => (None, Some(Place::Git)),
-        (Place::Git, _) => judge(List::Git, name, kind),
-        (Place::Listed(list), _) => judge(list, name, kind),
-        (Place::Data | Place::Refs, _) => judge_data(place, kind),
-        (Place::Plain | Place::Whole(_), _) => (None, Some(Place::Plain)),
+        (DirectoryClass::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
+        (DirectoryClass::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
+        (DirectoryClass::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBacklink),
+        (DirectoryClass::Modules, _) => (None, Some(DirectoryClass::Modules)),
+        (DirectoryClass::Worktrees, _) => (None, Some(DirectoryClass::Git)),
+        (DirectoryClass::Git, _) => classify_listed(Layout::Git, name, kind),
+        (DirectoryClass::Listed(layout), _) => classify_listed(layout, name, kind),
+        (DirectoryClass::Data | DirectoryClass::Refs, _) => classify_data(class, kind),
+        (DirectoryClass::Plain | DirectoryClass::Protected(_), _) => (None, Some(DirectoryClass::Plain)),
     }
 }
 
 /// What an entry of such a directory is: its role, and its place if it is a directory to walk.
-fn judge(list: List, name: &[u8], kind: Kind) -> (Option<Role>, Option<Place>) {
-    match (inside(list, name), kind) {
-        (Some(Inside::File), Kind::Other) | (Some(Inside::Lock), Kind::Symlink) => (None, None),
-        (Some(Inside::Judged), Kind::Other) => (Some(Role::Judged), None),
-        (Some(Inside::Directory(place)), Kind::Directory) => (None, Some(place)),
+fn classify_listed(layout: Layout, name: &[u8], kind: Kind) -> (Option<Role>, Option<DirectoryClass>) {
+    match (listed_name(layout, name), kind) {
+        (Some(ListedName::File), Kind::Other) | (Some(ListedName::Lock), Kind::Symlink) => (None, None),
+        (Some(ListedName::JudgedText), Kind::Other) => (Some(Role::JudgedText), None),
+        (Some(ListedName::Directory(class)), Kind::Directory) => (None, Some(class)),
         // What is in one that was there is the business of the host's tool that made it.
-        (_, Kind::Directory) => (Some(Role::Unlisted), Some(Place::Plain)),
+        (_, Kind::Directory) => (Some(Role::Unlisted), Some(DirectoryClass::Plain)),
         (_, Kind::Other | Kind::Symlink | Kind::Special) => (Some(Role::Unlisted), None),
     }
 }
 
 /// The same where everything is data.
-fn judge_data(place: Place, kind: Kind) -> (Option<Role>, Option<Place>) {
+fn classify_data(class: DirectoryClass, kind: Kind) -> (Option<Role>, Option<DirectoryClass>) {
     match kind {
-        Kind::Directory => (None, Some(place)),
+        Kind::Directory => (None, Some(class)),
         Kind::Other => (None, None),
         Kind::Symlink | Kind::Special => (Some(Role::Unlisted), None),
     }
 }
 
-fn inside(list: List, name: &[u8]) -> Option<Inside> {
+fn listed_name(layout: Layout, name: &[u8]) -> Option<ListedName> {
     let one_of = |names: &[&[u8]]| names.contains(&name);
     let begins = |names: &[&[u8]]| names.iter().any(|start| name.starts_with(start));
-    let data = Inside::Directory(Place::Data);
-    match list {
-        List::Git => {
+    let data = ListedName::Directory(DirectoryClass::Data);
+    match layout {
+        Layout::Git => {
             let unlocked = name.strip_suffix(b".lock").unwrap_or(name);
-            if GIT_FILES.contains(&unlocked) || (is_in_capitals(unlocked) && name != NOTES) || begins(GIT_TEMPORARY) {
-                Some(Inside::File)
+            if GIT_FILES.contains(&unlocked) || (is_upper_case(unlocked) && name != NOTES) || begins(GIT_TEMPORARY) {
+                Some(ListedName::File)
             } else if one_of(GIT_DATA) {
                 Some(data)
             } else {
                 match name {
-                    b"logs" | b"refs" => Some(Inside::Directory(Place::Refs)),
+                    b"logs" | b"refs" => Some(ListedName::Directory(DirectoryClass::Refs)),
                     // The notes of a merge of notes, by the names of objects.
                     NOTES => Some(data),
                     b"sequencer" | b"rebase-merge" | b"rebase-apply" => {
-                        Some(Inside::Directory(Place::Listed(List::Steps)))
+                        Some(ListedName::Directory(DirectoryClass::Listed(Layout::Steps)))
                     }
                     // Where Sapling works in a repository of git.
-                    b"sl" => Some(Inside::Directory(Place::Listed(List::Mercurial))),
-                    b"branches" | b"remotes" => Some(Inside::Directory(Place::Listed(List::Remotes))),
+                    b"sl" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::Mercurial))),
+                    b"branches" | b"remotes" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::Remotes))),
                     _ => None,
                 }
             }
         }
-        List::Steps => match name {
-            b"git-rebase-todo" | b"strategy" | b"apply-opt" | b"opts" => Some(Inside::Judged),
-            b"refs" => Some(Inside::Directory(Place::Refs)),
-            _ => Some(Inside::File),
+        Layout::Steps => match name {
+            b"git-rebase-todo" | b"strategy" | b"apply-opt" | b"opts" => Some(ListedName::JudgedText),
+            b"refs" => Some(ListedName::Directory(DirectoryClass::Refs)),
+            _ => Some(ListedName::File),
         },
-        List::Remotes => None,
-        List::Mercurial if one_of(HG_FILES) || begins(HG_TEMPORARY) => Some(Inside::File),
-        List::Mercurial if one_of(HG_DATA) => Some(data),
-        List::Mercurial => (name == b"wlock").then_some(Inside::Lock),
-        List::Jujutsu => match name {
-            b".gitignore" => Some(Inside::File),
-            b"repo" => Some(Inside::Directory(Place::Listed(List::JujutsuRepository))),
+        Layout::Remotes => None,
+        Layout::Mercurial if one_of(HG_FILES) || begins(HG_TEMPORARY) => Some(ListedName::File),
+        Layout::Mercurial if one_of(HG_DATA) => Some(data),
+        Layout::Mercurial => (name == b"wlock").then_some(ListedName::Lock),
+        Layout::Jujutsu => match name {
+            b".gitignore" => Some(ListedName::File),
+            b"repo" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::JujutsuRepository))),
             b"working_copy" => Some(data),
             _ => None,
         },
-        List::JujutsuRepository => match name {
-            b"store" => Some(Inside::Directory(Place::Listed(List::JujutsuStore))),
+        Layout::JujutsuRepository => match name {
+            b"store" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::JujutsuStore))),
             b"index" | b"op_heads" | b"op_store" | b"submodule_store" => Some(data),
             _ => None,
         },
-        List::JujutsuStore => match name {
-            b"type" => Some(Inside::File),
-            b"git_target" => Some(Inside::Judged),
+        Layout::JujutsuStore => match name {
+            b"type" => Some(ListedName::File),
+            b"git_target" => Some(ListedName::JudgedText),
             b"extra" => Some(data),
-            b"git" => Some(Inside::Directory(Place::Plain)),
+            b"git" => Some(ListedName::Directory(DirectoryClass::Plain)),
             _ => None,
         },
     }
 }
 
 /// Whether git takes the name for a ref beside all others, or for a message.
-fn is_in_capitals(name: &[u8]) -> bool {
+fn is_upper_case(name: &[u8]) -> bool {
     !name.is_empty()
         && name
             .iter()
@@ -245,8 +245,8 @@ pub(super) fn verdict(name: &[u8], old: Option<&[u8]>, new: &[u8]) -> Verdict {
         b"apply-opt" => all_or_nothing(new.split(u8::is_ascii_whitespace).all(is_harmless_apply)),
         // Below the repository, or beside it.
         b"git_target" => all_or_nothing(matches!(new.trim_ascii(), b"git" | b"../../../.git")),
-        _ if same_name(name, SUBMODULES) => gitconfig::of_modules(old, new),
-        _ if is_of_versions(name) => all_or_nothing(is_of_plain_versions(new)),
+        _ if same_name(name, SUBMODULES) => gitconfig::judge_modules(old, new),
+        _ if is_version_file(name) => all_or_nothing(names_only_versions(new)),
         _ => Verdict::Unclear,
     }
 }
@@ -258,15 +258,15 @@ const VERSIONS: [&[u8]; 2] = [b".python-version", b".python-versions"];
 
 /// Whether a name of the table is that of a text which is data or orders.
 pub(super) fn is_judged_text(name: &[u8]) -> bool {
-    same_name(name, SUBMODULES) || is_of_versions(name)
+    same_name(name, SUBMODULES) || is_version_file(name)
 }
 
-fn is_of_versions(name: &[u8]) -> bool {
+fn is_version_file(name: &[u8]) -> bool {
     VERSIONS.iter().any(|one| same_name(name, one))
 }
 
 /// Whether a text names versions and no path.
-fn is_of_plain_versions(text: &[u8]) -> bool {
+fn names_only_versions(text: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'@' | b'+' | b':');
     lines(text).all(|line| line.starts_with(b"#") || line.trim_ascii().iter().all(is_plain))
 }
@@ -288,9 +288,9 @@ fn of_todo(old: &[u8], new: &[u8]) -> Verdict {
     if !is_any {
         return Verdict::Harmless;
     }
-    let mut named = Named::default();
+    let mut named = SettingNames::default();
     named.add(b"exec".to_vec());
-    Verdict::Tamed(left.concat(), named)
+    Verdict::Filtered(left.concat(), named)
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -355,7 +355,7 @@ mod tests {
             "x",
         ] {
             let new = [b"pick 1 a\n", line.as_bytes(), b"\npick 2 b\n"].concat();
-            let Verdict::Tamed(left, named) = verdict(b"git-rebase-todo", Some(old), &new) else {
+            let Verdict::Filtered(left, named) = verdict(b"git-rebase-todo", Some(old), &new) else {
                 panic!("{line}");
             };
             assert!(lines(&left).filter(|line| runs(line)).count() <= 1, "{line}");
@@ -363,7 +363,7 @@ mod tests {
                 left.starts_with(b"pick 1 a\n") && left.ends_with(b"pick 2 b\n"),
                 "{line}"
             );
-            assert_eq!(named.settings, [b"exec".to_vec()]);
+            assert_eq!(named.names, [b"exec".to_vec()]);
         }
     }
 

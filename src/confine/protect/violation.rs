@@ -8,11 +8,11 @@ pub struct Violation {
     /// The protected entry, or the moved directory that held some.
     pub path: PathBuf,
     /// What the command did to it.
-    pub what: What,
+    pub kind: ViolationKind,
     /// Where the intruder is kept, if there was one.
     pub quarantined: Option<PathBuf>,
     /// The settings of a git config that were undone; what else it sets stays.
-    pub named: Named,
+    pub settings: SettingNames,
     /// Whether HEAD has another version than what is there now, which a commit of everything would revert.
     pub is_other_in_head: bool,
     /// Why it, or something below it, could not be put back, if so.
@@ -21,26 +21,26 @@ pub struct Violation {
 
 /// Settings as git names them, as many as are told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct SettingNames {
     /// Some.
-    pub settings: Vec<Vec<u8>>,
+    pub names: Vec<Vec<u8>>,
     /// How many more there are.
     pub more: usize,
 }
 
-impl Named {
+impl SettingNames {
     /// How many bytes of names are told behind the first, and how many names: a command chooses both.
     const MOST: (usize, usize) = (8 * 1024, 32);
 
     /// Adds a name, once.
     pub(super) fn add(&mut self, name: Vec<u8>) {
-        if self.settings.contains(&name) {
+        if self.names.contains(&name) {
             return;
         }
         let (bytes, names) = Self::MOST;
-        let told: usize = self.settings.iter().map(Vec::len).sum();
-        if told == 0 || (self.settings.len() < names && told + name.len() <= bytes) {
-            self.settings.push(name);
+        let bytes_listed: usize = self.names.iter().map(Vec::len).sum();
+        if bytes_listed == 0 || (self.names.len() < names && bytes_listed + name.len() <= bytes) {
+            self.names.push(name);
         } else {
             self.more += 1;
         }
@@ -49,7 +49,7 @@ impl Named {
 
 /// What a command did to a protected name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum ViolationKind {
     /// It was there and became something else.
     Changed,
     /// It was not there.
@@ -57,25 +57,25 @@ pub enum What {
     /// It was there and went: deleted, or moved with a directory that held it.
     Removed,
     /// It was there and went, and is of a kind that only who made it can make again.
-    Gone,
+    Lost,
     /// It was given another name, through which another command could have written to it. It is a file of its own again.
     Linked,
     /// A directory on the way to protected names, whose owner it let in no longer.
-    Shut,
+    Closed,
     /// It holds what it may hold, and its mode, group or access lists said something else of who may use it.
     Access,
 }
 
-impl What {
+impl ViolationKind {
     /// The word for people and manifests.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Changed => "changed",
             Self::Created => "created",
             Self::Removed => "removed",
-            Self::Gone => "gone",
+            Self::Lost => "gone",
             Self::Linked => "linked",
-            Self::Shut => "shut",
+            Self::Closed => "shut",
             Self::Access => "access",
         }
     }

@@ -20,19 +20,19 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use nix::sys::stat::FileStat;
 
-use super::at::{self, Identity, join, split};
+use super::class::Role;
 use super::covers::Covers;
 use super::error::ProtectError;
-use super::held::{Changed, Held, Leads, changed, held};
-use super::inspect::{Surroundings, is_of_worktree, leads_to_git_directory};
+use super::guard::Guard;
+use super::inspect::{KnownGits, is_of_worktree, names_git_directory};
+use super::inventory::FoundEntry;
 use super::names::is_dot_git;
-use super::place::Role;
-use super::roots::{Place, Root, shown};
+use super::nofollow::{self, Identity, join, split};
+use super::roots::{Root, RootPath, absolute};
 use super::settle;
-use super::sight::Found;
-use super::snapshot::Guard;
-use super::state::{Seen, State, glance};
+use super::state::{Observed, State, observe};
 use super::violation::Violation;
+use super::watched_paths::{ChangeTime, PathKind, WatchedPath, change_time, watched_paths};
 
 /// The name that leads a git directory to another one's settings.
 const COMMON: &[u8] = b"commondir";
@@ -47,32 +47,32 @@ const MOST_TAKEN: u32 = 8;
 #[derive(Debug)]
 pub struct Watch {
     inotify: Inotify,
-    directories: HashMap<WatchDescriptor, Place>,
+    directories: HashMap<WatchDescriptor, RootPath>,
     /// The git directories in which a `commondir` is looked for.
-    common: HashSet<Place>,
+    common: HashSet<RootPath>,
     /// The directories that held a `.git`, which was this if it was a directory.
-    work_trees: HashMap<Place, Option<Identity>>,
+    work_trees: HashMap<RootPath, Option<Identity>>,
     /// The files that lead git somewhere, and when they were changed last.
-    leads: Vec<(Place, Changed)>,
+    git_files: Vec<(RootPath, ChangeTime)>,
     /// The directories that hold what mounts cover, and which these were: a mount goes along when one is moved away.
-    holders: Vec<(Place, Identity)>,
+    ancestors: Vec<(RootPath, Identity)>,
     /// The links that lead git to what it obeys, and the files that hooks are links to.
-    held: Vec<Held>,
+    watched: Vec<WatchedPath>,
     /// How often such a file was taken away.
     taken: u32,
     /// What a command made or changed of them.
-    touched: BTreeSet<Place>,
+    changed: BTreeSet<RootPath>,
     /// Where a `.git` leads rightfully.
-    around: HashSet<Place>,
+    known_gits: HashSet<RootPath>,
 }
 
 /// What is to be taken away.
 #[derive(Debug, Default)]
 struct Hostile {
     /// It leads git elsewhere.
-    leads: Vec<Place>,
+    git_files: Vec<RootPath>,
     /// It is a script that a hook is a link to.
-    scripts: Vec<Place>,
+    scripts: Vec<RootPath>,
     /// Whether the command is to be killed.
     is_killing: bool,
 }
@@ -92,54 +92,58 @@ impl Watch {
             directories: HashMap::new(),
             common: HashSet::new(),
             work_trees: HashMap::new(),
-            leads: Vec::new(),
-            holders: Vec::new(),
-            held: held(guard, covers),
+            git_files: Vec::new(),
+            ancestors: Vec::new(),
+            watched: watched_paths(guard, covers),
             taken: 0,
-            touched: BTreeSet::new(),
-            around: guard.git_directories(),
+            changed: BTreeSet::new(),
+            known_gits: guard.git_directories(),
         };
-        let is_own = |(root, git): &&Place| !guard.is_made(*root, git);
-        let own: Vec<Place> = watch.around.iter().filter(is_own).cloned().collect();
+        let is_own = |(root, git): &&RootPath| !guard.is_made_by_command(*root, git);
+        let own: Vec<RootPath> = watch.known_gits.iter().filter(is_own).cloned().collect();
         for (root, git) in own {
-            let holder = &roots[usize::from(root)];
-            watch.add(holder, root, &git)?;
-            watch.lead(holder, root, join(&git, COMMON));
+            let root_dir = &roots[usize::from(root)];
+            watch.add(root_dir, root, &git)?;
+            watch.watch_git_file(root_dir, root, join(&git, COMMON));
             let (above, name) = split(&git);
             if is_dot_git(name) {
-                let identity = at::stat(&holder.fd, &git).ok().as_ref().map(Identity::of);
-                watch.add(holder, root, above)?;
+                let identity = nofollow::stat(&root_dir.fd, &git).ok().as_ref().map(Identity::of);
+                watch.add(root_dir, root, above)?;
                 watch.work_trees.insert((root, above.to_vec()), identity);
             }
             watch.common.insert((root, git));
         }
         for (root, link) in guard.git_links() {
-            let (holder, above) = (&roots[usize::from(root)], split(&link).0);
-            watch.add(holder, root, above)?;
+            let (root_dir, above) = (&roots[usize::from(root)], split(&link).0);
+            watch.add(root_dir, root, above)?;
             watch.work_trees.insert((root, above.to_vec()), None);
-            watch.lead(holder, root, link);
+            watch.watch_git_file(root_dir, root, link);
         }
-        let held: Vec<(Place, Leads)> = watch.held.iter().map(|held| (held.place.clone(), held.leads)).collect();
-        for ((root, path), _) in &held {
+        let watched: Vec<(RootPath, PathKind)> = watch
+            .watched
+            .iter()
+            .map(|watched| (watched.location.clone(), watched.kind))
+            .collect();
+        for ((root, path), _) in &watched {
             watch.add(&roots[usize::from(*root)], *root, split(path).0)?;
         }
         // Not of what is held: tools remove a directory of links or scripts, and make it again.
-        let covered = covers.into_iter().flat_map(Covers::places);
-        let above: BTreeSet<Place> = covered.map(|(root, path)| (root, split(&path).0.to_vec())).collect();
+        let covered = covers.into_iter().flat_map(Covers::paths);
+        let above: BTreeSet<RootPath> = covered.map(|(root, path)| (root, split(&path).0.to_vec())).collect();
         for (root, path) in above.into_iter().filter(|(_, path)| !path.is_empty()) {
-            if let Ok(stat) = at::stat(&roots[usize::from(root)].fd, &path) {
-                watch.holders.push(((root, path), Identity::of(&stat)));
+            if let Ok(stat) = nofollow::stat(&roots[usize::from(root)].fd, &path) {
+                watch.ancestors.push(((root, path), Identity::of(&stat)));
             }
         }
         Ok(watch)
     }
 
-    fn add(&mut self, holder: &Root, root: u16, path: &[u8]) -> Result<(), ProtectError> {
+    fn add(&mut self, root_dir: &Root, root: u16, path: &[u8]) -> Result<(), ProtectError> {
         let fail = |errno| match errno {
-            Errno::EACCES => ProtectError::Shut(shown(holder, path)),
-            errno => ProtectError::io("watch", shown(holder, path), errno),
+            Errno::EACCES => ProtectError::Closed(absolute(root_dir, path)),
+            errno => ProtectError::io("watch", absolute(root_dir, path), errno),
         };
-        let directory = match at::open_place(&holder.fd, path) {
+        let directory = match nofollow::open_path(&root_dir.fd, path) {
             Ok(directory) => directory,
             // Who removed it since is no command; and where a link leads there may be nothing yet.
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
@@ -153,9 +157,9 @@ impl Watch {
         Ok(())
     }
 
-    fn lead(&mut self, holder: &Root, root: u16, path: Vec<u8>) {
-        if let Some(changed) = changed(holder, &path) {
-            self.leads.push(((root, path), changed));
+    fn watch_git_file(&mut self, root_dir: &Root, root: u16, path: Vec<u8>) {
+        if let Some(change_time) = change_time(root_dir, &path) {
+            self.git_files.push(((root, path), change_time));
         }
     }
 
@@ -165,204 +169,215 @@ impl Watch {
     }
 
     /// Whether something is to be looked at again although nothing happened.
-    pub fn is_restless(&self) -> bool {
-        !self.leads.is_empty() || !self.touched.is_empty() || !self.holders.is_empty() || !self.held.is_empty()
+    pub fn needs_polling(&self) -> bool {
+        !self.git_files.is_empty() || !self.changed.is_empty() || !self.ancestors.is_empty() || !self.watched.is_empty()
     }
 
     /// Takes away what it has seen of a command; what was done. Where that may write to it meanwhile it is killed first:
     /// `kill` hears of the first of it.
     pub(crate) fn take_away(&mut self, guard: &mut Guard, kill: impl FnOnce(PathBuf)) -> Vec<Violation> {
         let Hostile {
-            leads,
+            git_files,
             scripts,
             is_killing,
         } = self.hostile(guard.roots());
-        let all: Vec<_> = leads.into_iter().chain(scripts).collect();
+        let all: Vec<_> = git_files.into_iter().chain(scripts).collect();
         let Some((root, path)) = all.first() else {
             return Vec::new();
         };
         if is_killing {
-            guard.distrust();
-            kill(shown(&guard.roots()[usize::from(*root)], path));
+            guard.distrust_refs();
+            kill(absolute(&guard.roots()[usize::from(*root)], path));
         }
         settle::take_away(guard.roots(), guard.record(), guard.store(), all)
     }
 
     /// What leads git elsewhere now, and did not when the command started.
     fn hostile(&mut self, roots: &[Root]) -> Hostile {
-        self.hear();
+        self.read_events();
         // What is only shut leads nowhere.
-        roots.iter().for_each(Root::open_again);
-        for ((root, path), before) in &mut self.leads {
-            let now = changed(&roots[usize::from(*root)], path);
+        roots.iter().for_each(Root::restore_mode_if_closed);
+        for ((root, path), before) in &mut self.git_files {
+            let now = change_time(&roots[usize::from(*root)], path);
             if let Some(now) = now.filter(|now| now != before) {
                 *before = now;
-                self.touched.insert((*root, path.clone()));
+                self.changed.insert((*root, path.clone()));
             }
         }
-        for held in &mut self.held {
-            if held.has_changed(&roots[usize::from(held.place.0)]) {
-                self.touched.insert(held.place.clone());
+        for watched in &mut self.watched {
+            if watched.has_changed(&roots[usize::from(watched.location.0)]) {
+                self.changed.insert(watched.location.clone());
             }
         }
-        let led = self.touched.iter().filter(|place| !self.is_harmless(roots, place));
-        let replaced = self.holders.iter().filter_map(|((root, path), before)| {
-            let holder = &roots[usize::from(*root)];
-            match insist(holder, path) {
+        let unexpected = self
+            .changed
+            .iter()
+            .filter(|location| !self.is_harmless(roots, location));
+        let replaced = self.ancestors.iter().filter_map(|((root, path), before)| {
+            let root_dir = &roots[usize::from(*root)];
+            match stat_with_owner_access(root_dir, path) {
                 Ok(now) if Identity::of(&now) != *before => Some((*root, path.clone())),
-                Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
+                Err(Errno::ELOOP | Errno::ENOTDIR) => first_link(root_dir, *root, path),
                 // One that was moved away and has no other in its place leads nowhere.
                 Ok(_) | Err(Errno::ENOENT) => None,
                 // A command can shut what it put there to us, and not to root.
                 Err(_) => Some((*root, path.clone())),
             }
         });
-        let leading = self.leads.iter().map(|(place, _)| place);
-        let linked = leading
-            .chain(self.held.iter().map(|held| &held.place))
+        let git_file_paths = self.git_files.iter().map(|(location, _)| location);
+        let behind_links = git_file_paths
+            .chain(self.watched.iter().map(|watched| &watched.location))
             .filter_map(|(root, path)| {
-                let holder = &roots[usize::from(*root)];
-                match insist(holder, path) {
-                    Err(Errno::ELOOP | Errno::ENOTDIR) => link_on_the_way(holder, *root, path),
+                let root_dir = &roots[usize::from(*root)];
+                match stat_with_owner_access(root_dir, path) {
+                    Err(Errno::ELOOP | Errno::ENOTDIR) => first_link(root_dir, *root, path),
                     Ok(_) | Err(Errno::ENOENT) => None,
                     Err(_) => Some((*root, path.clone())),
                 }
             });
-        let all: BTreeSet<Place> = led.cloned().chain(replaced).chain(linked).collect();
-        let is_script = |place: &Place| {
-            let held = self.held_at(place).filter(|held| held.leads == Leads::Script);
-            held.is_some_and(|held| held.is_soon_taken(&roots[usize::from(place.0)]))
+        let all: BTreeSet<RootPath> = unexpected.cloned().chain(replaced).chain(behind_links).collect();
+        let is_script = |location: &RootPath| {
+            let watched = self
+                .watched_at(location)
+                .filter(|watched| watched.kind == PathKind::Script);
+            watched.is_some_and(|watched| watched.is_removable(&roots[usize::from(location.0)]))
         };
-        let (scripts, leads): (Vec<Place>, Vec<Place>) = all.into_iter().partition(is_script);
+        let (scripts, git_files): (Vec<RootPath>, Vec<RootPath>) = all.into_iter().partition(is_script);
         self.taken += u32::from(!scripts.is_empty());
         Hostile {
-            is_killing: !leads.is_empty() || self.taken > MOST_TAKEN,
-            leads,
+            is_killing: !git_files.is_empty() || self.taken > MOST_TAKEN,
+            git_files,
             scripts,
         }
     }
 
-    fn held_at(&self, place: &Place) -> Option<&Held> {
-        self.held.iter().find(|held| held.place == *place)
+    fn watched_at(&self, location: &RootPath) -> Option<&WatchedPath> {
+        self.watched.iter().find(|watched| watched.location == *location)
     }
 
     /// Notes what the kernel tells of. A command can make more of it than is read: what is left is read next time, and what
     /// was noted is looked at in between.
-    fn hear(&mut self) {
+    fn read_events(&mut self) {
         for _ in 0..MOST_READS {
             let read = self.inotify.read_events();
-            if !self.note(read) {
+            if !self.handle_events(read) {
                 return;
             }
         }
     }
 
     /// Notes what was read; whether there may be more.
-    fn note(&mut self, read: nix::Result<Vec<InotifyEvent>>) -> bool {
+    fn handle_events(&mut self, read: nix::Result<Vec<InotifyEvent>>) -> bool {
         let events = match read {
             Ok(events) => events,
             Err(Errno::EINTR) => return true,
             Err(Errno::EAGAIN) => return false,
             // What happened cannot be known.
             Err(_) => {
-                self.touch_all();
+                self.recheck_everything();
                 return false;
             }
         };
         for event in events {
             // More happened than is told.
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-                self.touch_all();
+                self.recheck_everything();
             }
             let name = event.name.as_deref().map(OsStr::as_bytes).unwrap_or_default();
-            let Some(place) = self.directories.get(&event.wd) else {
+            let Some(location) = self.directories.get(&event.wd) else {
                 continue;
             };
-            let is_common = name == COMMON && self.common.contains(place);
-            let named = (place.0, join(&place.1, name));
-            if is_common || is_dot_git(name) && self.work_trees.contains_key(place) || self.held_at(&named).is_some() {
-                self.touched.insert(named);
+            let is_common = name == COMMON && self.common.contains(location);
+            let named = (location.0, join(&location.1, name));
+            if is_common
+                || is_dot_git(name) && self.work_trees.contains_key(location)
+                || self.watched_at(&named).is_some()
+            {
+                self.changed.insert(named);
             }
         }
         true
     }
 
     /// Has everything looked at again.
-    fn touch_all(&mut self) {
+    fn recheck_everything(&mut self) {
         let common = self.common.iter().map(|(root, git)| (*root, join(git, COMMON)));
         let trees = self.work_trees.keys().map(|(root, tree)| (*root, join(tree, b".git")));
-        let held = self.held.iter().map(|held| held.place.clone());
-        self.touched.extend(common.chain(trees).chain(held));
+        let watched = self.watched.iter().map(|watched| watched.location.clone());
+        self.changed.extend(common.chain(trees).chain(watched));
     }
 
-    fn is_harmless(&self, roots: &[Root], place: &Place) -> bool {
-        let (root, path) = place;
-        let holder = &roots[usize::from(*root)];
-        if let Some(held) = self.held_at(place) {
-            return held.is_harmless(holder);
+    fn is_harmless(&self, roots: &[Root], location: &RootPath) -> bool {
+        let (root, path) = location;
+        let root_dir = &roots[usize::from(*root)];
+        if let Some(watched) = self.watched_at(location) {
+            return watched.is_harmless(root_dir);
         }
         let (directory, name) = split(path);
-        let seen = glance(&holder.fd, path, LONGEST);
+        let observed = observe(&root_dir.fd, path, LONGEST);
         if name == COMMON {
-            return match seen {
-                Seen::Absent => true,
+            return match observed {
+                Observed::Absent => true,
                 // A work tree was removed and added again. An empty one leads nowhere yet, and is looked at again.
-                Seen::Present(State::File { content, .. }) => {
-                    is_of_worktree(*root, path, &self.around) && (content.is_empty() || content == b"../..\n")
+                Observed::Present(State::File { content, .. }) => {
+                    is_of_worktree(*root, path, &self.known_gits) && (content.is_empty() || content == b"../..\n")
                 }
-                Seen::Present(
-                    State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left,
+                Observed::Present(
+                    State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored,
                 )
-                | Seen::Long { .. }
-                | Seen::Unreadable(_) => false,
+                | Observed::TooLong { .. }
+                | Observed::Unreadable(_) => false,
             };
         }
-        match seen {
-            Seen::Absent => true,
-            Seen::Present(State::Directory { .. }) => {
-                let now = at::stat(&holder.fd, path).ok().as_ref().map(Identity::of);
+        match observed {
+            Observed::Absent => true,
+            Observed::Present(State::Directory { .. }) => {
+                let now = nofollow::stat(&root_dir.fd, path).ok().as_ref().map(Identity::of);
                 let before = self.work_trees.get(&(*root, directory.to_vec())).copied().flatten();
                 now.is_some() && now == before
             }
             // An empty one leads nowhere yet, and is looked at again.
-            Seen::Present(State::File { content, .. }) => content.is_empty() || self.leads_back(roots, place, &content),
-            Seen::Present(State::Symlink { .. } | State::Special { .. } | State::Left)
-            | Seen::Long { .. }
-            | Seen::Unreadable(_) => false,
+            Observed::Present(State::File { content, .. }) => {
+                content.is_empty() || self.points_back(roots, location, &content)
+            }
+            Observed::Present(State::Symlink { .. } | State::Special { .. } | State::Ignored)
+            | Observed::TooLong { .. }
+            | Observed::Unreadable(_) => false,
         }
     }
 
     /// Whether a `.git` file leads to a git directory that was there.
-    fn leads_back(&self, roots: &[Root], (root, path): &Place, content: &[u8]) -> bool {
-        let entry = Found {
+    fn points_back(&self, roots: &[Root], (root, path): &RootPath, content: &[u8]) -> bool {
+        let entry = FoundEntry {
             root: *root,
             path: path.clone(),
             role: Role::GitLink,
             anchor: Vec::new(),
         };
-        let around = Surroundings {
+        let known_gits = KnownGits {
             roots,
-            git_directories: self.around.clone(),
+            git_directories: self.known_gits.clone(),
         };
-        leads_to_git_directory(&entry, content, &around)
+        names_git_directory(&entry, content, &known_gits)
     }
 }
 
 /// The first link on the way to a path.
-fn link_on_the_way(holder: &Root, root: u16, path: &[u8]) -> Option<Place> {
+fn first_link(root_dir: &Root, root: u16, path: &[u8]) -> Option<RootPath> {
     let ends = path
         .iter()
         .enumerate()
         .filter(|(_, byte)| **byte == b'/')
         .map(|(at, _)| at);
     let mut prefixes = ends.chain([path.len()]).map(|end| &path[..end]);
-    let is_link = |prefix: &&[u8]| at::stat(&holder.fd, prefix).is_ok_and(|stat| at::kind(&stat) == libc::S_IFLNK);
+    let is_link =
+        |prefix: &&[u8]| nofollow::stat(&root_dir.fd, prefix).is_ok_and(|stat| nofollow::kind(&stat) == libc::S_IFLNK);
     prefixes.find(is_link).map(|prefix| (root, prefix.to_vec()))
 }
 
 /// What is at the path, also where a command has shut the way to it.
-fn insist(holder: &Root, path: &[u8]) -> nix::Result<FileStat> {
-    at::insisting(&holder.fd, split(path).0, None, || at::stat(&holder.fd, path))
+fn stat_with_owner_access(root_dir: &Root, path: &[u8]) -> nix::Result<FileStat> {
+    nofollow::with_owner_access(&root_dir.fd, split(path).0, None, || nofollow::stat(&root_dir.fd, path))
 }
 
 #[cfg(test)]
@@ -392,9 +407,9 @@ mod tests {
 
     #[test]
     fn what_led_elsewhere_is_found_where_the_kernel_tells_of_it_or_lost_count() {
-        let lead = |root: &Path| fs::write(root.join(".git/commondir"), "../evil\n").unwrap();
+        let watch_git_file = |root: &Path| fs::write(root.join(".git/commondir"), "../evil\n").unwrap();
         assert!(!taken(|_, _| {}));
-        assert!(taken(|root, _| lead(root)));
+        assert!(taken(|root, _| watch_git_file(root)));
         assert!(taken(|root, _| {
             let most: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events")
                 .unwrap()
@@ -406,7 +421,7 @@ mod tests {
                 fs::write(&file, "").unwrap();
                 fs::remove_file(file).unwrap();
             }
-            lead(root);
+            watch_git_file(root);
         }));
     }
 
@@ -417,7 +432,7 @@ mod tests {
                 fs::write(root.join(".git/commondir"), "../evil\n").unwrap();
                 // The kernel told of it, and nobody could read that.
                 while watch.inotify.read_events().is_ok() {}
-                watch.note(Err(error));
+                watch.handle_events(Err(error));
             });
             assert_eq!(found, is_found, "{error}");
         }

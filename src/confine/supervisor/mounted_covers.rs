@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::backend::namespaces::MOST_PROTECTED;
-use crate::confine::protect::{Covers, Guard, ProtectError, Watch, shut};
+use crate::confine::protect::{Covers, Guard, ProtectError, Watch, closed_directory};
 use crate::confine::wire::protocol::{CoverScope, Covered, ProtectSetup};
 
 /// The covers of protected names in this session.
@@ -34,7 +34,7 @@ impl MountedCovers {
                 present.map(|path| covered(path, None)).collect()
             }
             CoverScope::RunAtOnce => {
-                match Covers::make(guard.record(), guard.to_cover(MOST_PROTECTED), setup.store.as_ref()) {
+                match Covers::create(guard.record(), guard.to_cover(MOST_PROTECTED), setup.store.as_ref()) {
                     Ok(copies) => {
                         let pairs = copies.pairs(guard.roots());
                         let pairs = pairs.map(|(path, copy)| covered(path, Some(copy.into_os_string())));
@@ -47,7 +47,10 @@ impl MountedCovers {
             }
         };
         // A command could make the directory accessible, and write where nothing covers.
-        match all.iter().find_map(|covered| shut(Path::new(&covered.path))) {
+        match all
+            .iter()
+            .find_map(|covered| closed_directory(Path::new(&covered.path)))
+        {
             Some(error) => self.fail(error.to_string()),
             None => all,
         }
@@ -69,13 +72,13 @@ impl MountedCovers {
 
     /// Resets the copies to what was recorded for the next command, which must not start if this fails.
     pub(crate) fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
-        self.copies().map_or(Ok(()), |copies| copies.lay(guard.record()))
+        self.copies().map_or(Ok(()), |copies| copies.refresh(guard.record()))
     }
 
     /// Whether all that is to be covered now has a copy: more may have been made since the mounts.
     pub(crate) fn covers_all_of(&self, guard: &Guard) -> bool {
         self.copies()
-            .is_none_or(|copies| copies.are_all_of(&guard.to_cover(MOST_PROTECTED), MOST_PROTECTED))
+            .is_none_or(|copies| copies.include_all(&guard.to_cover(MOST_PROTECTED), MOST_PROTECTED))
     }
 
     /// Watches what no mount can cover, where mounts cover the rest. If this fails the command must not start.

@@ -24,7 +24,7 @@ pub(crate) struct ProtectedNames {
     /// Restored changes that a person may still accept.
     offer: Option<protect::Offer>,
     /// What is known of the tree from the last guard.
-    known: Option<protect::Known>,
+    known: Option<protect::CachedInventory>,
     covers: MountedCovers,
     /// Watches for changes that lead git elsewhere while a command runs, where mounts cover the rest.
     watch: Option<protect::Watch>,
@@ -97,7 +97,7 @@ impl ProtectedNames {
     /// Whether a command has made too many directories.
     pub(crate) fn is_outgrown(&mut self) -> bool {
         let both = self.growth.as_mut().zip(self.guard.as_ref());
-        both.is_some_and(|(growth, guard)| growth.is_too_much(guard))
+        both.is_some_and(|(growth, guard)| growth.exceeds_limit(guard))
     }
 
     /// Quarantines what leads git elsewhere. Calls `kill` first where the command must die for that, and returns the first such path.
@@ -118,19 +118,19 @@ impl ProtectedNames {
     }
 
     pub(crate) fn offer(&mut self) -> Option<Offer> {
-        self.offer.as_mut()?.show().map(offered)
+        self.offer.as_mut()?.describe().map(offered)
     }
 
     /// Makes the offered changes after all, once; returns a result for each, and none where the offer has expired.
     pub(crate) fn put_back(&mut self, digest: &protect::Digest) -> Vec<Result<(), String>> {
-        let done = self.offer.take().map(|offer| offer.put_back(digest));
+        let done = self.offer.take().map(|offer| offer.apply(digest));
         let done = done.into_iter().flatten();
         done.map(|one| one.map_err(|why| why.to_string())).collect()
     }
 
     /// Creates missing files that git obeys, so that mounts can cover them, and records them.
     fn stand_in(&mut self) -> Result<(), String> {
-        match self.guard.as_ref().map(protect::stand_in) {
+        match self.guard.as_ref().map(protect::create_placeholders) {
             None | Some(Ok(false)) => Ok(()),
             Some(Ok(true)) => {
                 self.release()?;
@@ -162,7 +162,7 @@ impl ProtectedNames {
         self.offer = None;
         let program = setup.program.as_ref().map(Path::new);
         let known = self.known.as_ref();
-        let guard = protect::Guard::ahead(&roots, &extra, &setup.names, store, &setup.person, known, program);
+        let guard = protect::Guard::prepare(&roots, &extra, &setup.names, store, &setup.person, known, program);
         let guard = guard.map_err(|error| error.to_string())?;
         if let Some(left) = self.unrecovered.iter().find(|left| left.lies_in(&guard)) {
             let why = left.explain(&store.join("journal"));
@@ -186,12 +186,12 @@ impl ProtectedNames {
         self.watch = None;
         self.growth = None;
         if let Some(guard) = self.guard.take() {
-            let protect::After {
+            let protect::SettledGuard {
                 settled,
                 appeared: new,
                 known,
                 offer,
-            } = guard.settle_knowing(self.covers.copies());
+            } = guard.settle_with(self.covers.copies());
             self.known = known;
             self.offer = offer;
             put_back.violations.extend(settled.violations.into_iter().map(reported));

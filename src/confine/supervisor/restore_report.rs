@@ -19,10 +19,10 @@ pub(crate) fn summary(errors: &[protect::ProtectError]) -> Option<String> {
 pub(crate) fn reported(violation: protect::Violation) -> Violation {
     Violation {
         path: violation.path.into_os_string(),
-        what: violation.what.word().to_owned(),
+        what: violation.kind.label().to_owned(),
         quarantined: violation.quarantined.map(PathBuf::into_os_string),
-        settings: violation.named.settings,
-        more_settings: violation.named.more as u64,
+        settings: violation.settings.names,
+        more_settings: violation.settings.more as u64,
         is_other_in_head: violation.is_other_in_head,
         failed: violation.failed,
     }
@@ -71,7 +71,7 @@ pub(crate) fn offered(diff: protect::Diff) -> Offer {
     Offer {
         digest: diff.digest,
         entries: entries
-            .map(|(path, what)| (path.into_os_string(), what.word().to_owned()))
+            .map(|(path, what)| (path.into_os_string(), what.label().to_owned()))
             .collect(),
         text: diff.text,
     }

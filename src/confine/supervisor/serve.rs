@@ -115,7 +115,7 @@ impl<'a> Supervisor<'a> {
         };
         let mut measured = Instant::now();
         while !has_ended(forker) {
-            let is_watched = self.names.watch().is_some_and(protect::Watch::is_restless);
+            let is_watched = self.names.watch().is_some_and(protect::Watch::needs_polling);
             let wait = match (self.samples.is_empty() && !is_watched, self.names.is_guarding()) {
                 (false, _) => Some(SAMPLE_INTERVAL),
                 (true, true) => Some(GROWTH_INTERVAL),

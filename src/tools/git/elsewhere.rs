@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
-use crate::confine::protect::{git_settings, is_git_directory, read, repository, there};
+use crate::confine::protect::{git_settings, is_git_directory, metadata_if_present, read, repository};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Operation, Origin, Policy};
 use crate::profile::{FileReach, Profile};
@@ -67,7 +67,7 @@ fn of(workspace: &Path) -> GitDirectory {
     let (work_tree, Some(link)) = (&walked.path, walked.path.child(".git")) else {
         return GitDirectory::Nowhere;
     };
-    let Ok(Some(found)) = there(link.as_path()) else {
+    let Ok(Some(found)) = metadata_if_present(link.as_path()) else {
         return GitDirectory::Nowhere;
     };
     if found.is_symlink() {
@@ -97,7 +97,10 @@ fn of(workspace: &Path) -> GitDirectory {
     };
     let owners = [
         Some(git.uid()),
-        there(root.as_path()).ok().flatten().map(|root| root.uid()),
+        metadata_if_present(root.as_path())
+            .ok()
+            .flatten()
+            .map(|root| root.uid()),
     ];
     if owners.iter().any(|owner| *owner != Some(found.uid())) {
         return GitDirectory::Doubtful(named, "it belongs to another user than this work tree");
@@ -129,7 +132,7 @@ fn is_called_so(root: &AbsPath) -> bool {
 /// The git directory that a further work tree shares; none where it shares none.
 fn shared(git: &AbsPath) -> Result<Option<AbsPath>, &'static str> {
     let common = git.child("commondir");
-    match common.as_ref().map(|common| there(common.as_path())) {
+    match common.as_ref().map(|common| metadata_if_present(common.as_path())) {
         Some(Ok(None)) => return Ok(None),
         Some(Ok(Some(_))) => {}
         Some(Err(_)) | None => return Err("it cannot be looked at"),
@@ -152,7 +155,7 @@ fn leads(git: &AbsPath, file: &[u8], to: &AbsPath) -> bool {
 /// Whether the config of a git directory says that its work tree is there.
 fn works_in(git: &AbsPath, work_tree: &AbsPath) -> bool {
     let config = git.as_path().join("config");
-    let is_file = there(&config).is_ok_and(|found| found.is_some_and(|found| found.is_file()));
+    let is_file = metadata_if_present(&config).is_ok_and(|found| found.is_some_and(|found| found.is_file()));
     let settings = read(&config)
         .ok()
         .flatten()
@@ -181,7 +184,7 @@ pub(super) fn leads_back(file: &Path, git: &AbsPath) -> bool {
 
 /// The line that a regular file holds; no link is followed.
 pub(super) fn text(file: &Path) -> Option<Vec<u8>> {
-    let found = there(file).ok()??;
+    let found = metadata_if_present(file).ok()??;
     if !found.is_file() || found.len() > LONGEST as u64 {
         return None;
     }
@@ -195,7 +198,7 @@ pub(super) fn out_of_reach(directory: &Path, policy: &Policy, profile: &Profile)
     const NONE: &str = "git finds no repository here:";
     let is_read =
         |path: &Path| AbsPath::new(path).is_ok_and(|path| profile.access(Operation::Read, &path) > Access::Denied);
-    let has_entry = |above: &&Path| matches!(there(&above.join(".git")), Ok(Some(_)));
+    let has_entry = |above: &&Path| matches!(metadata_if_present(&above.join(".git")), Ok(Some(_)));
     let work_tree = directory.ancestors().find(has_entry)?;
     if !is_read(work_tree) {
         return Some(format!(

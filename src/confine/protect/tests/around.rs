@@ -8,22 +8,27 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::Mode;
 
 use super::super::repository::Person;
-use super::super::{Guard, Names, ProtectError, What};
+use super::super::{Guard, Names, ProtectError, ViolationKind};
 use super::{Scene, whole};
 
 /// What a command changed below one of `roots`, as path below the scene's root and what happened.
-fn report(scene: &Scene, roots: &[&str], person: &Person, command: impl FnOnce(&Scene)) -> Vec<(PathBuf, What)> {
+fn report(
+    scene: &Scene,
+    roots: &[&str],
+    person: &Person,
+    command: impl FnOnce(&Scene),
+) -> Vec<(PathBuf, ViolationKind)> {
     let guard = start(scene, roots, person).unwrap();
     command(scene);
     let found = whole(guard.settle()).into_iter();
     found
-        .map(|v| (v.path.strip_prefix(scene.root()).unwrap().to_owned(), v.what))
+        .map(|v| (v.path.strip_prefix(scene.root()).unwrap().to_owned(), v.kind))
         .collect()
 }
 
 fn start(scene: &Scene, roots: &[&str], person: &Person) -> Result<Guard, ProtectError> {
     let roots: Vec<PathBuf> = roots.iter().map(|root| scene.at(root)).collect();
-    Guard::snapshot_knowing(&roots, &[], &Names::default(), &scene.store(), person, None)
+    Guard::snapshot_with(&roots, &[], &Names::default(), &scene.store(), person, None)
 }
 
 /// A person whose home is `home` in the scene, and whose settings are there alone.
@@ -33,8 +38,11 @@ fn person(scene: &Scene) -> Person {
     })
 }
 
-fn created(paths: &[&str]) -> Vec<(PathBuf, What)> {
-    paths.iter().map(|path| (PathBuf::from(path), What::Created)).collect()
+fn created(paths: &[&str]) -> Vec<(PathBuf, ViolationKind)> {
+    paths
+        .iter()
+        .map(|path| (PathBuf::from(path), ViolationKind::Created))
+        .collect()
 }
 
 fn none() -> Person {
@@ -77,7 +85,7 @@ fn hooks_that_a_config_leads_to_are_guarded_where_names_are_not() {
     });
     assert_eq!(
         found,
-        [(PathBuf::from("node_modules/h/hooks/pre-commit"), What::Changed)]
+        [(PathBuf::from("node_modules/h/hooks/pre-commit"), ViolationKind::Changed)]
     );
     assert_eq!(scene.read("node_modules/h/hooks/pre-commit"), "mine");
 }

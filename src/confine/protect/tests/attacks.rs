@@ -7,7 +7,7 @@ use super::super::names::Names;
 use super::super::patterns::Patterns;
 use super::super::roots::open_roots;
 use super::super::settle::settle;
-use super::super::{Guard, What};
+use super::super::{Guard, ViolationKind};
 use super::{Opened, Scene, one, whole};
 
 const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
@@ -18,8 +18,8 @@ fn a_created_hook_goes_to_quarantine_with_its_content() {
     let found = scene.run(|s| s.write(".git/hooks/pre-commit", "evil"));
     assert_eq!(found.len(), 1);
     assert_eq!(
-        (found[0].path.clone(), found[0].what),
-        (scene.at(".git/hooks/pre-commit"), What::Created)
+        (found[0].path.clone(), found[0].kind),
+        (scene.at(".git/hooks/pre-commit"), ViolationKind::Created)
     );
     assert!(!scene.exists(".git/hooks/pre-commit"));
     let kept = found[0].quarantined.clone().unwrap();
@@ -34,7 +34,7 @@ fn an_edited_hook_is_restored() {
     let scene = Scene::new();
     assert_eq!(
         scene.report(|s| s.write(".git/hooks/pre-push", "evil")),
-        one(".git/hooks/pre-push", What::Changed)
+        one(".git/hooks/pre-push", ViolationKind::Changed)
     );
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
 }
@@ -44,7 +44,10 @@ fn a_hook_made_executable_is_made_inert_again() {
     let scene = Scene::new();
     let mode = |bits| fs::set_permissions(scene.at(".git/hooks/pre-push"), fs::Permissions::from_mode(bits)).unwrap();
     mode(0o644);
-    assert_eq!(scene.report(|_| mode(0o755)), one(".git/hooks/pre-push", What::Changed));
+    assert_eq!(
+        scene.report(|_| mode(0o755)),
+        one(".git/hooks/pre-push", ViolationKind::Changed)
+    );
     assert_eq!(
         fs::metadata(scene.at(".git/hooks/pre-push"))
             .unwrap()
@@ -59,7 +62,7 @@ fn a_hook_made_executable_is_made_inert_again() {
 fn deleted_hooks_come_back() {
     let scene = Scene::new();
     let found = scene.report(|s| fs::remove_dir_all(s.at(".git/hooks")).unwrap());
-    assert_eq!(found, one(".git/hooks", What::Removed));
+    assert_eq!(found, one(".git/hooks", ViolationKind::Removed));
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
 }
 
@@ -69,7 +72,7 @@ fn a_config_that_runs_a_program_is_undone() {
     let before = scene.read(".git/config");
     assert_eq!(
         scene.report(|s| s.git(&["config", "core.fsmonitor", "evil"])),
-        one(".git/config", What::Changed)
+        one(".git/config", ViolationKind::Changed)
     );
     assert_eq!(scene.read(".git/config"), before);
 }
@@ -93,7 +96,7 @@ fn a_git_directory_replaced_by_a_symlink_comes_back_whole() {
         s.write("evil/config", EVIL);
         symlink("evil", s.at(".git")).unwrap();
     });
-    assert_eq!(found, one(".git", What::Removed));
+    assert_eq!(found, one(".git", ViolationKind::Removed));
     assert!(fs::symlink_metadata(scene.at(".git")).unwrap().is_dir());
     scene.git(&["log", "-1"]);
     assert!(!scene.exists("aside"));
@@ -106,7 +109,7 @@ fn a_git_directory_replaced_by_a_file_comes_back() {
         fs::remove_dir_all(s.at(".git")).unwrap();
         s.write(".git", "gitdir: /elsewhere\n");
     });
-    assert_eq!(found, one(".git", What::Changed));
+    assert_eq!(found, one(".git", ViolationKind::Changed));
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
 }
 
@@ -118,7 +121,7 @@ fn a_git_directory_moved_away_and_back_changed_is_restored() {
         s.write("x/hooks/post-commit", "evil");
         fs::rename(s.at("x"), s.at(".git")).unwrap();
     });
-    assert_eq!(found, one(".git/hooks/post-commit", What::Created));
+    assert_eq!(found, one(".git/hooks/post-commit", ViolationKind::Created));
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn a_renamed_parent_is_renamed_back_and_what_took_its_place_kept() {
         s.write("a/b/.envrc", "evil");
         s.write("a/b/new", "new");
     });
-    assert!(found.contains(&("a".into(), What::Removed)), "{found:?}");
+    assert!(found.contains(&("a".into(), ViolationKind::Removed)), "{found:?}");
     assert_eq!(scene.read("a/b/.envrc"), "mine");
     assert_eq!(scene.read("a/b/work"), "work");
     assert_eq!(scene.read("z/b/new"), "new");
@@ -208,7 +211,7 @@ fn a_name_created_below_a_directory_that_is_then_renamed_is_found() {
         s.write("a/b/.envrc", "evil");
         fs::rename(s.at("a"), s.at("z")).unwrap();
     });
-    assert_eq!(found, one("z/b/.envrc", What::Created));
+    assert_eq!(found, one("z/b/.envrc", ViolationKind::Created));
     assert!(scene.exists("z/b/work"));
 }
 
@@ -230,7 +233,7 @@ fn a_worktrees_commondir_is_restored() {
     let scene = Scene::new();
     scene.git(&["worktree", "add", "-q", "tree"]);
     let found = scene.report(|s| s.write(".git/worktrees/tree/commondir", "/elsewhere\n"));
-    assert_eq!(found, one(".git/worktrees/tree/commondir", What::Changed));
+    assert_eq!(found, one(".git/worktrees/tree/commondir", ViolationKind::Changed));
     scene.git_in("tree", &["status"]);
 }
 
@@ -247,7 +250,7 @@ fn a_git_file_may_not_lead_through_a_symlink_or_out() {
             symlink("/tmp", s.at("link")).unwrap();
             s.write("sub/.git", target);
         });
-        assert_eq!(found, one("sub/.git", What::Created), "{target}");
+        assert_eq!(found, one("sub/.git", ViolationKind::Created), "{target}");
     }
     let scene = Scene::new();
     assert_eq!(scene.report(|s| s.write("sub/.git", "gitdir: ../.git\n")), []);
@@ -258,7 +261,7 @@ fn dot_git_counts_in_any_case() {
     let scene = Scene::empty();
     assert_eq!(
         scene.report(|s| s.write("sub/.GiT", "gitdir: x\n")),
-        one("sub/.GiT", What::Created)
+        one("sub/.GiT", ViolationKind::Created)
     );
 }
 
@@ -286,8 +289,8 @@ fn a_new_repository_loses_what_commands_it_and_nothing_else() {
         paths,
         [scene.at("sub/.git/config"), scene.at("sub/.git/hooks/pre-commit")]
     );
-    let named = &found[0].named;
-    assert_eq!(named.settings, [b"core.hookspath".to_vec(), b"core.fsmonitor".to_vec()]);
+    let named = &found[0].settings;
+    assert_eq!(named.names, [b"core.hookspath".to_vec(), b"core.fsmonitor".to_vec()]);
     assert_eq!(named.more, 0);
     let kept = fs::read_to_string(found[0].quarantined.as_ref().unwrap()).unwrap();
     assert!(kept.contains("hooksPath = evil"), "{kept}");
@@ -323,7 +326,7 @@ fn whatever_a_new_config_is_the_repository_keeps_its_commits() {
             commit(s);
             s.write("sub/.git/config", text);
         });
-        assert_eq!(found, one("sub/.git/config", What::Created), "{text}");
+        assert_eq!(found, one("sub/.git/config", ViolationKind::Created), "{text}");
         let left = fs::read_to_string(scene.at("sub/.git/config")).unwrap_or_default();
         assert!(
             !left.contains("fsmonitor") && !left.contains("include]\n\tpath"),
@@ -349,7 +352,7 @@ fn whatever_a_new_config_is_the_repository_keeps_its_commits() {
                 let _gone = fs::remove_file(s.at(&git));
                 make(&s.at(&git));
             });
-            assert_eq!(found, one(git.to_str().unwrap(), What::Created));
+            assert_eq!(found, one(git.to_str().unwrap(), ViolationKind::Created));
             assert!(!scene.exists(&git));
             scene.git_in("sub", &["log", "-1"]);
         }
@@ -378,7 +381,7 @@ fn a_submodules_work_tree_is_its_own_or_none() {
         let expected = if stays {
             Vec::new()
         } else {
-            one(".git/modules/sub/config", What::Created)
+            one(".git/modules/sub/config", ViolationKind::Created)
         };
         assert_eq!(found, expected, "{worktree} {link}");
         assert_eq!(scene.read(".git/modules/sub/config").contains("worktree"), stays);
@@ -402,7 +405,7 @@ fn of_a_changed_config_the_harmless_part_stays() {
     });
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
-        found[0].named.settings,
+        found[0].settings.names,
         [b"alias.st".to_vec(), b"core.sshcommand".to_vec()]
     );
     let after = scene.read(".git/config");
@@ -417,7 +420,7 @@ fn of_a_changed_config_the_harmless_part_stays() {
     );
     assert_eq!(scene.report(|_| {}), []);
     let found = scene.run(|s| s.git(&["remote", "set-url", "origin", "https://example.net/x.git"]));
-    assert_eq!(found[0].named.settings, [b"remote.origin.url".to_vec()]);
+    assert_eq!(found[0].settings.names, [b"remote.origin.url".to_vec()]);
     assert_eq!(scene.read(".git/config"), after);
 }
 
@@ -536,7 +539,7 @@ fn a_symlink_where_a_protected_name_needs_a_directory_is_removed() {
         s.write("evil/tasks.json", "evil");
         symlink("evil", s.at(".vscode")).unwrap();
     });
-    assert_eq!(found, one(".vscode", What::Created));
+    assert_eq!(found, one(".vscode", ViolationKind::Created));
 }
 
 #[test]
@@ -566,7 +569,10 @@ fn a_change_through_another_hard_link_is_undone() {
     let scene = Scene::empty();
     scene.write(".envrc", "mine");
     fs::hard_link(scene.at(".envrc"), scene.at("other")).unwrap();
-    assert_eq!(scene.report(|s| s.write("other", "evil")), one(".envrc", What::Changed));
+    assert_eq!(
+        scene.report(|s| s.write("other", "evil")),
+        one(".envrc", ViolationKind::Changed)
+    );
     assert_eq!(scene.read(".envrc"), "mine");
     assert_eq!(scene.read("other"), "evil");
 }
@@ -582,8 +588,8 @@ fn another_name_that_a_command_gave_leads_to_another_file() {
         fs::hard_link(s.at(".git/config"), s.at("w/config")).unwrap();
         s.write(".git/config", "[core]\n\tbare = false\n[user]\n\tname = A\n");
     });
-    let mut expected = one(".git/config", What::Linked);
-    expected.extend(one(".git/hooks/pre-commit", What::Linked));
+    let mut expected = one(".git/config", ViolationKind::Linked);
+    expected.extend(one(".git/hooks/pre-commit", ViolationKind::Linked));
     assert_eq!(found, expected);
     // Another command, to which the protected names do not exist.
     scene.write("w/hook", "evil");
@@ -603,7 +609,7 @@ fn a_new_repositorys_config_that_has_another_name_does_not_stay() {
         s.write("w/config", "[core]\n\tbare = false\n");
         fs::hard_link(s.at("w/config"), s.at("new/.git/config")).unwrap();
     });
-    assert_eq!(found, one("new/.git/config", What::Created));
+    assert_eq!(found, one("new/.git/config", ViolationKind::Created));
     assert!(!scene.exists("new/.git/config") && scene.exists("new/.git/HEAD"));
 }
 
@@ -630,7 +636,7 @@ fn a_directory_made_unreadable_hides_nothing() {
         s.write("a/.envrc", "evil");
         mode(0);
     });
-    assert_eq!(found, one("a/.envrc", What::Created));
+    assert_eq!(found, one("a/.envrc", ViolationKind::Created));
     mode(0o755);
     assert!(!scene.exists("a/.envrc"));
 }
@@ -837,5 +843,5 @@ fn files_that_a_repositorys_config_leads_git_to_are_guarded() {
         s.write("pre-commit", "evil");
         s.write("work", "work");
     });
-    assert_eq!(found, one("pre-commit", What::Created));
+    assert_eq!(found, one("pre-commit", ViolationKind::Created));
 }

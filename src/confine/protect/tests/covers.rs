@@ -9,7 +9,7 @@ use super::*;
 /// A guard, its copies, and where the copy of a protected path lies.
 fn covered(scene: &Scene) -> (Guard, Covers) {
     let guard = scene.guard();
-    let covers = Covers::make(guard.record(), guard.to_cover(512), &scene.store()).unwrap();
+    let covers = Covers::create(guard.record(), guard.to_cover(512), &scene.store()).unwrap();
     (guard, covers)
 }
 
@@ -52,7 +52,7 @@ fn a_harmless_change_of_a_copy_is_done_to_the_hosts_file() {
     let (guard, covers) = covered(&scene);
     let text = format!("{CONFIG}[color]\n\tui = auto\n");
     fs::write(copy(&guard, &covers, "config"), &text).unwrap();
-    let after = guard.settle_knowing(Some(&covers));
+    let after = guard.settle_with(Some(&covers));
     assert!(whole(after.settled).is_empty());
     assert_eq!(scene.read("p/.git/config"), text);
 }
@@ -69,16 +69,16 @@ fn of_a_copy_what_could_run_something_is_kept_and_named() {
     for gone in ["post-merge", "pre-commit.sample"] {
         fs::remove_file(copy(&guard, &covers, "hooks").join(gone)).unwrap();
     }
-    let found = whole(guard.settle_knowing(Some(&covers)).settled);
-    let mut told: Vec<(&OsStr, What, bool)> = found
+    let found = whole(guard.settle_with(Some(&covers)).settled);
+    let mut told: Vec<(&OsStr, ViolationKind, bool)> = found
         .iter()
-        .map(|one| (one.path.file_name().unwrap(), one.what, one.quarantined.is_some()))
+        .map(|one| (one.path.file_name().unwrap(), one.kind, one.quarantined.is_some()))
         .collect();
     told.sort_by_key(|(name, ..)| *name);
     let expected = [
-        ("config", What::Changed, true),
-        ("post-merge", What::Removed, false),
-        ("pre-commit", What::Created, true),
+        ("config", ViolationKind::Changed, true),
+        ("post-merge", ViolationKind::Removed, false),
+        ("pre-commit", ViolationKind::Created, true),
     ];
     assert_eq!(told, expected.map(|(name, what, kept)| (OsStr::new(name), what, kept)));
     assert_eq!(scene.read("p/.git/config"), format!("{CONFIG}[color]\n\tui = auto\n"));
@@ -104,13 +104,13 @@ fn a_copy_is_what_the_host_has_before_each_command_whatever_was_done_to_it() {
     nix::unistd::mkfifo(&hooks.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     fs::set_permissions(hooks.join("a"), fs::Permissions::from_mode(0o0)).unwrap();
     fs::set_permissions(&hooks, fs::Permissions::from_mode(0o0)).unwrap();
-    let found = whole(guard.settle_knowing(Some(&covers)).settled);
+    let found = whole(guard.settle_with(Some(&covers)).settled);
     assert!(found.iter().any(|one| one.path.ends_with("hooks")), "{found:?}");
     assert!(found.iter().any(|one| one.path.ends_with("config")), "{found:?}");
     // Meanwhile its owner changed it.
     scene.write("p/.git/config", format!("{CONFIG}[core]\n\teditor = mine\n"));
     let guard = scene.guard();
-    covers.lay(guard.record()).unwrap();
+    covers.refresh(guard.record()).unwrap();
     assert_eq!(fs::read_to_string(&config).unwrap(), scene.read("p/.git/config"));
     let names: Vec<_> = fs::read_dir(&hooks)
         .unwrap()
@@ -120,7 +120,7 @@ fn a_copy_is_what_the_host_has_before_each_command_whatever_was_done_to_it() {
     assert_eq!(names, ["pre-commit.sample"]);
     // Where it is mounted it is the same file.
     assert_eq!([inode(&config), inode(&hooks)], before);
-    assert!(whole(guard.settle_knowing(Some(&covers)).settled).is_empty());
+    assert!(whole(guard.settle_with(Some(&covers)).settled).is_empty());
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn what_its_owner_changed_meanwhile_stays_and_the_copy_is_kept() {
     .unwrap();
     let theirs = format!("{CONFIG}[user]\n\tname = me\n");
     scene.write("p/.git/config", &theirs);
-    let found = whole(guard.settle_knowing(Some(&covers)).settled);
+    let found = whole(guard.settle_with(Some(&covers)).settled);
     assert_eq!(scene.read("p/.git/config"), theirs);
     let kept = found[0].quarantined.as_ref().unwrap();
     assert!(fs::read_to_string(kept).unwrap().contains("ui = auto"));
@@ -166,7 +166,7 @@ fn the_hosts_config_is_written_in_its_place_and_replaced_only_where_it_cannot_be
     for text in texts {
         let (guard, covers) = covered(&scene);
         fs::write(copy(&guard, &covers, "config"), &text).unwrap();
-        assert!(whole(guard.settle_knowing(Some(&covers)).settled).is_empty());
+        assert!(whole(guard.settle_with(Some(&covers)).settled).is_empty());
         assert_eq!((scene.read("p/.git/config"), inode()), (text, before));
     }
 }
@@ -194,7 +194,7 @@ fn a_config_that_was_emptied_leaves_what_git_knows_a_repository_by() {
     let scene = scene();
     let (guard, covers) = covered(&scene);
     fs::write(copy(&guard, &covers, "config"), "").unwrap();
-    assert_eq!(whole(guard.settle_knowing(Some(&covers)).settled).len(), 1);
+    assert_eq!(whole(guard.settle_with(Some(&covers)).settled).len(), 1);
     assert!(scene.read("p/.git/config").contains("repositoryformatversion = 0"));
 }
 
@@ -204,6 +204,6 @@ fn what_is_left_out_of_a_change_is_told_even_where_it_has_no_name() {
     let (guard, covers) = covered(&scene);
     let text = format!("{CONFIG}[color]\n\tui = auto\n[odd.header \"x\"] ; y\n");
     fs::write(copy(&guard, &covers, "config"), text).unwrap();
-    assert_eq!(whole(guard.settle_knowing(Some(&covers)).settled).len(), 1);
+    assert_eq!(whole(guard.settle_with(Some(&covers)).settled).len(), 1);
     assert!(!scene.read("p/.git/config").contains("odd"));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::super::journal::{self, Journal};
 use super::super::repository::Person;
 use super::super::walk::MAX_IN_TEST;
-use super::super::{Growth, Guard, Names, ProtectError, Violation, What, recover, waiting};
+use super::super::{Growth, Guard, Names, ProtectError, Violation, ViolationKind, recover, waiting};
 use super::{Scene, one, whole};
 
 #[test]
@@ -54,7 +54,7 @@ fn the_journal_of_a_running_command_is_left_alone() {
     assert_eq!(recovered(&scene), []);
     assert_eq!(scene.read(".git/hooks/pre-push"), "evil");
     let found = whole(guard.settle());
-    assert_eq!((found.len(), found[0].what), (1, What::Changed));
+    assert_eq!((found.len(), found[0].kind), (1, ViolationKind::Changed));
 }
 
 #[test]
@@ -144,8 +144,14 @@ fn what_a_command_shut_is_open_again_after_a_crash() {
         fs::set_permissions(scene.at(shut), fs::Permissions::from_mode(0o0)).unwrap();
     }
     let found = recovered(&scene);
-    let found: Vec<_> = found.iter().map(|one| (one.path.clone(), one.what)).collect();
-    assert_eq!(found, [(scene.at("z"), What::Shut), (scene.at("z/.git"), What::Shut)]);
+    let found: Vec<_> = found.iter().map(|one| (one.path.clone(), one.kind)).collect();
+    assert_eq!(
+        found,
+        [
+            (scene.at("z"), ViolationKind::Closed),
+            (scene.at("z/.git"), ViolationKind::Closed)
+        ]
+    );
     let mode = |path: &str| fs::metadata(scene.at(path)).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("z"), mode("z/.git"), mode("plain")), (0o500, 0o500, 0));
 }
@@ -234,14 +240,14 @@ fn a_socket_that_is_gone_is_told_once_and_locks_nobody_out() {
     let listen = |scene: &Scene| UnixListener::bind(scene.at(".envrc")).unwrap();
     let _listener = listen(&scene);
     let found = scene.report(|scene| fs::remove_file(scene.at(".envrc")).unwrap());
-    assert_eq!(found, one(".envrc", What::Gone));
+    assert_eq!(found, one(".envrc", ViolationKind::Lost));
     // The same after a crash, and where something else has taken its place.
     let _listener = listen(&scene);
     drop(scene.guard());
     fs::remove_file(scene.at(".envrc")).unwrap();
     scene.write(".envrc", "evil");
-    let found: Vec<What> = recovered(&scene).into_iter().map(|found| found.what).collect();
-    assert_eq!(found, [What::Gone]);
+    let found: Vec<ViolationKind> = recovered(&scene).into_iter().map(|found| found.kind).collect();
+    assert_eq!(found, [ViolationKind::Lost]);
     assert!(!scene.exists(".envrc"));
     assert_eq!(recovered(&scene), []);
 }
@@ -249,14 +255,14 @@ fn a_socket_that_is_gone_is_told_once_and_locks_nobody_out() {
 /// A file system may give the number of a directory that went to the next one: here the journal says so.
 #[test]
 fn another_directory_in_the_place_of_a_root_is_not_made_what_that_was() {
-    for (born, restored) in [(None, true), (Some((1, 1)), false)] {
+    for (created, restored) in [(None, true), (Some((1, 1)), false)] {
         let scene = Scene::new();
         let guard = scene.guard();
         let mut record = journal::all(&scene.store()).unwrap().pop().unwrap();
         guard.release().unwrap();
-        record.born = vec![born];
-        let mut journal = Journal::ahead(&scene.store(), &record).unwrap();
-        journal.finish().unwrap();
+        record.created = vec![created];
+        let mut journal = Journal::prepare(&scene.store(), &record).unwrap();
+        journal.activate().unwrap();
         drop(journal);
         scene.write(".git/hooks/pre-push", "mine");
         // One that waits for its root is told of.
@@ -388,7 +394,7 @@ fn a_store_that_cannot_be_written_is_said_to_be_that() {
 }
 
 fn ahead(scene: &Scene) -> Guard {
-    Guard::ahead(
+    Guard::prepare(
         &[scene.root()],
         &[],
         &Names::default(),
@@ -444,7 +450,7 @@ fn a_tree_that_becomes_too_large_is_noticed_while_it_grows_and_many_files_are_no
     MAX_IN_TEST.store(50, std::sync::atomic::Ordering::Relaxed);
     let guard = scene.guard();
     let mut growth = Growth::of(&guard);
-    assert!(!growth.is_too_much(&guard));
+    assert!(!growth.exceeds_limit(&guard));
     let patience = Instant::now() + Duration::from_mins(2);
     let wait = || {
         assert!(Instant::now() < patience);
@@ -454,15 +460,15 @@ fn a_tree_that_becomes_too_large_is_noticed_while_it_grows_and_many_files_are_no
     let mut files = 0..50_000;
     while !growth.is_walking() {
         fs::write(scene.at(format!("f{}", files.next().unwrap())), "").unwrap();
-        assert!(!growth.is_too_much(&guard));
+        assert!(!growth.exceeds_limit(&guard));
         wait();
     }
     while growth.is_walking() {
-        assert!(!growth.is_too_much(&guard));
+        assert!(!growth.exceeds_limit(&guard));
         wait();
     }
     let mut made = 0..50_000;
-    while !growth.is_too_much(&guard) {
+    while !growth.exceeds_limit(&guard) {
         fs::create_dir(scene.at(format!("d{}", made.next().unwrap()))).unwrap();
         wait();
     }

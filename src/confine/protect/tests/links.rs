@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use super::super::{Guard, ProtectError, What, recover};
+use super::super::{Guard, ProtectError, ViolationKind, recover};
 use super::{Scene, one, whole};
 
 /// A scene with a link to something.
@@ -48,12 +48,16 @@ fn what_a_protected_link_leads_to_is_protected_like_the_name() {
                 scene.write(file, "mine");
             }
             scene.write("ordinary", "text");
-            let what = if there { What::Changed } else { What::Created };
+            let what = if there {
+                ViolationKind::Changed
+            } else {
+                ViolationKind::Created
+            };
             let found = scene.run(|s| {
                 s.write(file, "evil");
                 s.write("ordinary", "other");
             });
-            assert!(found.iter().any(|one| one.what == what), "{link} {there}: {found:?}");
+            assert!(found.iter().any(|one| one.kind == what), "{link} {there}: {found:?}");
             assert_eq!(
                 fs::read_to_string(scene.at(file)).ok().as_deref(),
                 there.then_some("mine"),
@@ -75,7 +79,7 @@ fn every_link_on_the_way_is_put_back() {
         fs::remove_file(s.at("a")).unwrap();
         s.write("a", "evil");
     });
-    assert_eq!(found, one("a", What::Changed));
+    assert_eq!(found, one("a", ViolationKind::Changed));
     let found = scene.report(|s| {
         fs::remove_file(s.at("dir")).unwrap();
         s.write("dir/b", "evil");
@@ -84,7 +88,7 @@ fn every_link_on_the_way_is_put_back() {
     let found = scene.report(|s| fs::rename(s.at("real"), s.at("gone")).unwrap());
     assert!(!found.is_empty());
     let found = scene.report(|s| s.write("real/b", "evil"));
-    assert_eq!(found, one("real/b", What::Changed));
+    assert_eq!(found, one("real/b", ViolationKind::Changed));
     assert_eq!(fs::read_to_string(scene.at(".bashrc")).unwrap(), "mine");
 }
 
@@ -95,7 +99,7 @@ fn a_link_that_a_protected_link_leads_to_in_a_directory_is_followed_too() {
     fs::create_dir(scene.at("agents")).unwrap();
     symlink("../hooks", scene.at("agents/hooks")).unwrap();
     let found = scene.report(|s| s.write("hooks/run.sh", "evil"));
-    assert_eq!(found, one("hooks/run.sh", What::Changed));
+    assert_eq!(found, one("hooks/run.sh", ViolationKind::Changed));
 }
 
 #[test]
@@ -122,13 +126,13 @@ fn a_link_on_the_way_of_another_protects_no_more_than_that() {
     assert!(scene.run(|s| s.write("conf/other", "work")).is_empty());
     assert_eq!(
         scene.report(|s| s.write("conf/nvim/init.lua", "evil")),
-        one("conf/nvim", What::Created)
+        one("conf/nvim", ViolationKind::Created)
     );
     let found = scene.report(|s| {
         fs::remove_file(s.at("one")).unwrap();
         s.write("one/nvim/init.lua", "evil");
     });
-    assert_eq!(found, one("one", What::Changed));
+    assert_eq!(found, one("one", ViolationKind::Changed));
 }
 
 #[test]
@@ -139,7 +143,7 @@ fn a_link_that_goes_round_stays_as_it_was() {
         fs::remove_file(s.at("round")).unwrap();
         s.write("round", "evil");
     });
-    assert_eq!(found, one("round", What::Changed));
+    assert_eq!(found, one("round", ViolationKind::Changed));
     assert!(fs::symlink_metadata(scene.at("round")).unwrap().is_symlink());
 }
 
@@ -157,7 +161,7 @@ fn a_link_to_what_holds_it_starts_nothing_but_for_hooks() {
         s.write("w/pre-commit", "evil");
         s.write("w/src/main.rs", "ordinary");
     });
-    assert_eq!(found, one("w/pre-commit", What::Created));
+    assert_eq!(found, one("w/pre-commit", ViolationKind::Created));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::super::repository::Person;
-use super::super::{Guard, Names, What, default_names, recover};
+use super::super::{Guard, Names, ViolationKind, default_names, recover};
 use super::{Scene, one, whole};
 
 #[test]
@@ -31,7 +31,7 @@ fn a_name_that_is_there_in_another_spelling_is_put_back() {
         let scene = Scene::empty();
         scene.write(path, "mine");
         let found = scene.report(|s| s.write(path, "evil"));
-        assert_eq!(found, one(path, What::Changed));
+        assert_eq!(found, one(path, ViolationKind::Changed));
         assert_eq!(scene.read(path), "mine");
     }
 }
@@ -106,7 +106,7 @@ fn what_a_file_names_may_not_be_all_that_holds_it() {
 
 fn guard(scene: &Scene, names: &Names) -> Guard {
     let root = [scene.root()];
-    Guard::snapshot_knowing(&root, &[], names, &scene.store(), &Person::default(), None).unwrap()
+    Guard::snapshot_with(&root, &[], names, &scene.store(), &Person::default(), None).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::super::{Diff, NotPutBack, Offer};
+use super::super::{ApplyError, Diff, Offer};
 use super::*;
 
 impl Scene {
@@ -14,10 +14,10 @@ impl Scene {
     fn offer(&self, command: impl FnOnce(&Self)) -> (Offer, Option<Diff>) {
         let guard = self.guard();
         command(self);
-        let after = guard.settle_knowing(None);
+        let after = guard.settle_with(None);
         whole(after.settled);
         let mut offer = after.offer.unwrap();
-        let diff = offer.show();
+        let diff = offer.describe();
         (offer, diff)
     }
 
@@ -53,13 +53,13 @@ impl Scene {
 /// A yes to all of it.
 #[track_caller]
 fn accepted(offer: Offer, diff: &Diff) {
-    for (done, entry) in offer.put_back(&diff.digest).into_iter().zip(&diff.entries) {
+    for (done, entry) in offer.apply(&diff.digest).into_iter().zip(&diff.entries) {
         assert!(done.is_ok(), "{entry:?}: {done:?}");
     }
 }
 
 /// A command, and what it makes.
-type Named = (&'static str, fn(&Scene));
+type SettingNames = (&'static str, fn(&Scene));
 
 fn set_mode(path: PathBuf, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -76,7 +76,10 @@ fn a_hook_that_is_wanted_comes_back_with_its_content_and_mode_and_stays() {
         scene.write(".git/hooks/pre-commit", "#!/bin/sh\necho checked\n");
         set_mode(scene.at(".git/hooks/pre-commit"), 0o755);
     });
-    assert_eq!(offer.entries, [(scene.at(".git/hooks/pre-commit"), What::Created)]);
+    assert_eq!(
+        offer.entries,
+        [(scene.at(".git/hooks/pre-commit"), ViolationKind::Created)]
+    );
     assert!(offer.text.contains("+file, 23 bytes, mode 755\n"), "{}", offer.text);
     assert!(offer.text.contains("+echo checked\n"), "{}", offer.text);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "#!/bin/sh\necho checked\n");
@@ -100,7 +103,10 @@ fn a_mode_and_a_removal_that_are_wanted_come_back() {
     assert!(offer.text.contains("mode 755"), "{}", offer.text);
     assert_eq!(mode(scene.at(".git/hooks/pre-push")), 0o755);
     let offer = scene.accept(|scene| fs::remove_file(scene.at(".git/hooks/pre-push")).unwrap());
-    assert_eq!(offer.entries, [(scene.at(".git/hooks/pre-push"), What::Removed)]);
+    assert_eq!(
+        offer.entries,
+        [(scene.at(".git/hooks/pre-push"), ViolationKind::Removed)]
+    );
     assert!(
         offer.text.contains("+nothing\n") && offer.text.contains("-exit 1\n"),
         "{}",
@@ -163,7 +169,7 @@ fn nothing_is_put_back_over_what_changed_meanwhile() {
         let scene = Scene::new();
         let (offer, diff) = scene.offer(plant);
         meddle(&scene);
-        let put_back = offer.put_back(&diff.unwrap().digest);
+        let put_back = offer.apply(&diff.unwrap().digest);
         assert!(matches!(put_back.as_slice(), [Err(_)]), "{number}: {put_back:?}");
         for planted in [
             scene.at(".git/hooks/pre-commit"),
@@ -183,9 +189,9 @@ fn nothing_is_put_back_over_what_changed_meanwhile() {
         scene.write(".git/hooks/pre-push", "planted\n");
     });
     scene.write(".git/hooks/pre-push", "the person's own\n");
-    let put_back = offer.put_back(&diff.unwrap().digest);
+    let put_back = offer.apply(&diff.unwrap().digest);
     assert!(
-        matches!(put_back.as_slice(), [Ok(()), Err(NotPutBack::Meanwhile)]),
+        matches!(put_back.as_slice(), [Ok(()), Err(ApplyError::ChangedSince)]),
         "{put_back:?}"
     );
     assert_eq!(scene.read(".git/hooks/pre-push"), "the person's own\n");
@@ -205,15 +211,18 @@ fn only_what_was_shown_is_put_back() {
     let (_, other) = plant("one\n");
     let (offer, diff) = plant("two\n");
     assert_ne!(diff.digest, other.digest);
-    let put_back = offer.put_back(&other.digest);
+    let put_back = offer.apply(&other.digest);
     assert!(
-        matches!(put_back.as_slice(), [Err(NotPutBack::Unknown)]),
+        matches!(put_back.as_slice(), [Err(ApplyError::Unknown)]),
         "{put_back:?}"
     );
     assert!(!scene.exists(".git/hooks/pre-commit"));
     // The twin; what was too long to be shown stays away all the same.
     let (offer, diff) = plant("two\n");
-    assert_eq!(diff.entries, [(scene.at(".git/hooks/pre-commit"), What::Created)]);
+    assert_eq!(
+        diff.entries,
+        [(scene.at(".git/hooks/pre-commit"), ViolationKind::Created)]
+    );
     accepted(offer, &diff);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "two\n");
     assert!(!scene.exists(".bashrc"));
@@ -231,7 +240,10 @@ fn of_a_new_git_directory_each_thing_is_shown_and_comes_back() {
         scene.git_in("new", &["commit", "-qm", "first"]);
     });
     let [config, hook] = ["new/.git/config", "new/.git/hooks/post-checkout"].map(|path| scene.at(path));
-    assert_eq!(offer.entries, [(config, What::Changed), (hook, What::Created)]);
+    assert_eq!(
+        offer.entries,
+        [(config, ViolationKind::Changed), (hook, ViolationKind::Created)]
+    );
     let (config, hook) = offer.text.split_once("/post-checkout: created @@\n").unwrap();
     assert!(hook.contains("+evil\n"), "{hook}");
     // Against what is there now: one line.
@@ -270,7 +282,7 @@ fn of_a_changed_config_only_what_was_undone_is_shown() {
 
 #[test]
 fn what_cannot_be_shown_or_kept_is_not_on_offer() {
-    let commands: [Named; 7] = [
+    let commands: [SettingNames; 7] = [
         ("a very long text", |scene| {
             scene.write(".bashrc", "line\n".repeat(100_000));
         }),
@@ -332,7 +344,7 @@ fn the_text_of_all_changes_is_bounded_and_what_it_has_no_room_for_is_not_on_offe
     });
     assert_eq!(
         offer.entries,
-        ["a/.bashrc", "c/.bashrc"].map(|path| (scene.at(path), What::Created))
+        ["a/.bashrc", "c/.bashrc"].map(|path| (scene.at(path), ViolationKind::Created))
     );
     assert!(offer.text.len() <= 128 * 1024);
     assert_eq!(

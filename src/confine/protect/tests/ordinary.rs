@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::super::repository::Person;
-use super::super::{Guard, Names, What};
+use super::super::{Guard, Names, ViolationKind};
 use super::{Scene, one, whole};
 
 #[test]
@@ -59,7 +59,7 @@ fn a_new_remote_and_a_user_name_pass_but_a_redirected_remote_does_not() {
     assert_eq!(found, []);
     assert!(scene.read(".git/config").contains("fork"));
     let found = scene.report(|s| s.git(&["remote", "set-url", "origin", "https://example.net/x.git"]));
-    assert_eq!(found, one(".git/config", What::Changed));
+    assert_eq!(found, one(".git/config", ViolationKind::Changed));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_repository_that_was_cloned_and_whose_hooks_were_set_keeps_its_commits() {
         s.git_in("copy", &["config", "core.hooksPath", ".husky/_"]);
         s.write("copy/node_modules/husky/.husky/pre-commit", "theirs");
     });
-    assert_eq!(found, one("copy/.git/config", What::Created));
+    assert_eq!(found, one("copy/.git/config", ViolationKind::Created));
     scene.git_in("copy", &["log", "-1"]);
     scene.git_in("copy", &["remote", "get-url", "origin"]);
     assert!(!scene.read("copy/.git/config").contains("hooksPath"));
@@ -144,9 +144,9 @@ fn nothing_is_left_in_the_tree_and_no_quarantine_made_when_nothing_happened() {
 fn a_guard_that_knows_an_earlier_walk_sees_what_changed_since() {
     let scene = Scene::new();
     std::thread::sleep(std::time::Duration::from_millis(60));
-    let known = scene.guard().settle_knowing(None).known;
+    let known = scene.guard().settle_with(None).known;
     scene.write("sub/.envrc", "mine");
-    let guard = Guard::snapshot_knowing(
+    let guard = Guard::snapshot_with(
         &[scene.root()],
         &[],
         &Names::default(),
@@ -202,7 +202,7 @@ fn what_the_store_knows_is_used_only_while_it_is_whole() {
         }
         assert_eq!(
             scene.report(|s| s.write(".git/hooks/pre-push", "evil")),
-            one(".git/hooks/pre-push", What::Changed)
+            one(".git/hooks/pre-push", ViolationKind::Changed)
         );
     }
 }

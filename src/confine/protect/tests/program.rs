@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::super::repository::Person;
 use super::super::state::MAX_FILE;
-use super::super::{Guard, Names, What, recover};
+use super::super::{Guard, Names, ViolationKind, recover};
 use super::{Scene, whole};
 
 const PLACE: &str = "target/debug/stockade";
@@ -22,7 +22,7 @@ fn scene() -> (Scene, Vec<u8>) {
 fn guard(scene: &Scene) -> Guard {
     let (root, names, person) = ([scene.root()], Names::default(), Person::default());
     let program = scene.at(PLACE);
-    let mut guard = Guard::ahead(&root, &[], &names, &scene.store(), &person, None, Some(&program)).unwrap();
+    let mut guard = Guard::prepare(&root, &[], &names, &scene.store(), &person, None, Some(&program)).unwrap();
     guard.claim().unwrap();
     guard
 }
@@ -52,7 +52,10 @@ fn a_changed_program_is_put_back_whatever_its_size_also_below_target() {
                 whole(guard.settle())
             };
             assert_eq!(violations.len(), 1, "{number}: {violations:?}");
-            assert!(matches!(violations[0].what, What::Changed | What::Removed));
+            assert!(matches!(
+                violations[0].kind,
+                ViolationKind::Changed | ViolationKind::Removed
+            ));
             assert!(fs::read(scene.at(PLACE)).unwrap() == content, "{number}");
             let mode = fs::symlink_metadata(scene.at(PLACE)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o755);

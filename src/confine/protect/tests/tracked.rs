@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::{Guard, Violation, What, recover};
+use super::super::{Guard, Violation, ViolationKind, recover};
 use super::{Scene, one, whole};
 
 const TASKS: &str = ".vscode/tasks.json";
@@ -186,13 +186,13 @@ fn a_further_work_tree_and_a_submodule_are_work_trees_as_well() {
 #[test]
 fn what_a_command_committed_never_stays_not_later_and_not_in_another_session() {
     let scene = scene();
-    assert_eq!(scene.report(commit_evil), one(TASKS, What::Created));
+    assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
     for _ in 0..2 {
         let found = scene.report(|s| {
             s.git(&["checkout", "-qf", "main"]);
             s.git(&["checkout", "-qf", "evil"]);
         });
-        assert_eq!(found, one(TASKS, What::Created));
+        assert_eq!(found, one(TASKS, ViolationKind::Created));
     }
     // Under other names, and on top of what is trusted.
     for names in [
@@ -205,9 +205,9 @@ fn what_a_command_committed_never_stays_not_later_and_not_in_another_session() {
             s.git(&["checkout", "-qf", "evil"]);
             s.git(&["pack-refs", "--all"]);
         });
-        assert_eq!(found, one(TASKS, What::Created));
+        assert_eq!(found, one(TASKS, ViolationKind::Created));
         let found = scene.report(|s| s.git(&["checkout", "-qf", "evil"]));
-        assert_eq!(found, one(TASKS, What::Created));
+        assert_eq!(found, one(TASKS, ViolationKind::Created));
     }
 }
 
@@ -222,11 +222,11 @@ fn what_the_host_commits_or_merges_between_commands_is_trusted() {
     assert_eq!(scene.report(|s| s.git(&["checkout", "-q", "mine"])), []);
     assert_eq!(scene.read(TASKS), "mine");
     scene.git(&["checkout", "-q", "main"]);
-    assert_eq!(scene.report(commit_evil), one(TASKS, What::Created));
+    assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
     scene.git(&["checkout", "-qf", "main"]);
     assert_eq!(
         scene.report(|s| s.git(&["checkout", "-q", "evil"])),
-        one(TASKS, What::Created)
+        one(TASKS, ViolationKind::Created)
     );
     // A person looks at it and takes it.
     scene.git(&["checkout", "-qf", "main"]);
@@ -254,13 +254,13 @@ fn what_the_host_fetches_is_trusted() {
         s.git(&["fetch", "-q", "origin"]);
         s.git(&["checkout", "-q", "--detach", "origin/b"]);
     });
-    assert_eq!(found, one(TASKS, What::Changed));
+    assert_eq!(found, one(TASKS, ViolationKind::Changed));
 }
 
 #[test]
 fn refs_that_are_written_by_hand_are_not_trusted() {
     let evil = |scene: &Scene| {
-        assert_eq!(scene.report(commit_evil), one(TASKS, What::Created));
+        assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
         scene.git(&["checkout", "-qf", "main"]);
         assert_eq!(scene.report(|_| {}), []);
         git_says(scene, &["rev-parse", "evil"])
@@ -289,29 +289,32 @@ fn refs_that_are_written_by_hand_are_not_trusted() {
             checkout(s);
         });
         // A link or a pipe is undone as well.
-        assert!(found.contains(&one(TASKS, What::Created)[0]), "{found:?}");
-        assert_eq!(scene.report(checkout), one(TASKS, What::Created));
+        assert!(found.contains(&one(TASKS, ViolationKind::Created)[0]), "{found:?}");
+        assert_eq!(scene.report(checkout), one(TASKS, ViolationKind::Created));
     }
 }
 
 #[test]
 fn a_link_that_the_host_makes_a_ref_of_is_not_trusted_for_that() {
     let scene = scene();
-    assert_eq!(scene.report(commit_evil), one(TASKS, What::Created));
+    assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
     let id = git_says(&scene, &["rev-parse", "evil"]);
     let found = scene.report(|s| {
         s.write(".git/elsewhere", &id);
         symlink("../../elsewhere", s.at(".git/refs/heads/link")).unwrap();
     });
     let links = [".git/elsewhere", ".git/refs/heads/link"];
-    assert_eq!(found, links.map(|path| (path.into(), What::Created)));
+    assert_eq!(found, links.map(|path| (path.into(), ViolationKind::Created)));
     // Made again by the host, where the command has left it nothing.
     scene.write("elsewhere", &id);
     symlink("../../../elsewhere", scene.at(".git/refs/heads/link")).unwrap();
     let _found = scene.report(|_| {});
     fs::remove_file(scene.at(".git/refs/heads/link")).unwrap();
     scene.write(".git/refs/heads/link", &id);
-    assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, What::Created));
+    assert_eq!(
+        scene.report(|s| s.write(TASKS, "evil")),
+        one(TASKS, ViolationKind::Created)
+    );
 }
 
 #[test]
@@ -323,10 +326,10 @@ fn a_repository_that_a_command_made_is_not_trusted_on_sight() {
         s.git_in("new", &["add", "-A"]);
         s.git_in("new", &["commit", "-qm", "evil"]);
     });
-    assert_eq!(found, one("new/.vscode/tasks.json", What::Created));
+    assert_eq!(found, one("new/.vscode/tasks.json", ViolationKind::Created));
     for _ in 0..2 {
         let found = scene.report(|s| s.git_in("new", &["checkout", "-qf", "main"]));
-        assert_eq!(found, one("new/.vscode/tasks.json", What::Created));
+        assert_eq!(found, one("new/.vscode/tasks.json", ViolationKind::Created));
     }
     // Another in the place of one that is trusted.
     let scene = self::scene();
@@ -340,12 +343,15 @@ fn a_repository_that_a_command_made_is_not_trusted_on_sight() {
         fs::rename(s.at("copy/.git"), s.at(".git")).unwrap();
         s.write(TASKS, "evil");
     });
-    assert!(found.contains(&(PathBuf::from(TASKS), What::Created)), "{found:?}");
+    assert!(
+        found.contains(&(PathBuf::from(TASKS), ViolationKind::Created)),
+        "{found:?}"
+    );
     assert!(!scene.exists(TASKS));
 }
 
 /// The loose file of an object.
-fn loose(id: &str) -> PathBuf {
+fn wildcards(id: &str) -> PathBuf {
     Path::new(".git/objects").join(&id[..2]).join(id[2..].trim())
 }
 
@@ -359,14 +365,20 @@ fn an_object_that_is_not_what_it_is_called_proves_nothing() {
         commit(s, "evil");
         for name in ["^{tree}", ":.vscode"] {
             let [good, evil] =
-                ["HEAD^", "HEAD"].map(|commit| loose(&git_says(s, &["rev-parse", &format!("{commit}{name}")])));
+                ["HEAD^", "HEAD"].map(|commit| wildcards(&git_says(s, &["rev-parse", &format!("{commit}{name}")])));
             fs::set_permissions(s.at(&good), fs::Permissions::from_mode(0o644)).unwrap();
             fs::copy(s.at(&evil), s.at(&good)).unwrap();
         }
         s.git(&["update-ref", "refs/heads/b", "HEAD^"]);
     });
-    assert!(found.contains(&(PathBuf::from(TASKS), What::Created)), "{found:?}");
-    assert!(found.contains(&(PathBuf::from(SETTINGS), What::Changed)), "{found:?}");
+    assert!(
+        found.contains(&(PathBuf::from(TASKS), ViolationKind::Created)),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&(PathBuf::from(SETTINGS), ViolationKind::Changed)),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -383,19 +395,19 @@ fn objects_elsewhere_prove_nothing_and_hold_nobody_up() {
         },
         // Nobody writes to the other end.
         |s| {
-            let path = s.at(loose(&git_says(s, &["rev-parse", "b"])));
+            let path = s.at(wildcards(&git_says(s, &["rev-parse", "b"])));
             fs::remove_file(&path).unwrap();
             nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
         },
         |s| {
-            let path = s.at(loose(&git_says(s, &["rev-parse", "b^{tree}"])));
+            let path = s.at(wildcards(&git_says(s, &["rev-parse", "b^{tree}"])));
             fs::remove_file(&path).unwrap();
             symlink("/dev/zero", &path).unwrap();
         },
         // A gigabyte of nothing in a megabyte.
         |s| {
             use std::io::Write as _;
-            let path = s.at(loose(&git_says(s, &["rev-parse", "b"])));
+            let path = s.at(wildcards(&git_says(s, &["rev-parse", "b"])));
             fs::remove_file(&path).unwrap();
             let mut bomb =
                 flate2::write::ZlibEncoder::new(fs::File::create(&path).unwrap(), flate2::Compression::best());
@@ -440,7 +452,7 @@ fn other_content_mode_kind_or_place_than_the_commit_has_is_put_back() {
             s.git(&["checkout", "-qf", "b"]);
             change(s);
         });
-        assert_eq!(found, one(path, What::Created));
+        assert_eq!(found, one(path, ViolationKind::Created));
         scene.git(&["reset", "-q", "--hard"]);
         scene.git(&["clean", "-qfdx"]);
         scene.git(&["checkout", "-q", "main"]);
@@ -451,19 +463,19 @@ fn other_content_mode_kind_or_place_than_the_commit_has_is_put_back() {
 fn a_tracked_file_may_be_gone_only_where_head_is_without_it() {
     let scene = scene();
     let found = scene.report(|s| fs::remove_file(s.at(".npmrc")).unwrap());
-    assert_eq!(found, one(".npmrc", What::Removed));
+    assert_eq!(found, one(".npmrc", ViolationKind::Removed));
     // A commit of the command's own says nothing.
     let found = scene.report(|s| {
         s.git(&["rm", "-q", ".npmrc"]);
         s.git(&["commit", "-qm", "gone"]);
     });
-    assert_eq!(found, one(".npmrc", What::Removed));
+    assert_eq!(found, one(".npmrc", ViolationKind::Removed));
     assert!(scene.exists(".npmrc"));
     // Nor does one that comes from where the file is still there.
     scene.git(&["reset", "-q", "--hard", "HEAD^"]);
     assert_eq!(
         scene.report(|s| s.git(&["merge", "-q", "--no-ff", "-m", "merge", "b"])),
-        one(".npmrc", What::Removed)
+        one(".npmrc", ViolationKind::Removed)
     );
 }
 
@@ -472,7 +484,7 @@ fn a_file_that_no_commit_has_is_not_gone_because_head_is_without_it() {
     let scene = scene();
     scene.write(".envrc", "export KEY=1\n");
     let found = scene.report(|s| fs::remove_file(s.at(".envrc")).unwrap());
-    assert_eq!(found, one(".envrc", What::Removed));
+    assert_eq!(found, one(".envrc", ViolationKind::Removed));
     // Ignored, in a directory that is protected itself, and with a name that a branch has with another content.
     scene.write(".gitignore", ".claude\n");
     commit(&scene, "ignored");
@@ -500,7 +512,7 @@ fn files_protected_by_their_path_and_our_own_never_stay() {
     scene.git(&["checkout", "-q", "main"]);
     assert_eq!(
         scene.report(|s| s.git(&["checkout", "-q", "b"])),
-        one("stockade.yaml", What::Created)
+        one("stockade.yaml", ViolationKind::Created)
     );
     scene.git(&["checkout", "-qf", "main"]);
     let guard = Guard::snapshot(&[scene.root()], &[scene.at(SETTINGS)], &scene.store()).unwrap();
@@ -515,22 +527,22 @@ fn where_head_has_another_version_than_what_is_there_that_is_told() {
     let told = |found: Vec<Violation>| {
         found
             .into_iter()
-            .map(|one| (one.what, one.is_other_in_head))
+            .map(|one| (one.kind, one.is_other_in_head))
             .collect::<Vec<_>>()
     };
     let found = scene.run(|s| {
         s.write(SETTINGS, "changed");
         s.git(&["commit", "-qam", "changed"]);
     });
-    assert_eq!(told(found), [(What::Changed, true)]);
+    assert_eq!(told(found), [(ViolationKind::Changed, true)]);
     let found = scene.run(|s| s.write(SETTINGS, "changed without a commit"));
-    assert_eq!(told(found), [(What::Changed, true)], "HEAD is as it was");
+    assert_eq!(told(found), [(ViolationKind::Changed, true)], "HEAD is as it was");
     scene.git(&["reset", "-q", "--hard", "HEAD^"]);
     let found = scene.run(|s| s.write(SETTINGS, "changed without a commit"));
-    assert_eq!(told(found), [(What::Changed, false)]);
+    assert_eq!(told(found), [(ViolationKind::Changed, false)]);
     let found = scene.run(|s| s.write(TASKS, "new"));
-    assert_eq!(told(found), [(What::Created, false)]);
-    assert_eq!(told(scene.run(commit_evil)), [(What::Created, true)]);
+    assert_eq!(told(found), [(ViolationKind::Created, false)]);
+    assert_eq!(told(scene.run(commit_evil)), [(ViolationKind::Created, true)]);
 }
 
 #[test]
@@ -544,7 +556,10 @@ fn nothing_new_is_trusted_of_what_a_crash_left() {
     assert_eq!(recover(&scene.store()).violations.len(), 1);
     scene.git(&["checkout", "-qf", "main"]);
     for _ in 0..2 {
-        assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, What::Created));
+        assert_eq!(
+            scene.report(|s| s.write(TASKS, "evil")),
+            one(TASKS, ViolationKind::Created)
+        );
     }
     // Of what was trusted before, all still is.
     assert_eq!(scene.report(|s| s.git(&["checkout", "-q", "b"])), []);
@@ -558,7 +573,10 @@ fn nothing_new_is_trusted_of_what_a_crash_left() {
         fs::remove_file(journal.unwrap().path()).unwrap();
     }
     scene.git(&["checkout", "-qf", "main"]);
-    assert_eq!(scene.report(|s| s.write(TASKS, "more")), one(TASKS, What::Created));
+    assert_eq!(
+        scene.report(|s| s.write(TASKS, "more")),
+        one(TASKS, ViolationKind::Created)
+    );
 }
 
 #[test]
@@ -572,13 +590,19 @@ fn what_another_session_moves_meanwhile_is_not_trusted() {
     scene.git(&["checkout", "-qf", "evil"]);
     assert_eq!(whole(guard.settle()).len(), 1);
     assert_eq!(whole(other.settle()), []);
-    assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, What::Created));
+    assert_eq!(
+        scene.report(|s| s.write(TASKS, "evil")),
+        one(TASKS, ViolationKind::Created)
+    );
     // A session that has only a part of the git directory moves refs as well.
     let guard = Guard::snapshot(&[scene.at(".git/refs")], &[], &scene.store()).unwrap();
     let id = git_says(&scene, &["rev-parse", "evil"]);
     scene.write(".git/refs/heads/main", id);
     assert_eq!(whole(guard.settle()), []);
-    assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, What::Created));
+    assert_eq!(
+        scene.report(|s| s.write(TASKS, "evil")),
+        one(TASKS, ViolationKind::Created)
+    );
 }
 
 #[test]
@@ -587,7 +611,10 @@ fn what_cannot_be_written_down_is_not_trusted() {
     // A file where the folder of records should be.
     fs::write(scene.store().join("tips"), "").unwrap();
     let found = scene.report(|s| s.git(&["checkout", "-q", "b"]));
-    assert!(found.contains(&(PathBuf::from(SETTINGS), What::Changed)), "{found:?}");
+    assert!(
+        found.contains(&(PathBuf::from(SETTINGS), ViolationKind::Changed)),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -595,7 +622,10 @@ fn refs_that_are_kept_otherwise_are_not_trusted() {
     let scene = scene();
     fs::create_dir(scene.at(".git/reftable")).unwrap();
     let found = scene.report(|s| s.git(&["checkout", "-q", "b"]));
-    assert!(found.contains(&(PathBuf::from(SETTINGS), What::Changed)), "{found:?}");
+    assert!(
+        found.contains(&(PathBuf::from(SETTINGS), ViolationKind::Changed)),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Commit => "commit",
             Self::Tree => "tree",
@@ -22,8 +22,8 @@ impl Kind {
         }
     }
 
-    pub(super) fn named(word: &[u8]) -> Option<Self> {
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         let all = [Self::Commit, Self::Tree, Self::Blob, Self::Tag];
-        all.into_iter().find(|kind| kind.word().as_bytes() == word)
+        all.into_iter().find(|kind| kind.name().as_bytes() == name)
     }
 }

@@ -27,24 +27,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::at::{self, is_within, join, split};
+use super::class::Role;
 use super::lookup::protected_name;
 use super::names::is_dot_git;
-use super::place::Role;
+use super::nofollow::{self, is_within, join, split};
 use super::record::Record;
-use super::roots::{Root, shown};
-use super::state::{Names, Seen, State, glance};
+use super::roots::{Root, absolute};
+use super::state::{LinkCount, Observed, State, observe};
 use super::vcs::is_judged_text;
 use id::{Algorithm, Id};
-use reach::{Answer, Now, Question};
+use reach::{Answer, Current, Query};
 pub(super) use tips::Tips;
 
 /// Longest file that is compared, in bytes.
-pub(super) const LONGEST: u64 = 1 << 20;
+pub(super) const MAX_TRACKED: u64 = 1 << 20;
 /// How often a tree that does not come to rest is asked about.
-const MOST_TIMES: u8 = 8;
+const MAX_ATTEMPTS: u8 = 8;
 /// Paths that are asked about at once.
-const MOST: usize = 4096;
+const MAX_QUERIES: usize = 4096;
 
 /// What is known of the paths of one settling.
 #[derive(Debug)]
@@ -52,16 +52,16 @@ pub(super) struct Tracked<'a> {
     roots: &'a [Root],
     record: &'a Record,
     tips: Option<&'a Tips>,
-    known: HashMap<(u16, Vec<u8>), (Seen, Answer)>,
+    known: HashMap<(u16, Vec<u8>), (Observed, Answer)>,
     /// The `.git` files of further work trees that a command made, as far as they lead to where git leads them.
-    met: BTreeMap<(u16, Vec<u8>), State>,
-    times: u8,
+    new_links: BTreeMap<(u16, Vec<u8>), State>,
+    attempts: u8,
     /// Hooks in work trees that a command made: what a commit of the host's has there may stay, whatever it is called.
     hooks: Vec<(u16, Vec<u8>)>,
 }
 
 /// Where a path is in a work tree.
-struct Place {
+struct TreePath {
     /// The number of its repository.
     repository: usize,
     /// The ref that is HEAD in this work tree.
@@ -70,11 +70,11 @@ struct Place {
 }
 
 /// A path and what was found there.
-struct Asked {
+struct PathQuery {
     root: u16,
     path: Vec<u8>,
-    seen: Seen,
-    place: Place,
+    observed: Observed,
+    location: TreePath,
     before: Option<State>,
 }
 
@@ -86,8 +86,8 @@ impl<'a> Tracked<'a> {
             record,
             tips,
             known: HashMap::new(),
-            met: BTreeMap::new(),
-            times: 0,
+            new_links: BTreeMap::new(),
+            attempts: 0,
             hooks: Vec::new(),
         }
     }
@@ -96,16 +96,16 @@ impl<'a> Tracked<'a> {
     pub(super) fn note_hooks(&mut self, hooks: Vec<(u16, Vec<u8>)>) {
         self.hooks = hooks;
         self.known.clear();
-        self.times = 0;
+        self.attempts = 0;
     }
 
     /// Whether what a kept entry has become may stay.
-    pub(super) fn may_stay(&mut self, root: u16, path: &[u8], role: Role, seen: &Seen) -> bool {
+    pub(super) fn may_stay(&mut self, root: u16, path: &[u8], role: Role, observed: &Observed) -> bool {
         let entries = &self.record.entries;
         let all = entries
             .iter()
             .map(|kept| (kept.root, kept.path.as_slice(), kept.role, Some(&kept.state)));
-        self.is_proven(root, path, role, seen, all)
+        self.is_proven(root, path, role, observed, all)
     }
 
     /// Whether a new entry, one of these, may stay.
@@ -114,14 +114,14 @@ impl<'a> Tracked<'a> {
         root: u16,
         path: &[u8],
         role: Role,
-        seen: &Seen,
+        observed: &Observed,
         new: impl Iterator<Item = (u16, &'n [u8], Role)>,
     ) -> bool {
         self.is_proven(
             root,
             path,
             role,
-            seen,
+            observed,
             new.map(|(root, path, role)| (root, path, role, None)),
         )
     }
@@ -138,86 +138,87 @@ impl<'a> Tracked<'a> {
         root: u16,
         path: &[u8],
         role: Role,
-        seen: &Seen,
+        observed: &Observed,
         all: impl Iterator<Item = (u16, &'n [u8], Role, Option<&'n State>)>,
     ) -> bool {
         if !may_be_tracked(role, path) || self.tips.is_none_or(|tips| tips.repositories.is_empty()) {
             return false;
         }
         let key = (root, path.to_vec());
-        if self.known.get(&key).is_none_or(|(known, _)| known != seen) && self.times < MOST_TIMES {
-            self.times += 1;
+        if self.known.get(&key).is_none_or(|(known, _)| known != observed) && self.attempts < MAX_ATTEMPTS {
+            self.attempts += 1;
             // One process answers for all that has changed by now.
-            self.ask(all);
+            self.query_all(all);
         }
         self.known
             .get(&key)
-            .is_some_and(|(known, answer)| known == seen && answer.may_stay)
+            .is_some_and(|(known, answer)| known == observed && answer.may_stay)
     }
 
-    fn ask<'n>(&mut self, all: impl Iterator<Item = (u16, &'n [u8], Role, Option<&'n State>)>) {
-        let mut asked: Vec<Asked> = Vec::new();
+    fn query_all<'n>(&mut self, all: impl Iterator<Item = (u16, &'n [u8], Role, Option<&'n State>)>) {
+        let mut queries: Vec<PathQuery> = Vec::new();
         for (root, path, _, before) in all.filter(|(_, path, role, _)| may_be_tracked(*role, path)) {
-            let Some(holder) = self.roots.get(usize::from(root)) else {
+            let Some(root_dir) = self.roots.get(usize::from(root)) else {
                 continue;
             };
-            let seen = glance(&holder.fd, path, LONGEST);
-            if matches!((&seen, before), (Seen::Present(now), Some(before)) if now == before) {
+            let observed = observe(&root_dir.fd, path, MAX_TRACKED);
+            if matches!((&observed, before), (Observed::Present(now), Some(before)) if now == before) {
                 continue;
             }
-            match self.place(root, path).filter(|_| asked.len() < MOST) {
-                Some(place) => asked.push(Asked {
+            match self.location(root, path).filter(|_| queries.len() < MAX_QUERIES) {
+                Some(location) => queries.push(PathQuery {
                     root,
                     path: path.to_vec(),
-                    seen,
-                    place,
+                    observed,
+                    location,
                     before: before.cloned(),
                 }),
                 // Nobody need ask for it again.
                 None => {
-                    self.known.insert((root, path.to_vec()), (seen, Answer::default()));
+                    self.known.insert((root, path.to_vec()), (observed, Answer::default()));
                 }
             }
         }
-        asked.sort_by(|a, b| (a.place.repository, &a.place.head).cmp(&(b.place.repository, &b.place.head)));
-        let mut rest = asked;
+        queries
+            .sort_by(|a, b| (a.location.repository, &a.location.head).cmp(&(b.location.repository, &b.location.head)));
+        let mut rest = queries;
         while let Some(first) = rest.first() {
-            let who = (first.place.repository, first.place.head.clone());
-            let end = rest.partition_point(|one| (one.place.repository, &one.place.head) <= (who.0, &who.1));
+            let group = (first.location.repository, first.location.head.clone());
+            let end = rest.partition_point(|one| (one.location.repository, &one.location.head) <= (group.0, &group.1));
             let behind = rest.split_off(end);
             let answers = self
-                .answers(who.0, &who.1, &rest)
+                .answers(group.0, &group.1, &rest)
                 .unwrap_or_else(|| vec![Answer::default(); rest.len()]);
             for (one, answer) in rest.into_iter().zip(answers) {
-                self.known.insert((one.root, one.path), (one.seen, answer));
+                self.known.insert((one.root, one.path), (one.observed, answer));
             }
             rest = behind;
         }
     }
 
     /// What the objects of a repository say of paths in one of its work trees.
-    fn answers(&self, repository: usize, head: &[u8], asked: &[Asked]) -> Option<Vec<Answer>> {
+    fn answers(&self, repository: usize, head: &[u8], queries: &[PathQuery]) -> Option<Vec<Answer>> {
         let repository = self.tips?.repositories.get(repository)?;
-        let (root, path) = repository.place.as_ref()?;
-        let git = at::open_directory(&self.roots.get(usize::from(*root))?.fd, path).ok()?;
-        let shown = shown(self.roots.get(usize::from(*root))?, path);
-        if refs::key(&git, shown.as_os_str().as_bytes()).as_ref() != Some(&repository.key) {
+        let (root, path) = repository.location.as_ref()?;
+        let git = nofollow::open_directory(&self.roots.get(usize::from(*root))?.fd, path).ok()?;
+        let absolute = absolute(self.roots.get(usize::from(*root))?, path);
+        if refs::key(&git, absolute.as_os_str().as_bytes()).as_ref() != Some(&repository.key) {
             return None;
         }
-        let objects = at::open_directory(&git, b"objects").ok()?;
+        let objects = nofollow::open_directory(&git, b"objects").ok()?;
         let now = refs::read(&git, repository.refs());
         let head = now.as_ref().and_then(|now| refs::find(now, head)?.value);
         let algorithm = repository.trusted().last().copied().or(head)?.algorithm();
         let alike = |id: &Id| id.algorithm() == algorithm;
         let tips: Vec<Id> = repository.trusted().iter().copied().filter(alike).collect();
-        let questions: Vec<Question> = asked.iter().map(|one| question(one, algorithm)).collect();
-        reader::ask(objects, &tips, head.filter(alike), &questions)
+        let queries_sent: Vec<Query> = queries.iter().map(|one| query(one, algorithm)).collect();
+        reader::run(objects, &tips, head.filter(alike), &queries_sent)
     }
 
     /// The work tree that a path is in, if it may stay there at all.
-    fn place(&self, root: u16, path: &[u8]) -> Option<Place> {
+    fn location(&self, root: u16, path: &[u8]) -> Option<TreePath> {
         let repositories = &self.tips?.repositories;
-        let holder = self.roots.get(usize::from(root))?;
+        let root_dir = self.roots.get(usize::from(root))?;
         let is_hook = self
             .hooks
             .iter()
@@ -235,7 +236,7 @@ impl<'a> Tracked<'a> {
         {
             return None;
         }
-        let absolute = shown(holder, path);
+        let absolute = absolute(root_dir, path);
         let absolute = absolute.as_os_str().as_bytes();
         // What is protected by its path, and whatever holds it.
         if self
@@ -247,8 +248,10 @@ impl<'a> Tracked<'a> {
             return None;
         }
         let at = |git: &[u8], number: u16| {
-            let is = |place: &(u16, Vec<u8>)| place.0 == number && place.1 == git;
-            repositories.iter().position(|one| one.place.as_ref().is_some_and(is))
+            let is = |location: &(u16, Vec<u8>)| location.0 == number && location.1 == git;
+            repositories
+                .iter()
+                .position(|one| one.location.as_ref().is_some_and(is))
         };
         let mut top = split(path).0;
         loop {
@@ -261,7 +264,7 @@ impl<'a> Tracked<'a> {
                 Some(repository) => Some((repository, b"HEAD".to_vec())),
                 None => match self.link(root, &entry) {
                     Some(link) => {
-                        let (number, git) = self.named(root, top, link)?;
+                        let (number, git) = self.git_directory_named_by(root, top, link)?;
                         let further = self.common(number, &git);
                         Some(match further {
                             Some((common, head)) => (at(&common, number)?, head),
@@ -274,7 +277,7 @@ impl<'a> Tracked<'a> {
             if let Some((repository, head)) = found {
                 let below = path.get(top.len()..)?;
                 let names = below.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-                return Some(Place {
+                return Some(TreePath {
                     repository,
                     head,
                     path: names.map(<[u8]>::to_vec).collect(),
@@ -288,12 +291,12 @@ impl<'a> Tracked<'a> {
     }
 
     /// The git directory that a `.git` file named before the command.
-    fn named(&self, root: u16, top: &[u8], link: &State) -> Option<(u16, Vec<u8>)> {
+    fn git_directory_named_by(&self, root: u16, top: &[u8], link: &State) -> Option<(u16, Vec<u8>)> {
         let State::File { content, .. } = link else {
             return None;
         };
         let target = content.strip_prefix(b"gitdir: ")?.trim_ascii_end();
-        let from = shown(self.roots.get(usize::from(root))?, top);
+        let from = absolute(self.roots.get(usize::from(root))?, top);
         let mut path = PathBuf::new();
         for part in from.join(OsStr::from_bytes(target)).components() {
             match part {
@@ -322,36 +325,39 @@ impl<'a> Tracked<'a> {
 
 /// Whether git may have put it there for a commit.
 fn may_be_tracked(role: Role, path: &[u8]) -> bool {
-    role == Role::Name || (role == Role::Judged && is_judged_text(split(path).1))
+    role == Role::Name || (role == Role::JudgedText && is_judged_text(split(path).1))
 }
 
 /// What is asked of a path in a repository of that kind.
-fn question(asked: &Asked, algorithm: Algorithm) -> Question {
+fn query(queries: &PathQuery, algorithm: Algorithm) -> Query {
     let blob = |content: &[u8]| algorithm.name("blob", content);
     // By another name somebody could write to it. Its mode is set where it is found to stay.
-    let is_plain = |names: &Names| !names.have_grown_from(Names::default());
-    let now = match (&asked.seen, &asked.before) {
+    let is_plain = |links: &LinkCount| !links.exceeds(LinkCount::default());
+    let now = match (&queries.observed, &queries.before) {
         (
-            Seen::Present(State::File {
-                mode, names, content, ..
+            Observed::Present(State::File {
+                mode, links, content, ..
             }),
             None | Some(State::File { .. }),
-        ) if is_plain(names) => blob(content).map(|blob| Now::File {
+        ) if is_plain(links) => blob(content).map(|blob| Current::File {
             blob,
             is_executable: mode & 0o100 != 0,
         }),
-        (Seen::Present(State::Directory { .. }), None | Some(State::Directory { .. })) => Some(Now::Directory),
-        (Seen::Absent, Some(State::File { .. } | State::Directory { .. })) => Some(Now::Absent),
-        (Seen::Absent | Seen::Present(_) | Seen::Long { .. } | Seen::Unreadable(_), _) => None,
+        (Observed::Present(State::Directory { .. }), None | Some(State::Directory { .. })) => Some(Current::Directory),
+        (Observed::Absent, Some(State::File { .. } | State::Directory { .. })) => Some(Current::Absent),
+        (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => None,
     };
-    let (before, is_file) = match &asked.before {
+    let (before, is_file) = match &queries.before {
         Some(State::File { content, .. }) => (blob(content), true),
-        None => (None, !matches!(asked.seen, Seen::Present(State::Directory { .. }))),
-        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Left) => (None, false),
+        None => (
+            None,
+            !matches!(queries.observed, Observed::Present(State::Directory { .. })),
+        ),
+        Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored) => (None, false),
     };
-    Question {
-        path: asked.place.path.clone(),
-        now: now.unwrap_or(Now::Other),
+    Query {
+        path: queries.location.path.clone(),
+        now: now.unwrap_or(Current::Other),
         before,
         is_file,
     }

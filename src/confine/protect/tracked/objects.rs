@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use flate2::bufread::ZlibDecoder;
 
-use super::super::at;
+use super::super::nofollow;
 use super::id::Id;
 use super::kind::{Kind, LONGEST};
 use super::pack::{Bases, Pack, packs};
@@ -57,9 +57,9 @@ impl Objects {
             return Some(kept.clone());
         }
         self.left = self.left.checked_sub(1)?;
-        let (kind, content) = self.loose(id).or_else(|| self.packed(id))?;
+        let (kind, content) = self.wildcards(id).or_else(|| self.packed(id))?;
         self.left_bytes = self.left_bytes.checked_sub(content.len() as u64)?;
-        if id.algorithm().name(kind.word(), &content) != Some(id) {
+        if id.algorithm().name(kind.name(), &content) != Some(id) {
             return None;
         }
         let object: Object = (kind, content.into());
@@ -72,16 +72,16 @@ impl Objects {
         Some(object)
     }
 
-    fn loose(&self, id: Id) -> Option<(Kind, Vec<u8>)> {
+    fn wildcards(&self, id: Id) -> Option<(Kind, Vec<u8>)> {
         let name = id.hex();
         let path = format!("{}/{}", name.get(..2)?, name.get(2..)?);
-        let file = File::from(at::open_file(&self.directory, path.as_bytes()).ok()?);
+        let file = File::from(nofollow::open_file(&self.directory, path.as_bytes()).ok()?);
         let mut all = Vec::new();
-        let whole = ZlibDecoder::new(BufReader::new(file));
-        whole.take(LONGEST + 33).read_to_end(&mut all).ok()?;
+        let decoder = ZlibDecoder::new(BufReader::new(file));
+        decoder.take(LONGEST + 33).read_to_end(&mut all).ok()?;
         let end = all.iter().take(32).position(|byte| *byte == 0)?;
         let (kind, length) = std::str::from_utf8(all.get(..end)?).ok()?.split_once(' ')?;
-        let kind = Kind::named(kind.as_bytes())?;
+        let kind = Kind::from_name(kind.as_bytes())?;
         let length: usize = length.parse().ok()?;
         let content = all.split_off(end + 1);
         (length == content.len() && length as u64 <= LONGEST).then_some((kind, content))

@@ -12,14 +12,14 @@ use std::os::unix::fs::FileExt;
 use flate2::bufread::ZlibDecoder;
 use nix::dir::Dir;
 
-use super::super::at::{self, join};
+use super::super::nofollow::{self, join};
 use super::id::{Algorithm, Id};
 use super::kind::{Kind, LONGEST};
 
 /// Packs that are looked into.
 const MOST: usize = 512;
 /// Differences one upon another: as many as git makes, even when it is asked to take pains.
-const DEEPEST: usize = 50;
+const MAX_DELTAS: usize = 50;
 /// Bytes of whole objects that are kept because differences to them may follow.
 const KEPT: usize = 32 * 1024 * 1024;
 /// Where the names begin in an index: behind its head.
@@ -35,7 +35,7 @@ pub(super) struct Bases {
 }
 
 impl Bases {
-    fn keep(&mut self, place: (usize, u64), kind: Kind, content: &[u8]) {
+    fn keep(&mut self, offset_of: (usize, u64), kind: Kind, content: &[u8]) {
         // A commit or a tag is hardly ever what another differs from.
         if kind != Kind::Tree {
             return;
@@ -45,7 +45,7 @@ impl Bases {
             self.all.clear();
             self.bytes = content.len();
         }
-        self.all.insert(place, (kind, content.to_vec()));
+        self.all.insert(offset_of, (kind, content.to_vec()));
     }
 }
 
@@ -56,12 +56,12 @@ pub(super) struct Pack {
     data: Option<File>,
     algorithm: Algorithm,
     /// How many names begin with a byte as high as this one, or less high.
-    upto: Vec<u32>,
+    fanout: Vec<u32>,
 }
 
 /// Those of a directory of objects.
 pub(super) fn packs(objects: &OwnedFd, algorithm: Algorithm) -> Vec<Pack> {
-    let Ok(mut folder) = at::open_directory(objects, b"pack").and_then(Dir::from_fd) else {
+    let Ok(mut folder) = nofollow::open_directory(objects, b"pack").and_then(Dir::from_fd) else {
         return Vec::new();
     };
     let names = folder
@@ -80,20 +80,20 @@ pub(super) fn packs(objects: &OwnedFd, algorithm: Algorithm) -> Vec<Pack> {
 impl Pack {
     fn open(objects: &OwnedFd, name: &[u8], algorithm: Algorithm) -> Option<Self> {
         let name = join(b"pack", name);
-        let index = File::from(at::open_file(objects, &[&name, b".idx".as_slice()].concat()).ok()?);
+        let index = File::from(nofollow::open_file(objects, &[&name, b".idx".as_slice()].concat()).ok()?);
         let head: [u8; HEAD] = bytes(&index, 0)?;
         let (magic, table) = head.split_at(8);
-        let upto: Vec<u32> = table
+        let fanout: Vec<u32> = table
             .chunks_exact(4)
             .filter_map(|four| Some(u32::from_be_bytes(four.try_into().ok()?)))
             .collect();
-        let is_sound = magic == b"\xfftOc\0\0\0\x02" && upto.is_sorted();
+        let is_sound = magic == b"\xfftOc\0\0\0\x02" && fanout.is_sorted();
         is_sound.then_some(Self {
             name,
             index,
             data: None,
             algorithm,
-            upto,
+            fanout,
         })
     }
 
@@ -106,15 +106,15 @@ impl Pack {
         let first = usize::from(*id.bytes().first()?);
         let mut low = first
             .checked_sub(1)
-            .map_or(Some(0), |before| self.upto.get(before).copied())?;
-        let mut high = *self.upto.get(first)?;
+            .map_or(Some(0), |before| self.fanout.get(before).copied())?;
+        let mut high = *self.fanout.get(first)?;
         while low < high {
             let middle = low + (high - low) / 2;
             let mut name = [0; 32];
             let name = name.get_mut(..self.algorithm.width())?;
             self.index.read_exact_at(name, NAMES + u64::from(middle) * width).ok()?;
             match (*name).cmp(id.bytes()) {
-                std::cmp::Ordering::Equal => return self.place(middle),
+                std::cmp::Ordering::Equal => return self.offset_of(middle),
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
             }
@@ -123,15 +123,15 @@ impl Pack {
     }
 
     /// Where the object with that number is: behind the names and their checksums.
-    fn place(&self, number: u32) -> Option<u64> {
-        let all = u64::from(*self.upto.last()?);
-        let places = NAMES + all * (self.algorithm.width() as u64 + 4);
-        let place = u32::from_be_bytes(bytes(&self.index, places + u64::from(number) * 4)?);
-        if place < 1 << 31 {
-            return Some(place.into());
+    fn offset_of(&self, number: u32) -> Option<u64> {
+        let all = u64::from(*self.fanout.last()?);
+        let table = NAMES + all * (self.algorithm.width() as u64 + 4);
+        let offset_of = u32::from_be_bytes(bytes(&self.index, table + u64::from(number) * 4)?);
+        if offset_of < 1 << 31 {
+            return Some(offset_of.into());
         }
-        let far = u64::from(place & !(1 << 31));
-        Some(u64::from_be_bytes(bytes(&self.index, places + all * 4 + far * 8)?))
+        let far = u64::from(offset_of & !(1 << 31));
+        Some(u64::from_be_bytes(bytes(&self.index, table + all * 4 + far * 8)?))
     }
 
     /// The object at that place of the pack, which is the one with that number.
@@ -144,47 +144,47 @@ impl Pack {
     ) -> Option<(Kind, Vec<u8>)> {
         if self.data.is_none() {
             let name = [&self.name, b".pack".as_slice()].concat();
-            self.data = Some(File::from(at::open_file(objects, &name).ok()?));
+            self.data = Some(File::from(nofollow::open_file(objects, &name).ok()?));
         }
-        let mut differences: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut deltas: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut room = LONGEST * 2;
         let mut at = offset;
         let (kind, mut content) = loop {
             if let Some(base) = bases.all.get(&(number, at)) {
                 break base.clone();
             }
-            if differences.len() > DEEPEST {
+            if deltas.len() > MAX_DELTAS {
                 return None;
             }
-            let (what, length, behind) = self.head(at)?;
-            let kind = match what {
+            let (object_type, length, rest_offset) = self.head(at)?;
+            let kind = match object_type {
                 1 => Kind::Commit,
                 2 => Kind::Tree,
                 3 => Kind::Blob,
                 4 => Kind::Tag,
                 6 | 7 => {
-                    let (base, behind) = if what == 6 {
-                        let (back, behind) = self.back(behind)?;
-                        (at.checked_sub(back).filter(|base| *base < at)?, behind)
+                    let (base, rest_offset) = if object_type == 6 {
+                        let (base_distance, rest_offset) = self.base_distance(rest_offset)?;
+                        (at.checked_sub(base_distance).filter(|base| *base < at)?, rest_offset)
                     } else {
                         let mut name = vec![0; self.algorithm.width()];
-                        self.data.as_ref()?.read_exact_at(&mut name, behind).ok()?;
-                        (self.find(Id::of(&name)?)?, behind + name.len() as u64)
+                        self.data.as_ref()?.read_exact_at(&mut name, rest_offset).ok()?;
+                        (self.find(Id::of(&name)?)?, rest_offset + name.len() as u64)
                     };
                     room = room.checked_sub(length)?;
-                    differences.push((at, self.inflate(behind, length)?));
+                    deltas.push((at, self.inflate(rest_offset, length)?));
                     at = base;
                     continue;
                 }
                 _ => return None,
             };
-            let content = self.inflate(behind, length)?;
+            let content = self.inflate(rest_offset, length)?;
             bases.keep((number, at), kind, &content);
             break (kind, content);
         };
-        for (place, difference) in differences.into_iter().rev() {
-            content = apply(&content, &difference)?;
-            bases.keep((number, place), kind, &content);
+        for (offset_of, delta) in deltas.into_iter().rev() {
+            content = apply(&content, &delta)?;
+            bases.keep((number, offset_of), kind, &content);
         }
         Some((kind, content))
     }
@@ -193,7 +193,7 @@ impl Pack {
     fn head(&self, offset: u64) -> Option<(u8, u64, u64)> {
         let mut at = offset;
         let mut byte = self.byte(&mut at)?;
-        let what = byte >> 4 & 7;
+        let object_type = byte >> 4 & 7;
         let mut length = u64::from(byte & 15);
         let mut shift = 4;
         while byte & 0x80 != 0 {
@@ -204,19 +204,19 @@ impl Pack {
             length |= u64::from(byte & 0x7f) << shift;
             shift += 7;
         }
-        (length <= LONGEST).then_some((what, length, at))
+        (length <= LONGEST).then_some((object_type, length, at))
     }
 
     /// How far before a difference lies what it differs from.
-    fn back(&self, offset: u64) -> Option<(u64, u64)> {
+    fn base_distance(&self, offset: u64) -> Option<(u64, u64)> {
         let mut at = offset;
         let mut byte = self.byte(&mut at)?;
-        let mut back = u64::from(byte & 0x7f);
+        let mut base_distance = u64::from(byte & 0x7f);
         while byte & 0x80 != 0 {
             byte = self.byte(&mut at)?;
-            back = (back + 1).checked_mul(128)? | u64::from(byte & 0x7f);
+            base_distance = (base_distance + 1).checked_mul(128)? | u64::from(byte & 0x7f);
         }
-        Some((back, at))
+        Some((base_distance, at))
     }
 
     fn byte(&self, at: &mut u64) -> Option<u8> {
@@ -226,24 +226,24 @@ impl Pack {
     }
 
     fn inflate(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
-        let from = Onward {
+        let from = FileFrom {
             file: self.data.as_ref()?,
             offset,
         };
         let mut content = Vec::new();
-        let whole = ZlibDecoder::new(BufReader::with_capacity(4096, from));
-        whole.take(length.checked_add(1)?).read_to_end(&mut content).ok()?;
+        let decoder = ZlibDecoder::new(BufReader::with_capacity(4096, from));
+        decoder.take(length.checked_add(1)?).read_to_end(&mut content).ok()?;
         (content.len() as u64 == length).then_some(content)
     }
 }
 
 /// A file from a place on.
-struct Onward<'a> {
+struct FileFrom<'a> {
     file: &'a File,
     offset: u64,
 }
 
-impl Read for Onward<'_> {
+impl Read for FileFrom<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read_at(buffer, self.offset)?;
         self.offset = self.offset.saturating_add(read as u64);
@@ -258,8 +258,8 @@ fn bytes<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
 }
 
 /// What a difference makes of what it differs from.
-pub(super) fn apply(base: &[u8], difference: &[u8]) -> Option<Vec<u8>> {
-    let mut rest = difference;
+pub(super) fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = delta;
     if length(&mut rest)? != base.len() as u64 {
         return None;
     }
@@ -268,15 +268,15 @@ pub(super) fn apply(base: &[u8], difference: &[u8]) -> Option<Vec<u8>> {
     while let Some(step) = next(&mut rest) {
         if step & 0x80 == 0 {
             // 0 is kept for what is not thought of yet.
-            let (new, behind) = rest.split_at_checked(usize::from(step)).filter(|_| step != 0)?;
+            let (new, rest_offset) = rest.split_at_checked(usize::from(step)).filter(|_| step != 0)?;
             made.extend_from_slice(new);
-            rest = behind;
+            rest = rest_offset;
         } else {
             let mut number = |bits: std::ops::Range<u8>| {
                 let mut number = 0_usize;
-                for (bit, place) in bits.zip(0_u32..) {
+                for (bit, offset_of) in bits.zip(0_u32..) {
                     if step & 1 << bit != 0 {
-                        number |= usize::from(next(&mut rest)?) << (8 * place);
+                        number |= usize::from(next(&mut rest)?) << (8 * offset_of);
                     }
                 }
                 Some(number)
@@ -296,8 +296,8 @@ pub(super) fn apply(base: &[u8], difference: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn next(rest: &mut &[u8]) -> Option<u8> {
-    let (first, behind) = rest.split_first()?;
-    *rest = behind;
+    let (first, rest_offset) = rest.split_first()?;
+    *rest = rest_offset;
     Some(*first)
 }
 

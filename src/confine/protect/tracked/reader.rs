@@ -30,7 +30,7 @@ use seccompiler::{
 
 use super::id::Id;
 use super::objects::Objects;
-use super::reach::{Answer, Question, answer};
+use super::reach::{Answer, Query, answer};
 use crate::backend::seccomp::{Instruction, Program};
 use crate::confine::sys::{self, filters};
 
@@ -42,23 +42,23 @@ const SECONDS: u64 = 15;
 const MEMORY: u64 = 512 * 1024 * 1024;
 
 /// Has the questions answered from that directory of objects.
-pub(super) fn ask(objects: OwnedFd, tips: &[Id], head: Option<Id>, questions: &[Question]) -> Option<Vec<Answer>> {
+pub(super) fn run(objects: OwnedFd, tips: &[Id], head: Option<Id>, queries: &[Query]) -> Option<Vec<Answer>> {
     let (reading, writing) = pipe2(OFlag::O_CLOEXEC).ok()?;
     match sys::fork().ok()? {
         None => {
             // Whoever forked it is never returned to, not by a panic either.
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                read(objects, &writing, tips, head, questions)
+                answer_in_child(objects, &writing, tips, head, queries)
             }));
             sys::exit_now(i32::from(!matches!(done, Ok(Some(())))))
         }
         Some(child) => {
             drop((writing, objects));
-            let said = listen(reading, questions.len());
+            let reply = receive(reading, queries.len());
             // It has ended, or has said what nobody wants to hear.
             let _killed = kill(child, Signal::SIGKILL);
-            let said = said.filter(|_| !said_by_force(child))?;
-            let answers = said.iter().map(|byte| Answer {
+            let reply = reply.filter(|_| !has_failed(child))?;
+            let answers = reply.iter().map(|byte| Answer {
                 may_stay: byte & 1 != 0,
                 is_other_in_head: byte & 2 != 0,
             });
@@ -68,7 +68,7 @@ pub(super) fn ask(objects: OwnedFd, tips: &[Id], head: Option<Id>, questions: &[
 }
 
 /// Reaps the child; whether it was killed by another than us, or complained.
-fn said_by_force(child: Pid) -> bool {
+fn has_failed(child: Pid) -> bool {
     loop {
         match waitpid(child, None) {
             Err(Errno::EINTR) => {}
@@ -79,9 +79,9 @@ fn said_by_force(child: Pid) -> bool {
 }
 
 /// What the child says, if that is as long as it should be and ends.
-fn listen(reading: OwnedFd, length: usize) -> Option<Vec<u8>> {
+fn receive(reading: OwnedFd, length: usize) -> Option<Vec<u8>> {
     let until = Instant::now() + DEADLINE;
-    let mut said = Vec::new();
+    let mut reply = Vec::new();
     let mut reading = File::from(reading);
     loop {
         let left = until.checked_duration_since(Instant::now())?;
@@ -95,24 +95,30 @@ fn listen(reading: OwnedFd, length: usize) -> Option<Vec<u8>> {
         let mut buffer = [0; 1024];
         match reading.read(&mut buffer) {
             Ok(0) => break,
-            Ok(read) => said.extend_from_slice(buffer.get(..read)?),
+            Ok(answer_in_child) => reply.extend_from_slice(buffer.get(..answer_in_child)?),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => return None,
         }
-        if said.len() > length {
+        if reply.len() > length {
             return None;
         }
     }
-    (said.len() == length).then_some(said)
+    (reply.len() == length).then_some(reply)
 }
 
 /// The child.
-fn read(objects: OwnedFd, writing: &OwnedFd, tips: &[Id], head: Option<Id>, questions: &[Question]) -> Option<()> {
+fn answer_in_child(
+    objects: OwnedFd,
+    writing: &OwnedFd,
+    tips: &[Id],
+    head: Option<Id>,
+    queries: &[Query],
+) -> Option<()> {
     prctl::set_pdeathsig(Signal::SIGKILL).ok()?;
     sys::close_all_but(&[objects.as_fd(), writing.as_fd()]).ok()?;
     confine(&objects)?;
     let mut objects = Objects::new(objects);
-    let answers = answer(&mut objects, tips, head, questions);
+    let answers = answer(&mut objects, tips, head, queries);
     let bytes = answers
         .iter()
         .map(|one| u8::from(one.may_stay) | u8::from(one.is_other_in_head) << 1);
@@ -130,7 +136,7 @@ fn confine(objects: &OwnedFd) -> Option<()> {
     ] {
         setrlimit(resource, most, most).ok()?;
     }
-    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let answer_in_child = AccessFs::ReadFile | AccessFs::ReadDir;
     let layer = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))
@@ -146,7 +152,7 @@ fn confine(objects: &OwnedFd) -> Option<()> {
         .create()
         .ok()?
         .set_compatibility(CompatLevel::HardRequirement)
-        .add_rule(PathBeneath::new(objects, read))
+        .add_rule(PathBeneath::new(objects, answer_in_child))
         .ok()?;
     let status = layer.restrict_self().ok()?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
@@ -193,8 +199,8 @@ fn filter() -> Option<Program> {
     let copies = u64::try_from(libc::F_DUPFD_CLOEXEC).ok()?;
     let asks = [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL].map(u64::try_from);
     let mut may = vec![only(1, SeccompCmpOp::Eq, copies)?];
-    for ask in asks {
-        may.push(only(1, SeccompCmpOp::Eq, ask.ok()?)?);
+    for run in asks {
+        may.push(only(1, SeccompCmpOp::Eq, run.ok()?)?);
     }
     rules.insert(libc::SYS_fcntl, may);
     let target = TargetArch::try_from(std::env::consts::ARCH).ok()?;

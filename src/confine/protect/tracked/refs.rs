@@ -15,7 +15,7 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{fstat, fstatat};
 use nix::sys::statfs::fstatfs;
 
-use super::super::at::{self, join};
+use super::super::nofollow::{self, join};
 use super::super::stamp::{FileSystem, Stamp, classify};
 use super::id::Id;
 
@@ -45,7 +45,7 @@ pub(super) struct Ref {
 /// Files that are as they were in `earlier` are not read again.
 pub(super) fn read(git: &OwnedFd, earlier: &[Ref]) -> Option<Vec<Ref>> {
     // Its refs are elsewhere, and what lies here says nothing.
-    if at::stat(git, b"reftable").is_ok() {
+    if nofollow::stat(git, b"reftable").is_ok() {
         return None;
     }
     let is_stamped = fstatfs(git).is_ok_and(|found| classify(found.filesystem_type()) == FileSystem::Stamped);
@@ -56,8 +56,8 @@ pub(super) fn read(git: &OwnedFd, earlier: &[Ref]) -> Option<Vec<Ref>> {
         refs: BTreeMap::new(),
     };
     reader.packed(git)?;
-    match at::open_directory(git, b"refs") {
-        Ok(refs) => reader.loose(refs, b"refs", 0)?,
+    match nofollow::open_directory(git, b"refs") {
+        Ok(refs) => reader.wildcards(refs, b"refs", 0)?,
         Err(Errno::ENOENT) => {}
         Err(_) => return None,
     }
@@ -85,7 +85,7 @@ impl Reader<'_> {
     }
 
     fn packed(&mut self, git: &OwnedFd) -> Option<()> {
-        let text = match at::open_file(git, b"packed-refs") {
+        let text = match nofollow::open_file(git, b"packed-refs") {
             Ok(file) => content(file, LONGEST_PACKED)?,
             Err(Errno::ENOENT) => return Some(()),
             Err(_) => return None,
@@ -106,8 +106,8 @@ impl Reader<'_> {
     }
 
     /// Those in files of their own, which win over packed ones.
-    fn loose(&mut self, directory: OwnedFd, path: &[u8], depth: usize) -> Option<()> {
-        let place = directory.try_clone().ok()?;
+    fn wildcards(&mut self, directory: OwnedFd, path: &[u8], depth: usize) -> Option<()> {
+        let fd = directory.try_clone().ok()?;
         let mut listing = Dir::from_fd(directory).ok()?;
         for entry in listing.iter() {
             let entry = entry.ok()?;
@@ -121,9 +121,9 @@ impl Reader<'_> {
                 if depth >= DEEPEST {
                     return None;
                 }
-                self.loose(at::open_directory(&place, name).ok()?, &below, depth + 1)?;
+                self.wildcards(nofollow::open_directory(&fd, name).ok()?, &below, depth + 1)?;
             } else {
-                let one = self.file(&place, name, below);
+                let one = self.file(&fd, name, below);
                 self.add(one)?;
             }
         }
@@ -147,7 +147,7 @@ impl Reader<'_> {
         let Ok(found) = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
             return odd(path);
         };
-        if at::kind(&found) != libc::S_IFREG {
+        if nofollow::kind(&found) != libc::S_IFREG {
             return odd(path);
         }
         if let Some(file) = stamped(&found)
@@ -156,7 +156,7 @@ impl Reader<'_> {
         {
             return earlier.clone();
         }
-        let Ok(file) = at::open_file(directory, name) else {
+        let Ok(file) = nofollow::open_file(directory, name) else {
             return odd(path);
         };
         let stamp = fstat(&file).ok().and_then(|stat| stamped(&stat));
@@ -170,7 +170,7 @@ impl Reader<'_> {
     /// HEAD, and that of each further work tree.
     fn heads(&mut self, git: &OwnedFd) -> Option<()> {
         let mut all = vec![b"HEAD".to_vec()];
-        match at::open_directory(git, b"worktrees").and_then(Dir::from_fd) {
+        match nofollow::open_directory(git, b"worktrees").and_then(Dir::from_fd) {
             Ok(mut listing) => {
                 for entry in listing.iter() {
                     let entry = entry.ok()?;
@@ -195,7 +195,7 @@ impl Reader<'_> {
     }
 
     fn head(&self, git: &OwnedFd, name: &[u8]) -> Option<Id> {
-        let text = content(at::open_file(git, name).ok()?, LONGEST)?;
+        let text = content(nofollow::open_file(git, name).ok()?, LONGEST)?;
         match text.strip_prefix(b"ref:") {
             Some(other) => self.refs.get(other.trim_ascii())?.value,
             None => value(&text),
@@ -226,7 +226,7 @@ pub(super) fn key(git: impl AsFd, path: &[u8]) -> Option<String> {
     let mut hash = Sha256::new();
     hash.update(b"stockade tips 1\n");
     hash.update(stat.st_ino.to_le_bytes());
-    match super::super::sight::made(&git) {
+    match super::super::inventory::root_creation_time(&git) {
         // The number of a device may be another after each start of the machine. Time and number together have no second.
         Some((seconds, nanoseconds)) => {
             hash.update(seconds.to_le_bytes());

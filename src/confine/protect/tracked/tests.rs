@@ -10,7 +10,7 @@ use super::id::{Algorithm, Id};
 use super::kind::Kind;
 use super::objects::Objects;
 use super::pack::apply;
-use super::reach::{Now, Question, answer};
+use super::reach::{Current, Query, answer};
 
 #[expect(clippy::disallowed_methods, reason = "makes what is read")]
 fn git(folder: &Path, arguments: &[&str]) -> String {
@@ -48,10 +48,10 @@ fn objects(folder: &Path) -> Objects {
     Objects::new(OwnedFd::from(File::open(folder.join(".git/objects")).unwrap()))
 }
 
-fn question(content: &str) -> Question {
-    Question {
+fn query(content: &str) -> Query {
+    Query {
         path: vec![b".vscode".to_vec(), b"tasks.json".to_vec()],
-        now: Now::File {
+        now: Current::File {
             blob: Algorithm::Sha1.name("blob", content.as_bytes()).unwrap(),
             is_executable: false,
         },
@@ -83,8 +83,8 @@ fn a_damaged_pack_or_index_is_read_to_an_end_and_proves_nothing_false() {
     let folder = tempfile::tempdir().unwrap();
     let tip = packed(folder.path());
     let ask = || {
-        let questions = [question("0"), question("3"), question("evil")];
-        let answers = answer(&mut objects(folder.path()), &[tip], Some(tip), &questions);
+        let queries = [query("0"), query("3"), query("evil")];
+        let answers = answer(&mut objects(folder.path()), &[tip], Some(tip), &queries);
         answers.iter().map(|one| one.may_stay).collect::<Vec<_>>()
     };
     assert_eq!(ask(), [true, true, false]);

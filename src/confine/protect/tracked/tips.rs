@@ -24,13 +24,13 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-use super::super::at;
+use super::super::inventory::Inventory;
 use super::super::journal::JOURNAL;
 use super::super::markers::Markers;
-use super::super::overlap::is_overlap;
+use super::super::nofollow;
+use super::super::overlap::overlaps;
 use super::super::record::Record;
-use super::super::roots::{Root, shown};
-use super::super::sight::Sight;
+use super::super::roots::{Root, absolute};
 use super::super::store::{folder, in_folder};
 use super::id::Id;
 use super::refs::{self, Ref};
@@ -47,24 +47,24 @@ const MOST_TRUSTED: usize = 20_000;
 const MAGIC: &[u8] = b"stockade tips 2\n";
 
 /// A directory, by the number of its root and the path in it.
-type Place = (u16, Vec<u8>);
+type RootPath = (u16, Vec<u8>);
 
 /// What is kept of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-struct Kept {
+struct TipRecord {
     /// Those trusted last come last.
     trusted: Vec<Id>,
     refs: Vec<Ref>,
     /// Whether that is what the refs named when the last command had ended.
     is_known: bool,
     /// Whether a command made the repository, and no ref of it was the host's since.
-    is_made: bool,
+    is_made_by_command: bool,
 }
 
 /// What is there of a record.
 #[derive(Debug)]
 enum Loaded {
-    Kept(Kept),
+    TipRecord(TipRecord),
     Nothing,
     /// Something, and it cannot be read.
     Unreadable,
@@ -74,23 +74,23 @@ enum Loaded {
 #[derive(Debug)]
 pub(super) struct Repository {
     /// Its git directory. One around a root is in none.
-    pub(super) place: Option<Place>,
+    pub(super) location: Option<RootPath>,
     path: PathBuf,
     pub(super) key: String,
     loaded: Loaded,
     refs: Option<Vec<Ref>>,
-    kept: Kept,
+    record: TipRecord,
 }
 
 impl Repository {
     /// The commits that are trusted.
     pub(super) fn trusted(&self) -> &[Id] {
-        &self.kept.trusted
+        &self.record.trusted
     }
 
     /// What its refs named before the command.
     pub(super) fn refs(&self) -> &[Ref] {
-        &self.kept.refs
+        &self.record.refs
     }
 }
 
@@ -105,32 +105,32 @@ pub(in super::super) struct Tips {
 impl Tips {
     /// Reads the refs of all repositories. What they are worth is [judged](Self::judge) afterwards: a command of another
     /// session that has moved one of them by then has its journal in the store.
-    pub(in super::super) fn look(roots: &[Root], sight: &Sight, store: &Path) -> Self {
-        let unknown = left_over(store);
+    pub(in super::super) fn read(roots: &[Root], inventory: &Inventory, store: &Path) -> Self {
+        let unknown = abandoned(store);
         let mut repositories = Vec::new();
-        let mut met = BTreeSet::new();
-        for (place, path, git) in git_directories(roots, sight) {
+        let mut listed = BTreeSet::new();
+        for (location, path, git) in git_directories(roots, inventory) {
             let Some(key) = refs::key(&git, path.as_os_str().as_bytes()) else {
                 continue;
             };
-            if !met.insert(key.clone()) {
+            if !listed.insert(key.clone()) {
                 continue;
             }
             let mut loaded = load(store, &key);
-            if let Loaded::Kept(kept) = &mut loaded {
-                kept.is_known &= !unknown.contains(&key);
+            if let Loaded::TipRecord(record) = &mut loaded {
+                record.is_known &= !unknown.contains(&key);
             }
             let earlier = match &loaded {
-                Loaded::Kept(kept) => kept.refs.as_slice(),
+                Loaded::TipRecord(record) => record.refs.as_slice(),
                 Loaded::Nothing | Loaded::Unreadable => &[],
             };
             repositories.push(Repository {
-                place,
+                location,
                 path,
                 refs: refs::read(&git, earlier),
                 key,
                 loaded,
-                kept: Kept::default(),
+                record: TipRecord::default(),
             });
         }
         Self {
@@ -141,7 +141,7 @@ impl Tips {
     }
 
     /// Trusts what the host made the refs name, beside the commands that are under way.
-    pub(in super::super) fn judge(&mut self, others: &[Record]) {
+    pub(in super::super) fn update_trust(&mut self, others: &[Record]) {
         if self.repositories.is_empty() {
             return;
         }
@@ -150,12 +150,12 @@ impl Tips {
             let is_shared = others
                 .iter()
                 .flat_map(|other| &other.roots)
-                .any(|(path, who)| is_overlap((Path::new(OsStr::from_bytes(path)), *who), &repository.path));
+                .any(|(path, who)| overlaps((Path::new(OsStr::from_bytes(path)), *who), &repository.path));
             let refs = repository.refs.take();
             let is_known = refs.is_some();
             let now = refs.unwrap_or_default();
             let (mut trusted, before) = match std::mem::replace(&mut repository.loaded, Loaded::Nothing) {
-                Loaded::Kept(kept) => (kept.trusted.clone(), Some(kept)),
+                Loaded::TipRecord(record) => (record.trusted.clone(), Some(record)),
                 Loaded::Nothing | Loaded::Unreadable if is_shared || !has_room => (Vec::new(), None),
                 Loaded::Unreadable => (Vec::new(), None),
                 Loaded::Nothing => (now.iter().filter_map(|one| one.value).collect(), None),
@@ -174,24 +174,25 @@ impl Tips {
                 trusted.extend(moved);
             }
             tidy(&mut trusted);
-            let is_made = trusted.is_empty() && before.as_ref().is_some_and(|before| before.is_made);
-            repository.kept = Kept {
+            let is_made_by_command =
+                trusted.is_empty() && before.as_ref().is_some_and(|before| before.is_made_by_command);
+            repository.record = TipRecord {
                 trusted,
                 refs: now,
                 is_known,
-                is_made,
+                is_made_by_command,
             };
-            if before.as_ref() != Some(&repository.kept)
-                && save(&self.store, &repository.key, &repository.kept).is_err()
+            if before.as_ref() != Some(&repository.record)
+                && save(&self.store, &repository.key, &repository.record).is_err()
             {
                 // What was not written down is not built upon.
-                repository.kept.trusted.clear();
+                repository.record.trusted.clear();
             }
         }
     }
 
     /// Notes that a command is under way whose journal will have this name.
-    pub(in super::super) fn begin(&mut self, journal: &OsStr) {
+    pub(in super::super) fn mark_under_way(&mut self, journal: &OsStr) {
         if self.repositories.is_empty() {
             return;
         }
@@ -207,41 +208,45 @@ impl Tips {
             // refused as well.
             Ok(Err(_)) | Err(_) => {
                 for repository in &mut self.repositories {
-                    repository.kept.trusted.clear();
+                    repository.record.trusted.clear();
                     let path = self.store.join(TIPS).join(&repository.key);
-                    let _doubted = fs::rename(&path, doubted(&path));
+                    let _doubted = fs::rename(&path, doubtful(&path));
                 }
             }
         }
     }
 
     /// Writes down what the refs name now that the command has ended, also of repositories that it made.
-    pub(in super::super) fn end(self, roots: &[Root], sight: &Sight) {
+    pub(in super::super) fn record_refs(self, roots: &[Root], inventory: &Inventory) {
         let mut all_written = true;
-        for (_, path, git) in git_directories(roots, sight) {
+        for (_, path, git) in git_directories(roots, inventory) {
             let Some(key) = refs::key(&git, path.as_os_str().as_bytes()) else {
                 all_written = false;
                 continue;
             };
-            let ours = self.repositories.iter().find(|one| one.key == key).map(|one| &one.kept);
+            let ours = self
+                .repositories
+                .iter()
+                .find(|one| one.key == key)
+                .map(|one| &one.record);
             // One that came from elsewhere is known from there.
             let theirs = match ours {
                 Some(_) => None,
                 None => match load(&self.store, &key) {
-                    Loaded::Kept(kept) => Some(kept),
+                    Loaded::TipRecord(record) => Some(record),
                     Loaded::Nothing | Loaded::Unreadable => None,
                 },
             };
             let before = ours.or(theirs.as_ref());
-            let refs = refs::read(&git, before.map_or(&[], |kept| kept.refs.as_slice()));
-            let kept = Kept {
-                trusted: before.map_or_else(Vec::new, |kept| kept.trusted.clone()),
+            let refs = refs::read(&git, before.map_or(&[], |record| record.refs.as_slice()));
+            let record = TipRecord {
+                trusted: before.map_or_else(Vec::new, |record| record.trusted.clone()),
                 is_known: refs.is_some(),
                 refs: refs.unwrap_or_default(),
-                is_made: before.is_none_or(|kept| kept.is_made),
+                is_made_by_command: before.is_none_or(|record| record.is_made_by_command),
             };
-            if before != Some(&kept) {
-                all_written &= save(&self.store, &key, &kept).is_ok();
+            if before != Some(&record) {
+                all_written &= save(&self.store, &key, &record).is_ok();
             }
         }
         if all_written {
@@ -250,13 +255,16 @@ impl Tips {
     }
 
     /// Whether a command made the git directory.
-    pub(in super::super) fn are_made(&self, root: u16, git: &[u8]) -> bool {
+    pub(in super::super) fn is_made_by_command(&self, root: u16, git: &[u8]) -> bool {
         let is_it = |one: &&Repository| {
-            one.place
+            one.location
                 .as_ref()
                 .is_some_and(|(number, path)| *number == root && path == git)
         };
-        self.repositories.iter().find(is_it).is_some_and(|one| one.kept.is_made)
+        self.repositories
+            .iter()
+            .find(is_it)
+            .is_some_and(|one| one.record.is_made_by_command)
     }
 
     /// No command came.
@@ -269,28 +277,28 @@ impl Tips {
 }
 
 /// The git directories with refs of their own below the roots; and those around them, whose refs a command may move all the same.
-fn git_directories(roots: &[Root], sight: &Sight) -> Vec<(Option<Place>, PathBuf, OwnedFd)> {
+fn git_directories(roots: &[Root], inventory: &Inventory) -> Vec<(Option<RootPath>, PathBuf, OwnedFd)> {
     let mut found = Vec::new();
-    for (number, path) in sight.git_directories() {
+    for (number, path) in inventory.git_directories() {
         let Some(root) = roots.get(usize::from(number)) else {
             continue;
         };
         // The refs of a further work tree are those of the repository that it belongs to.
-        if at::stat(&root.fd, &at::join(&path, b"commondir")).is_ok() {
+        if nofollow::stat(&root.fd, &nofollow::join(&path, b"commondir")).is_ok() {
             continue;
         }
-        if let Ok(git) = at::open_directory(&root.fd, &path) {
-            found.push((Some((number, path.clone())), shown(root, &path), git));
+        if let Ok(git) = nofollow::open_directory(&root.fd, &path) {
+            found.push((Some((number, path.clone())), absolute(root, &path), git));
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     for root in roots {
         for above in root.path.ancestors().skip(1) {
-            if Markers::look(above).is_git_directory()
+            if Markers::of_directory(above).is_git_directory()
                 && let Ok(top) = open("/", flags, Mode::empty())
                 && let Ok(git) =
-                    at::open_directory(top, above.as_os_str().as_bytes().strip_prefix(b"/").unwrap_or_default())
+                    nofollow::open_directory(top, above.as_os_str().as_bytes().strip_prefix(b"/").unwrap_or_default())
             {
                 found.push((None, above.to_owned(), git));
             }
@@ -301,14 +309,14 @@ fn git_directories(roots: &[Root], sight: &Sight) -> Vec<(Option<Place>, PathBuf
 
 /// Each once, where it was trusted last, and no more than are kept.
 fn tidy(trusted: &mut Vec<Id>) {
-    let mut met = BTreeSet::new();
+    let mut listed = BTreeSet::new();
     trusted.reverse();
-    trusted.retain(|id| met.insert(*id));
+    trusted.retain(|id| listed.insert(*id));
     trusted.truncate(MOST_TRUSTED);
     trusted.reverse();
 }
 
-fn doubted(path: &Path) -> PathBuf {
+fn doubtful(path: &Path) -> PathBuf {
     path.with_extension("doubted")
 }
 
@@ -316,12 +324,12 @@ fn load(store: &Path, key: &str) -> Loaded {
     let path = store.join(TIPS).join(key);
     let parse = |bytes: &[u8]| postcard::from_bytes(bytes.strip_prefix(MAGIC)?).ok();
     match fs::read(&path) {
-        Ok(bytes) => parse(&bytes).map_or(Loaded::Unreadable, Loaded::Kept),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::read(doubted(&path)) {
-            Ok(bytes) => parse(&bytes).map_or(Loaded::Unreadable, |kept: Kept| {
-                Loaded::Kept(Kept {
+        Ok(bytes) => parse(&bytes).map_or(Loaded::Unreadable, Loaded::TipRecord),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::read(doubtful(&path)) {
+            Ok(bytes) => parse(&bytes).map_or(Loaded::Unreadable, |record: TipRecord| {
+                Loaded::TipRecord(TipRecord {
                     is_known: false,
-                    ..kept
+                    ..record
                 })
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Loaded::Nothing,
@@ -331,8 +339,8 @@ fn load(store: &Path, key: &str) -> Loaded {
     }
 }
 
-fn save(store: &Path, key: &str, kept: &Kept) -> io::Result<()> {
-    let bytes = postcard::to_extend(kept, MAGIC.to_vec()).map_err(io::Error::other)?;
+fn save(store: &Path, key: &str, record: &TipRecord) -> io::Result<()> {
+    let bytes = postcard::to_extend(record, MAGIC.to_vec()).map_err(io::Error::other)?;
     let path = folder(store, TIPS).map_err(io::Error::other)?.join(key);
     let unfinished = path.with_extension(super::super::store::unique_name());
     let written = write_new(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, &path));
@@ -348,7 +356,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The repositories of commands that nobody settled: their journals are gone, or never were finished.
-fn left_over(store: &Path) -> BTreeSet<String> {
+fn abandoned(store: &Path) -> BTreeSet<String> {
     let mut unknown = BTreeSet::new();
     let Ok(notes) = fs::read_dir(store.join(UNDER_WAY)) else {
         return unknown;
@@ -371,15 +379,15 @@ fn left_over(store: &Path) -> BTreeSet<String> {
         for key in keys.lines() {
             unknown.insert(key.to_owned());
             match load(store, key) {
-                Loaded::Kept(kept) => {
-                    let kept = Kept {
+                Loaded::TipRecord(record) => {
+                    let record = TipRecord {
                         is_known: false,
-                        ..kept
+                        ..record
                     };
-                    all_written &= save(store, key, &kept).is_ok();
+                    all_written &= save(store, key, &record).is_ok();
                 }
                 // It was not written down before it could be moved: nothing of it is trusted at its next sight.
-                Loaded::Nothing => all_written &= save(store, key, &Kept::default()).is_ok(),
+                Loaded::Nothing => all_written &= save(store, key, &TipRecord::default()).is_ok(),
                 Loaded::Unreadable => {}
             }
         }

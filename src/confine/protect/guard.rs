@@ -8,24 +8,24 @@ use std::time::Duration;
 use super::appeared::{self, Appeared};
 use super::covers::Covers;
 use super::error::ProtectError;
+use super::inventory::{Inventory, root_creation_time};
+use super::inventory_cache::CachedInventory;
 use super::journal::{self, Journal};
-use super::known::Known;
 use super::names::Names;
 use super::offer::Offer;
-use super::others::{self, Gate};
+use super::other_sessions::{self, StoreLock};
 use super::patterns::Patterns;
-use super::present::{run_at_once, topmost};
+use super::present::{live, topmost};
 use super::program::Program;
-use super::record::{Record, keep};
+use super::record::{Record, save_entries};
 use super::repository::Person;
 use super::roots::Root;
-use super::search::{Look, Search, search};
-use super::sight::{Sight, made};
+use super::search::{Found, Scan, search};
 use super::tracked::Tips;
 
+use super::settlement::Outcome;
 use super::walk::{TICK, now};
-use super::work::Settled;
-use super::{room, settle};
+use super::{quota, settle};
 
 /// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
 /// [`Guard::settle`].
@@ -38,18 +38,18 @@ pub struct Guard {
     roots: Vec<Root>,
     patterns: Patterns,
     record: Record,
-    sight: Sight,
+    inventory: Inventory,
     journal: Journal,
     /// What is protected by its path.
     extra: Vec<PathBuf>,
     /// That of it which programs of the host run or obey at once.
-    at_once: Vec<PathBuf>,
+    live: Vec<PathBuf>,
     store: PathBuf,
     tips: Tips,
     /// When the command was about to start.
-    begun: Duration,
+    started: Duration,
     /// Whether something was taken away while the command ran: then nothing is believed of what it left.
-    has_seized: bool,
+    has_quarantined: bool,
 }
 
 impl Guard {
@@ -58,79 +58,83 @@ impl Guard {
     /// `store` is a directory outside every root, for the journal and the quarantine. On an error the
     /// command must not start.
     pub fn snapshot(roots: &[PathBuf], extra: &[PathBuf], store: &Path) -> Result<Self, ProtectError> {
-        Self::snapshot_knowing(roots, extra, &Names::default(), store, &Person::default(), None)
+        Self::snapshot_with(roots, extra, &Names::default(), store, &Person::default(), None)
     }
 
     /// [`Guard::snapshot`] that does not read again what has not changed since an earlier guard of the same
     /// process settled, and that knows of a person's own settings. Without `known`, what the store keeps of earlier
     /// processes is used.
-    pub fn snapshot_knowing(
+    pub fn snapshot_with(
         roots: &[PathBuf],
         extra: &[PathBuf],
         names: &Names,
         store: &Path,
         person: &Person,
-        known: Option<&Known>,
+        known: Option<&CachedInventory>,
     ) -> Result<Self, ProtectError> {
-        let mut guard = Self::ahead(roots, extra, names, store, person, known, None)?;
+        let mut guard = Self::prepare(roots, extra, names, store, person, known, None)?;
         guard.claim()?;
         Ok(guard)
     }
 
-    /// [`Guard::snapshot_knowing`] for a command that may not come. No command may run before the guard is
+    /// [`Guard::snapshot_with`] for a command that may not come. No command may run before the guard is
     /// [claimed](Self::claim) for it; one that is not is [released](Self::release), or dropped. `program` is what this
     /// session runs as.
-    pub(crate) fn ahead(
+    pub(crate) fn prepare(
         roots: &[PathBuf],
         extra: &[PathBuf],
         names: &Names,
         store: &Path,
         person: &Person,
-        known: Option<&Known>,
+        known: Option<&CachedInventory>,
         program: Option<&Path>,
     ) -> Result<Self, ProtectError> {
-        let _gate = Gate::enter(store)?;
-        room::has_room(store, room::MOST)?;
-        let Search {
-            seen,
+        let _gate = StoreLock::enter(store)?;
+        quota::check(store, quota::MOST)?;
+        let Found {
+            scanned,
             extra,
-            at_once,
+            live,
             hooks,
         } = search(roots, extra, names, person, Some(store), known)?;
-        let Look { roots, patterns, sight } = seen;
+        let Scan {
+            roots,
+            patterns,
+            inventory,
+        } = scanned;
         let mut record = Record {
             roots: roots
                 .iter()
                 .map(|r| (r.path.as_os_str().as_bytes().to_vec(), r.identity))
                 .collect(),
             modes: roots.iter().map(|root| root.mode).collect(),
-            born: roots.iter().map(|root| made(&root.fd)).collect(),
+            created: roots.iter().map(|root| root_creation_time(&root.fd)).collect(),
             extra: extra.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
-            entries: keep(&roots, &sight)?,
-            holders: sight.holders(&roots),
+            entries: save_entries(&roots, &inventory)?,
+            ancestors: inventory.ancestors(&roots),
             names: names.clone(),
             hooks: hooks.into_iter().map(|path| path.into_os_string().into_vec()).collect(),
-            program: program.and_then(|path| Program::look(path, &roots, store)),
+            program: program.and_then(|path| Program::save(path, &roots, store)),
         };
-        let mut tips = Tips::look(&roots, &sight, store);
+        let mut tips = Tips::read(&roots, &inventory, store);
         // After the tree was looked at: a command that started meanwhile has its journal here, with the tree as it was.
         let others = journal::all(store)?;
-        tips.judge(&others);
-        others::adopt(&mut record, others);
-        let journal = Journal::ahead(store, &record)?;
-        tips.begin(&journal.name());
+        tips.update_trust(&others);
+        other_sessions::merge(&mut record, others);
+        let journal = Journal::prepare(store, &record)?;
+        tips.mark_under_way(&journal.name());
         Ok(Self {
             roots,
             patterns,
             record,
-            sight,
+            inventory,
             journal,
             extra,
-            at_once,
+            live,
             store: store.to_owned(),
             tips,
-            begun: now(),
-            has_seized: false,
+            started: now(),
+            has_quarantined: false,
         })
     }
 
@@ -138,58 +142,59 @@ impl Guard {
     ///
     /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
     /// next start.
-    pub fn settle(self) -> Settled {
-        self.settle_knowing(None).settled
+    pub fn settle(self) -> Outcome {
+        self.settle_with(None).settled
     }
 
-    /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_knowing`], and what a person may still want of
+    /// [`Guard::settle`], with what it saw, for [`Guard::snapshot_with`], and what a person may still want of
     /// what it undid.
     ///
     /// What a command made of the `covers` counts as a change to what they cover.
-    pub fn settle_knowing(self, covers: Option<&Covers>) -> After {
+    pub fn settle_with(self, covers: Option<&Covers>) -> SettledGuard {
         // Without the gate another session may write down a state in between; the names come first.
-        let gate = Gate::enter(&self.store);
-        let (mut settled, sight) = settle::settle(
+        let gate = StoreLock::enter(&self.store);
+        let (mut settled, inventory) = settle::settle(
             &self.roots,
             &self.patterns,
             &self.record,
-            Some(&self.sight),
+            Some(&self.inventory),
             covers,
             &self.store,
-            (!self.has_seized).then_some(&self.tips),
+            (!self.has_quarantined).then_some(&self.tips),
         );
         let _gate = gate.map_err(|error| settled.errors.push(error));
-        let since = self.begun.saturating_sub(TICK);
-        let seen = sight.as_ref();
-        let appeared = seen.map(|sight| appeared::look(&self.roots, &self.patterns, &self.sight, sight, since));
+        let since = self.started.saturating_sub(TICK);
+        let scanned = inventory.as_ref();
+        let appeared =
+            scanned.map(|inventory| appeared::look(&self.roots, &self.patterns, &self.inventory, inventory, since));
         let appeared = appeared.unwrap_or_default();
         if !settled.errors.is_empty() {
-            return After {
+            return SettledGuard {
                 settled,
                 appeared,
                 known: None,
                 offer: None,
             };
         }
-        if let Some(sight) = &sight {
-            self.tips.end(&self.roots, sight);
+        if let Some(inventory) = &inventory {
+            self.tips.record_refs(&self.roots, inventory);
         }
         if let Err(error) = self.journal.remove() {
             settled.errors.push(error);
         }
         let changes = std::mem::take(&mut settled.changes);
         let offer = Offer::new(self.roots, self.store.clone(), changes);
-        let known = sight.map(|sight| {
-            let mut known = Known {
+        let known = inventory.map(|inventory| {
+            let mut known = CachedInventory {
                 roots: self.record.roots,
                 extra: self.extra,
                 names: self.record.names,
-                sight,
+                inventory,
             };
-            known.keep(&self.store);
+            known.save_if_worth(&self.store);
             known
         });
-        After {
+        SettledGuard {
             settled,
             appeared,
             known,
@@ -202,22 +207,22 @@ impl Guard {
     /// # Errors
     /// The journal could not be renamed; the command must not start.
     pub(crate) fn claim(&mut self) -> Result<(), ProtectError> {
-        self.begun = now();
-        self.journal.finish()
+        self.started = now();
+        self.journal.activate()
     }
 
     /// Leaves everything as it is: no command came. What has changed since, a person changed. What it saw.
     ///
     /// # Errors
     /// What was written down could not be removed; it counts for nobody.
-    pub(crate) fn release(self) -> Result<Known, ProtectError> {
+    pub(crate) fn release(self) -> Result<CachedInventory, ProtectError> {
         self.tips.forget();
         self.journal.remove()?;
-        Ok(Known {
+        Ok(CachedInventory {
             roots: self.record.roots,
             extra: self.extra,
             names: self.record.names,
-            sight: self.sight,
+            inventory: self.inventory,
         })
     }
 
@@ -228,28 +233,28 @@ impl Guard {
 
     /// Those of them that programs of the host run or obey while a command is running, by their roots.
     pub(in crate::confine) fn to_cover(&self, most: usize) -> Vec<(u16, Vec<u8>)> {
-        let is_made = |root, git: &[u8]| self.is_made(root, git);
-        run_at_once(&self.roots, &self.record.entries, &self.at_once, is_made, most)
+        let is_made_by_command = |root, git: &[u8]| self.is_made_by_command(root, git);
+        live(&self.roots, &self.record.entries, &self.live, is_made_by_command, most)
     }
 
     /// The git directories that were seen.
     pub(super) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
-        self.sight.git_directories()
+        self.inventory.git_directories()
     }
 
     /// Whatever is called `.git` and is no directory.
     pub(super) fn git_links(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
-        self.sight.git_links()
+        self.inventory.git_links()
     }
 
     /// Whether a command made a git directory, and no ref of it was the host's since.
-    pub(super) fn is_made(&self, root: u16, git: &[u8]) -> bool {
-        self.tips.are_made(root, git)
+    pub(super) fn is_made_by_command(&self, root: u16, git: &[u8]) -> bool {
+        self.tips.is_made_by_command(root, git)
     }
 
     /// Something was taken away while the command ran.
-    pub(super) fn distrust(&mut self) {
-        self.has_seized = true;
+    pub(super) fn distrust_refs(&mut self) {
+        self.has_quarantined = true;
     }
 
     pub(super) fn store(&self) -> &Path {
@@ -261,12 +266,12 @@ impl Guard {
     }
 
     /// What is protected by its path and run or obeyed at once.
-    pub(super) fn at_once(&self) -> &[PathBuf] {
-        &self.at_once
+    pub(super) fn live(&self) -> &[PathBuf] {
+        &self.live
     }
 
-    pub(super) fn sight(&self) -> &Sight {
-        &self.sight
+    pub(super) fn inventory(&self) -> &Inventory {
+        &self.inventory
     }
 
     pub(super) fn patterns(&self) -> &Patterns {
@@ -279,19 +284,19 @@ impl Guard {
 
     /// How many directories and protected entries the guard watches.
     pub fn size(&self) -> (usize, usize) {
-        (self.sight.len(), self.record.entries.len())
+        (self.inventory.len(), self.record.entries.len())
     }
 }
 
 /// What is left of a guard.
 #[derive(Debug)]
-pub struct After {
+pub struct SettledGuard {
     /// What was put back.
-    pub settled: Settled,
+    pub settled: Outcome,
     /// What is new, and may be read or run by programs of the host.
     pub appeared: Appeared,
     /// What it saw, if everything is at rest.
-    pub known: Option<Known>,
+    pub known: Option<CachedInventory>,
     /// What it undid and a person may still want, if everything is as it was.
     pub offer: Option<Offer>,
 }

@@ -6,11 +6,11 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
-use super::at::{self, join};
+use super::class::Role;
 use super::error::ProtectError;
-use super::place::Role;
-use super::roots::{Root, shown};
-use super::snapshot::Guard;
+use super::guard::Guard;
+use super::nofollow::{self, join};
+use super::roots::{Root, absolute};
 use super::state::State;
 
 /// The setting with which git reads `config.worktree` too.
@@ -18,7 +18,7 @@ const OF_A_WORK_TREE: &[u8] = b"worktreeconfig";
 
 /// What stands in.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum PlaceholderKind {
     File,
     Directory,
 }
@@ -28,8 +28,8 @@ enum Kind {
 ///
 /// # Errors
 /// Nothing may run where it cannot be covered.
-pub(crate) fn stand_in(guard: &Guard) -> Result<bool, ProtectError> {
-    let is_made_by_commands = |(root, git): &(u16, Vec<u8>)| guard.is_made(*root, git);
+pub(crate) fn create_placeholders(guard: &Guard) -> Result<bool, ProtectError> {
+    let is_made_by_commands = |(root, git): &(u16, Vec<u8>)| guard.is_made_by_command(*root, git);
     let has_settings_of_a_work_tree = guard.record().entries.iter().any(|kept| {
         matches!((kept.role, &kept.state), (Role::GitConfig, State::File { content, .. })
             if content.to_ascii_lowercase().windows(OF_A_WORK_TREE.len()).any(|word| word == OF_A_WORK_TREE))
@@ -38,44 +38,44 @@ pub(crate) fn stand_in(guard: &Guard) -> Result<bool, ProtectError> {
     for (root, git) in guard
         .git_directories()
         .into_iter()
-        .filter(|place| !is_made_by_commands(place))
+        .filter(|location| !is_made_by_commands(location))
     {
-        let holder = &guard.roots()[usize::from(root)];
-        let is_there = |name: &[u8]| at::stat(&holder.fd, &join(&git, name)).is_ok();
+        let root_dir = &guard.roots()[usize::from(root)];
+        let is_there = |name: &[u8]| nofollow::stat(&root_dir.fd, &join(&git, name)).is_ok();
         // Git would not obey it, nor one that leads to it.
         if !(is_there(b"HEAD") || is_there(b"objects") && is_there(b"refs")) {
             continue;
         }
-        let mut missing: Vec<(&[u8], Kind)> = Vec::new();
+        let mut missing: Vec<(&[u8], PlaceholderKind)> = Vec::new();
         // One with a `commondir` has these elsewhere.
         if !is_there(b"commondir") {
             missing.extend([
-                (b"config".as_slice(), Kind::File),
-                (b"hooks".as_slice(), Kind::Directory),
+                (b"config".as_slice(), PlaceholderKind::File),
+                (b"hooks".as_slice(), PlaceholderKind::Directory),
             ]);
         }
         if has_settings_of_a_work_tree {
-            missing.push((b"config.worktree", Kind::File));
+            missing.push((b"config.worktree", PlaceholderKind::File));
         }
         for (name, kind) in missing.into_iter().filter(|(name, _)| !is_there(name)) {
-            is_any |= make_one(holder, &git, name, kind)?;
+            is_any |= make_one(root_dir, &git, name, kind)?;
         }
     }
     Ok(is_any)
 }
 
-fn make_one(holder: &Root, git: &[u8], name: &[u8], kind: Kind) -> Result<bool, ProtectError> {
-    let made = at::open_place(&holder.fd, git).and_then(|git| match kind {
-        Kind::File => {
+fn make_one(root_dir: &Root, git: &[u8], name: &[u8], kind: PlaceholderKind) -> Result<bool, ProtectError> {
+    let made = nofollow::open_path(&root_dir.fd, git).and_then(|git| match kind {
+        PlaceholderKind::File => {
             let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
             openat(&git, name, flags, Mode::from_bits_truncate(0o644)).map(drop)
         }
-        Kind::Directory => mkdirat(&git, name, Mode::from_bits_truncate(0o755)),
+        PlaceholderKind::Directory => mkdirat(&git, name, Mode::from_bits_truncate(0o755)),
     });
     match made {
         Ok(()) => Ok(true),
         // It is there, or a command cannot make it either.
         Err(Errno::EEXIST | Errno::ENOENT | Errno::EACCES | Errno::EPERM | Errno::EROFS) => Ok(false),
-        Err(errno) => Err(ProtectError::io("make", shown(holder, &join(git, name)), errno)),
+        Err(errno) => Err(ProtectError::io("make", absolute(root_dir, &join(git, name)), errno)),
     }
 }

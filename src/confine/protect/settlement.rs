@@ -4,19 +4,19 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::at::Identity;
 use super::change::Changes;
 use super::error::ProtectError;
+use super::nofollow::Identity;
 use super::quarantine::Quarantine;
-use super::record::{Kept, Record};
-use super::roots::{Root, shown};
-use super::said::Said;
+use super::record::{Record, SavedEntry};
+use super::reported::Reported;
+use super::roots::{Root, absolute};
 use super::tracked::{Tips, Tracked};
-use super::violation::{Named, Violation, What};
+use super::violation::{SettingNames, Violation, ViolationKind};
 
 /// What settling came to.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct Outcome {
     /// What was put back.
     pub violations: Vec<Violation>,
     /// What could not be put back; empty when everything is as it was.
@@ -27,48 +27,48 @@ pub struct Settled {
 
 /// A work tree that a command moved.
 #[derive(Debug)]
-pub(super) struct Moved {
+pub(super) struct MovedWorkTree {
     pub(super) root: u16,
     pub(super) from: Vec<u8>,
     pub(super) to: Vec<u8>,
 }
 
 /// A settling under way.
-pub(super) struct Work<'a> {
+pub(super) struct Settlement<'a> {
     pub(super) roots: &'a [Root],
     pub(super) record: &'a Record,
-    pub(super) holders: HashSet<Identity>,
+    pub(super) ancestors: HashSet<Identity>,
     pub(super) quarantine: Quarantine,
 
-    said: Said,
+    reported: Reported,
     pub(super) tracked: Tracked<'a>,
     /// The work trees that this round found moved.
-    pub(super) moved: Vec<Moved>,
+    pub(super) moved: Vec<MovedWorkTree>,
     /// The directories that were not there when settling began, with the modes they had.
-    pub(super) gone: BTreeMap<(u16, &'a [u8]), u32>,
-    entries: OnceCell<HashMap<(u16, &'a [u8]), &'a Kept>>,
+    pub(super) removed_directories: BTreeMap<(u16, &'a [u8]), u32>,
+    entries: OnceCell<HashMap<(u16, &'a [u8]), &'a SavedEntry>>,
     /// Changes made to the tree.
     pub(super) changes: usize,
-    pub(super) settled: Settled,
+    pub(super) settled: Outcome,
     /// What this round could not put back, and why.
     pub(super) failed: BTreeMap<PathBuf, String>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> Settlement<'a> {
     pub(super) fn new(roots: &'a [Root], record: &'a Record, store: &Path, tips: Option<&'a Tips>) -> Self {
         Self {
             roots,
             record,
-            holders: record.holders.iter().map(|holder| holder.identity).collect(),
+            ancestors: record.ancestors.iter().map(|ancestor| ancestor.identity).collect(),
             quarantine: Quarantine::new(store),
 
-            said: Said::default(),
+            reported: Reported::default(),
             tracked: Tracked::new(roots, record, tips),
             moved: Vec::new(),
-            gone: BTreeMap::new(),
+            removed_directories: BTreeMap::new(),
             entries: OnceCell::new(),
             changes: 0,
-            settled: Settled::default(),
+            settled: Outcome::default(),
             failed: BTreeMap::new(),
         }
     }
@@ -78,7 +78,7 @@ impl<'a> Work<'a> {
     }
 
     /// The entry that was there.
-    pub(super) fn kept(&self, root: u16, path: &[u8]) -> Option<&'a Kept> {
+    pub(super) fn kept(&self, root: u16, path: &[u8]) -> Option<&'a SavedEntry> {
         let all = || {
             let entries = self.record.entries.iter();
             entries.map(|kept| ((kept.root, kept.path.as_slice()), kept)).collect()
@@ -86,15 +86,23 @@ impl<'a> Work<'a> {
         self.entries.get_or_init(all).get(&(root, path)).copied()
     }
 
-    pub(super) fn report(&mut self, root: u16, path: &[u8], what: What, quarantined: Option<PathBuf>, named: Named) {
-        let is_other_in_head = !matches!(what, What::Access | What::Shut) && self.tracked.is_other_in_head(root, path);
-        let path = shown(self.root(root), path);
-        if self.said.is_news(&path, what) || quarantined.is_some() {
+    pub(super) fn report(
+        &mut self,
+        root: u16,
+        path: &[u8],
+        kind: ViolationKind,
+        quarantined: Option<PathBuf>,
+        settings: SettingNames,
+    ) {
+        let is_other_in_head =
+            !matches!(kind, ViolationKind::Access | ViolationKind::Closed) && self.tracked.is_other_in_head(root, path);
+        let path = absolute(self.root(root), path);
+        if self.reported.insert(&path, kind) || quarantined.is_some() {
             self.settled.violations.push(Violation {
                 path,
-                what,
+                kind,
                 quarantined,
-                named,
+                settings,
                 is_other_in_head,
                 failed: None,
             });
@@ -102,7 +110,7 @@ impl<'a> Work<'a> {
     }
 
     /// Has what is told say which names could not be put back, or something below them.
-    pub(super) fn tell_failures(&mut self) {
+    pub(super) fn mark_failures(&mut self) {
         for violation in &mut self.settled.violations {
             // A path comes right before what is below it.
             let next = self.failed.range(violation.path.clone()..).next();
@@ -119,19 +127,19 @@ mod tests {
     #[test]
     fn a_name_that_could_not_be_put_back_or_one_below_it_is_told_as_such_and_no_other() {
         let record = Record::default();
-        let mut work = Work::new(&[], &record, Path::new("/nowhere"), None);
+        let mut work = Settlement::new(&[], &record, Path::new("/nowhere"), None);
         let violation = |path: &str| Violation {
             path: path.into(),
-            what: What::Changed,
+            kind: ViolationKind::Changed,
             quarantined: None,
-            named: Named::default(),
+            settings: SettingNames::default(),
             is_other_in_head: false,
             failed: None,
         };
         work.settled.violations = ["/w/.git", "/w/.gita", "/w/.envrc"].map(violation).into();
         work.failed.insert("/w/.git/config".into(), "no room".to_owned());
         work.failed.insert("/w/.envrc".into(), "no".to_owned());
-        work.tell_failures();
+        work.mark_failures();
         let told = work
             .settled
             .violations

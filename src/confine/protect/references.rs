@@ -10,30 +10,30 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::ProtectError;
-use super::leads::leads_to;
+use super::inventory::Inventory;
 use super::names::same_name;
+use super::resolve::resolve;
 use super::roots::Root;
-use super::sight::Sight;
 use super::state::MAX_FILE;
 use crate::policy::protected::{Lead, Start, TOOLS};
 
 /// The absolute paths that protected files name, as they are written.
 pub(super) fn of(
     roots: &[Root],
-    sight: &Sight,
+    inventory: &Inventory,
     content: impl Fn(PathBuf) -> Result<Option<Vec<u8>>, ProtectError>,
 ) -> Result<BTreeSet<PathBuf>, ProtectError> {
     let mut found = BTreeSet::new();
-    for entry in sight.found() {
+    for entry in inventory.found() {
         for lead in TOOLS.iter().flat_map(|tool| tool.leads) {
-            if !ends_so(&entry.path, lead.file.as_bytes()) {
+            if !ends_with_path(&entry.path, lead.file.as_bytes()) {
                 continue;
             }
             let Some(root) = roots.get(usize::from(entry.root)) else {
                 continue;
             };
             let file = root.path.join(OsStr::from_bytes(&entry.path));
-            let Some(real) = leads_to(&file) else { continue };
+            let Some(real) = resolve(&file) else { continue };
             let mut starts = vec![file.parent(), real.parent()];
             if lead.from == Start::Above {
                 starts.extend([
@@ -51,7 +51,7 @@ pub(super) fn of(
                 let path = Path::new(OsStr::from_bytes(path));
                 let all = starts.iter().map(|start| start.join(path));
                 // What holds the file itself cannot be meant.
-                found.extend(all.filter(|path| !leads_to(path).is_some_and(|end| real.starts_with(end))));
+                found.extend(all.filter(|path| !resolve(path).is_some_and(|end| real.starts_with(end))));
             }
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn of(
 }
 
 /// Whether the path is this one, or ends so.
-fn ends_so(path: &[u8], end: &[u8]) -> bool {
+fn ends_with_path(path: &[u8], end: &[u8]) -> bool {
     let Some(at) = path.len().checked_sub(end.len()) else {
         return false;
     };
@@ -68,8 +68,8 @@ fn ends_so(path: &[u8], end: &[u8]) -> bool {
 
 /// What a text names.
 fn named<'a>(text: &'a [u8], lead: &Lead) -> Vec<&'a [u8]> {
-    let mut found = after_words(text, lead.words);
-    found.extend(after_keys(text, lead.keys));
+    let mut found = arguments_of(text, lead.words);
+    found.extend(values_of(text, lead.keys));
     let is_path = |word: &&[u8]| !word.contains(&b'$') && !word.starts_with(b"~") && !word.contains(&0);
     // The directory of the file itself.
     let here = |word: &'a [u8]| {
@@ -82,7 +82,7 @@ fn named<'a>(text: &'a [u8], lead: &Lead) -> Vec<&'a [u8]> {
 }
 
 /// The first thing behind each of these commands.
-fn after_words<'a>(text: &'a [u8], commands: &[&str]) -> Vec<&'a [u8]> {
+fn arguments_of<'a>(text: &'a [u8], commands: &[&str]) -> Vec<&'a [u8]> {
     let mut found = Vec::new();
     if commands.is_empty() {
         return found;
@@ -99,7 +99,7 @@ fn after_words<'a>(text: &'a [u8], commands: &[&str]) -> Vec<&'a [u8]> {
 }
 
 /// The values of these keys, in any of the usual ways to write one.
-fn after_keys<'a>(text: &'a [u8], keys: &[&str]) -> Vec<&'a [u8]> {
+fn values_of<'a>(text: &'a [u8], keys: &[&str]) -> Vec<&'a [u8]> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let mut found = Vec::new();
     let mut at = 0;
@@ -237,9 +237,9 @@ mod tests {
 
     #[test]
     fn a_file_is_known_by_the_end_of_its_path() {
-        assert!(ends_so(b"a/.cargo/config.toml", b".cargo/config.toml"));
-        assert!(ends_so(b".YARNRC.yml", b".yarnrc.yml"));
-        assert!(!ends_so(b"x.yarnrc.yml", b".yarnrc.yml"));
-        assert!(!ends_so(b"yml", b".yarnrc.yml"));
+        assert!(ends_with_path(b"a/.cargo/config.toml", b".cargo/config.toml"));
+        assert!(ends_with_path(b".YARNRC.yml", b".yarnrc.yml"));
+        assert!(!ends_with_path(b"x.yarnrc.yml", b".yarnrc.yml"));
+        assert!(!ends_with_path(b"yml", b".yarnrc.yml"));
     }
 }

@@ -4,20 +4,20 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::violation::What;
+use super::violation::ViolationKind;
 
 /// What has been reported: a second try at an entry is no second violation.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct Reported {
     /// Nobody outside knows them, so nobody makes two reports look like one.
     keys: RandomState,
     reports: HashSet<u64>,
 }
 
-impl Said {
+impl Reported {
     /// Whether this has not been reported yet.
-    pub(super) fn is_news(&mut self, path: &Path, what: What) -> bool {
-        self.reports.insert(self.keys.hash_one((path, what)))
+    pub(super) fn insert(&mut self, path: &Path, kind: ViolationKind) -> bool {
+        self.reports.insert(self.keys.hash_one((path, kind)))
     }
 }
 
@@ -27,9 +27,12 @@ mod tests {
 
     #[test]
     fn the_same_is_news_once() {
-        let mut said = Said::default();
-        assert!(said.is_news(Path::new("/a"), What::Created));
-        assert!(said.is_news(Path::new("/a"), What::Removed) && said.is_news(Path::new("/b"), What::Created));
-        assert!(!said.is_news(Path::new("/a"), What::Created));
+        let mut reported = Reported::default();
+        assert!(reported.insert(Path::new("/a"), ViolationKind::Created));
+        assert!(
+            reported.insert(Path::new("/a"), ViolationKind::Removed)
+                && reported.insert(Path::new("/b"), ViolationKind::Created)
+        );
+        assert!(!reported.insert(Path::new("/a"), ViolationKind::Created));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Where another session has written down how a tree was, that is the state to keep, and not what its
 //! command has made of the tree meanwhile: a snapshot of that would put an intruder back after the other
-//! session took it away. A [`Gate`] lets one session at a time write down or put back, so that whatever a
+//! session took it away. A [`StoreLock`] lets one session at a time write down or put back, so that whatever a
 //! command changed belongs to a journal that can be seen.
 
 use std::collections::HashSet;
@@ -16,21 +16,21 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-use super::at::{self, Identity, is_within, join};
 use super::error::ProtectError;
+use super::inventory::Ancestor;
 use super::journal::JOURNAL;
 use super::lookup::protected_by;
-use super::record::{Kept, Record};
-use super::sight::Holder;
+use super::nofollow::{self, Identity, is_within, join};
+use super::record::{Record, SavedEntry};
 use super::store::in_folder;
 
 /// The lock on the store, held while a tree is written down or put back. The kernel drops it with its holder.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct StoreLock {
     _lock: File,
 }
 
-impl Gate {
+impl StoreLock {
     /// Waits until no other session is at it.
     pub(super) fn enter(store: &Path) -> Result<Self, ProtectError> {
         let path = store.join("gate");
@@ -50,25 +50,25 @@ impl Gate {
 }
 
 /// Makes `record` say, wherever it overlaps with one of `others` (oldest first), what that one says.
-pub(super) fn adopt(record: &mut Record, others: Vec<Record>) {
+pub(super) fn merge(record: &mut Record, others: Vec<Record>) {
     // The oldest last: it has seen the tree before all of them.
     for other in others.into_iter().rev() {
-        adopt_one(record, other);
+        merge_one(record, other);
     }
 }
 
-fn adopt_one(record: &mut Record, mut other: Record) {
+fn merge_one(record: &mut Record, mut other: Record) {
     // Where its roots are now, under our names for them.
-    let born = other.born.iter().copied().chain(std::iter::repeat(None));
+    let created = other.created.iter().copied().chain(std::iter::repeat(None));
     let now: Vec<Option<Vec<u8>>> = other
         .roots
         .iter()
-        .zip(born)
-        .map(|(root, born)| standing(root, born, record))
+        .zip(created)
+        .map(|(root, created)| current_path(root, created, record))
         .collect();
-    let stands = |root: u16| now.get(usize::from(root)).is_some_and(Option::is_some);
-    other.entries.retain(|kept| stands(kept.root));
-    other.holders.retain(|holder| stands(holder.root));
+    let is_present = |root: u16| now.get(usize::from(root)).is_some_and(Option::is_some);
+    other.entries.retain(|kept| is_present(kept.root));
+    other.ancestors.retain(|ancestor| is_present(ancestor.root));
     for ((path, _), now) in other.roots.iter_mut().zip(&now) {
         if let Some(now) = now {
             path.clone_from(now);
@@ -76,7 +76,7 @@ fn adopt_one(record: &mut Record, mut other: Record) {
     }
     // Its program was this one, as it was before its command.
     if let (Some(own), Some(theirs)) = (&mut record.program, other.program.take())
-        && own.is_at(&theirs)
+        && own.is_same_path(&theirs)
     {
         *own = theirs;
     }
@@ -95,69 +95,71 @@ fn adopt_one(record: &mut Record, mut other: Record) {
         !covered(&path) || own.iter().any(|own| is_within(&path, own)) || is_unknown_to(&kept.path)
     });
     record
-        .holders
-        .retain(|holder| !covered(&absolute(roots, holder.root, &holder.path)));
-    let (their_roots, their_entries, their_holders) = (other.roots, other.entries, other.holders);
+        .ancestors
+        .retain(|ancestor| !covered(&absolute(roots, ancestor.root, &ancestor.path)));
+    let (their_roots, their_entries, their_holders) = (other.roots, other.entries, other.ancestors);
     for kept in their_entries {
-        let Some((root, path)) = place(roots, &absolute(&their_roots, kept.root, &kept.path)) else {
+        let Some((root, path)) = location(roots, &absolute(&their_roots, kept.root, &kept.path)) else {
             continue;
         };
         let anchor = absolute(&their_roots, kept.root, &kept.anchor);
         // One above our root is there as long as our root is.
-        let anchor = place(roots, &anchor).map_or_else(Vec::new, |(_, anchor)| anchor);
-        record.entries.push(Kept {
+        let anchor = location(roots, &anchor).map_or_else(Vec::new, |(_, anchor)| anchor);
+        record.entries.push(SavedEntry {
             root,
             path,
             anchor,
             ..kept
         });
     }
-    for holder in their_holders {
-        if let Some((root, path)) = place(roots, &absolute(&their_roots, holder.root, &holder.path)) {
-            record.holders.push(Holder { root, path, ..holder });
+    for ancestor in their_holders {
+        if let Some((root, path)) = location(roots, &absolute(&their_roots, ancestor.root, &ancestor.path)) {
+            record.ancestors.push(Ancestor { root, path, ..ancestor });
         }
     }
     // Holders before what they hold, outer ones first.
     record.entries.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
     record.entries.dedup_by(|b, a| (a.root, &a.path) == (b.root, &b.path));
-    record.holders.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
+    record
+        .ancestors
+        .sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
 }
 
 /// Where a root of another session is now, by our names where it or one around it is ours as well: a mount gives a
 /// directory a second path, and a command may have moved it. None where another directory has taken its place.
-fn standing((path, identity): &(Vec<u8>, Identity), born: Born, record: &Record) -> Option<Vec<u8>> {
+fn current_path((path, identity): &(Vec<u8>, Identity), created: Born, record: &Record) -> Option<Vec<u8>> {
     let ours = &record.roots;
-    let is_same = |other: Born| born.is_none() || other.is_none() || born == other;
-    let births = record.born.iter().copied().chain(std::iter::repeat(None));
+    let is_same = |other: Born| created.is_none() || other.is_none() || created == other;
+    let births = record.created.iter().copied().chain(std::iter::repeat(None));
     if let Some(((own, _), of_own)) = ours.iter().zip(births).find(|((_, own), _)| own == identity) {
         return is_same(of_own).then(|| own.clone());
     }
     // Our own walk has met it.
-    let met = |holder: &&Holder| holder.identity == *identity && is_same(holder.born);
-    if let Some(holder) = record.holders.iter().find(met) {
-        return Some(absolute(ours, holder.root, &holder.path));
+    let walked = |ancestor: &&Ancestor| ancestor.identity == *identity && is_same(ancestor.created);
+    if let Some(ancestor) = record.ancestors.iter().find(walked) {
+        return Some(absolute(ours, ancestor.root, &ancestor.path));
     }
     let theirs = Path::new(OsStr::from_bytes(path));
-    let is = |wanted: Identity| move |place: &&Path| found(place) == Found::Is(wanted);
+    let is = |wanted: Identity| move |location: &&Path| at_path(location) == AtPath::Is(wanted);
     for (own, who) in ours {
         let own = Path::new(OsStr::from_bytes(own));
         let above = own.ancestors().skip(1).find(is(*identity));
-        if let Some(above) = above.filter(|_| found(own) == Found::Is(*who)) {
+        if let Some(above) = above.filter(|_| at_path(own) == AtPath::Is(*who)) {
             return Some(above.as_os_str().as_bytes().to_vec());
         }
     }
-    match found(theirs) {
-        Found::Is(now) if now == *identity => {}
+    match at_path(theirs) {
+        AtPath::Is(now) if now == *identity => {}
         // What cannot be looked at may still be what it was.
-        Found::Unknown => return Some(path.clone()),
-        Found::Is(_) | Found::Nothing => return None,
+        AtPath::Unknown => return Some(path.clone()),
+        AtPath::Is(_) | AtPath::Absent => return None,
     }
     for (own, who) in ours {
         let above = theirs.ancestors().skip(1).find(is(*who));
         if let Some(rest) = above.and_then(|above| theirs.strip_prefix(above).ok()) {
-            let place = Path::new(OsStr::from_bytes(own)).join(rest);
-            if found(&place) == Found::Is(*identity) {
-                return Some(place.into_os_string().into_vec());
+            let location = Path::new(OsStr::from_bytes(own)).join(rest);
+            if at_path(&location) == AtPath::Is(*identity) {
+                return Some(location.into_os_string().into_vec());
             }
         }
     }
@@ -167,21 +169,22 @@ fn standing((path, identity): &(Vec<u8>, Identity), born: Born, record: &Record)
 type Born = Option<(i64, u32)>;
 
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum AtPath {
     Is(Identity),
-    Nothing,
+    Absent,
     Unknown,
 }
 
 /// What is at an absolute path, to which no link may lead: whoever can make one must not say where a root is.
-fn found(path: &Path) -> Found {
+fn at_path(path: &Path) -> AtPath {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let path = path.as_os_str().as_bytes();
-    let looked = open("/", flags, Mode::empty()).and_then(|top| at::stat(top, path.strip_prefix(b"/").unwrap_or(path)));
+    let looked =
+        open("/", flags, Mode::empty()).and_then(|top| nofollow::stat(top, path.strip_prefix(b"/").unwrap_or(path)));
     match looked {
-        Ok(stat) => Found::Is(Identity::of(&stat)),
-        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Found::Nothing,
-        Err(_) => Found::Unknown,
+        Ok(stat) => AtPath::Is(Identity::of(&stat)),
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => AtPath::Absent,
+        Err(_) => AtPath::Unknown,
     }
 }
 
@@ -195,7 +198,7 @@ fn absolute(roots: &Roots, root: u16, path: &[u8]) -> Vec<u8> {
 
 /// The root an absolute path lies in, the innermost, and the path in it. A root itself has none: who may write in it can
 /// neither remove nor replace it, and no entry can be looked at by an empty path.
-fn place(roots: &Roots, path: &[u8]) -> Option<(u16, Vec<u8>)> {
+fn location(roots: &Roots, path: &[u8]) -> Option<(u16, Vec<u8>)> {
     let is_below = |root: &[u8]| root != path && is_within(path, root);
     let inside = roots.iter().zip(0_u16..).filter(|((root, _), _)| is_below(root));
     let ((root, _), number) = inside.max_by_key(|((root, _), _)| root.len())?;
@@ -215,9 +218,9 @@ mod tests {
     }
 
     fn who(path: &Path) -> Identity {
-        match found(path) {
-            Found::Is(identity) => identity,
-            Found::Nothing | Found::Unknown => Identity { device: 0, inode: 0 },
+        match at_path(path) {
+            AtPath::Is(identity) => identity,
+            AtPath::Absent | AtPath::Unknown => Identity { device: 0, inode: 0 },
         }
     }
 
@@ -232,15 +235,15 @@ mod tests {
         symlink(at("p"), at("w/sub")).unwrap();
         let record = |path: &str| Record {
             roots: vec![(bytes(&at(path)), who(&at(path)))],
-            born: vec![Some((2, 2))],
+            created: vec![Some((2, 2))],
             ..Record::default()
         };
-        let stands = |path: &str, is: &str, born, ours: &str| {
+        let is_present = |path: &str, is: &str, created, ours: &str| {
             let root = (bytes(&at(path)), who(&at(is)));
-            standing(&root, born, &record(ours))
+            current_path(&root, created, &record(ours))
         };
         let at_path = |path: &str| Some(bytes(&at(path)));
-        for (path, is, born, ours, now) in [
+        for (path, is, created, ours, now) in [
             ("x", "x", Some((2, 2)), "x", at_path("x")),
             ("x", "x", None, "x", at_path("x")),
             ("elsewhere", "x", None, "x", at_path("x")),
@@ -258,7 +261,7 @@ mod tests {
             ("w/sub/deep", "w/sub2/deep", None, "w", None),
         ] {
             assert_eq!(
-                stands(path, is, born, ours),
+                is_present(path, is, created, ours),
                 now,
                 "{path}, which is {is}, beside {ours}"
             );

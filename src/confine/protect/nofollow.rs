@@ -12,7 +12,7 @@ use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstat, fstatat};
 
 /// Longest path given to the kernel in one piece, well below `PATH_MAX`.
-const PIECE: usize = 3500;
+const MAX_PIECE: usize = 3500;
 
 /// A path's directory and its last component.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
@@ -46,7 +46,7 @@ pub(super) fn open_directory(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedF
 }
 
 /// Opens the directory `path` as a mere place: needs no right to read it.
-pub(super) fn open_place(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
+pub(super) fn open_path(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
     open(root.as_fd(), path, OFlag::O_PATH | OFlag::O_DIRECTORY)
 }
 
@@ -71,19 +71,19 @@ pub(super) fn open_file(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
 fn open(root: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
     let mut at: Option<OwnedFd> = None;
     let mut rest = path;
-    while rest.len() > PIECE {
-        let cut = rest[..PIECE]
+    while rest.len() > MAX_PIECE {
+        let cut = rest[..MAX_PIECE]
             .iter()
             .rposition(|&b| b == b'/')
             .ok_or(Errno::ENAMETOOLONG)?;
         let from = at.as_ref().map_or(root, AsFd::as_fd);
-        at = Some(step(from, &rest[..cut], OFlag::O_PATH | OFlag::O_DIRECTORY)?);
+        at = Some(open_piece(from, &rest[..cut], OFlag::O_PATH | OFlag::O_DIRECTORY)?);
         rest = &rest[cut + 1..];
     }
-    step(at.as_ref().map_or(root, AsFd::as_fd), rest, flags)
+    open_piece(at.as_ref().map_or(root, AsFd::as_fd), rest, flags)
 }
 
-fn step(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
+fn open_piece(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
     let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let name: &[u8] = if path.is_empty() { b"." } else { path };
     let how = OpenHow::new()
@@ -93,13 +93,13 @@ fn step(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd>
         match openat2(from, name, how) {
             Err(Errno::EINTR | Errno::EAGAIN) => {}
             // An outer filter that does not know the call: component by component comes to the same.
-            Err(Errno::ENOSYS) => return step_by_step(from, name, flags),
+            Err(Errno::ENOSYS) => return open_by_component(from, name, flags),
             result => return result,
         }
     }
 }
 
-fn step_by_step(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
+fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
     let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut at = openat(from, ".", way, Mode::empty())?;
     let (directory, last) = split(path);
@@ -115,12 +115,12 @@ pub(super) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileStat> {
         return fstat(root);
     }
     let (directory, name) = split(path);
-    fstatat(open_place(root, directory)?, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+    fstatat(open_path(root, directory)?, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
 
 /// Whether what lies in the directory `path` may be reached by its name. Only where it is certain that it cannot, it is not.
 pub(super) fn can_be_searched(root: impl AsFd, path: &[u8]) -> bool {
-    let looked = open_place(root, path).and_then(|place| fstatat(place, ".", AtFlags::AT_SYMLINK_NOFOLLOW));
+    let looked = open_path(root, path).and_then(|fd| fstatat(fd, ".", AtFlags::AT_SYMLINK_NOFOLLOW));
     !matches!(
         looked,
         Err(Errno::EACCES | Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP)
@@ -157,7 +157,7 @@ pub(super) fn permissions(stat: &FileStat) -> u32 {
 /// length of a second try and sets its mode back.
 ///
 /// An agent that makes a directory unreadable or unwritable must not thereby hide what it put there.
-pub(super) fn insisting<T>(
+pub(super) fn with_owner_access<T>(
     root: impl AsFd,
     directory: &[u8],
     entry: Option<&[u8]>,
@@ -178,7 +178,7 @@ pub(super) fn insisting<T>(
             continue;
         }
         let (parent, name) = split(&path);
-        let parent = open_place(root, parent)?;
+        let parent = open_path(root, parent)?;
         let stat = fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
         if kind(&stat) == libc::S_IFDIR && permissions(&stat) & 0o700 != 0o700 {
             let mode = Mode::from_bits_truncate(permissions(&stat));
@@ -193,7 +193,7 @@ pub(super) fn insisting<T>(
     for (identity, path, mode) in opened.into_iter().rev() {
         let (parent, name) = split(&path);
         // The entry may be what `work` moved away; then its mode is no longer at this path, nor matters.
-        if let Ok(parent) = open_place(root, parent)
+        if let Ok(parent) = open_path(root, parent)
             && fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|stat| Identity::of(&stat) == identity)
         {
             fchmodat(&parent, name, mode, FchmodatFlags::NoFollowSymlink)?;

@@ -1,11 +1,11 @@
 //! What a directory means to the walk, and what each name in it is.
 //!
-//! Two things decide: the [`Place`] (a plain directory, a git directory, inside a tree that is protected
+//! Two things decide: the [`DirectoryClass`] (a plain directory, a git directory, inside a tree that is protected
 //! whole) and how far the path so far has matched a pattern, held as a node of a small tree of names ([`super::patterns`]).
 
 /// What a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) enum Place {
+pub(super) enum DirectoryClass {
     /// Nothing special.
     Plain,
     /// What git accepts as a git directory, or a `.git` that may become one.
@@ -15,9 +15,9 @@ pub(super) enum Place {
     /// `worktrees` of a git directory: its children are git directories.
     Worktrees,
     /// Protected with everything below it; the role its members have.
-    Whole(Role),
+    Protected(Role),
     /// A directory of version control, of which it is known what is data.
-    Listed(List),
+    Listed(Layout),
     /// Nothing but data of version control, at any depth.
     Data,
     /// The same, by names that a person chooses: a branch may be called `mise.toml`.
@@ -26,7 +26,7 @@ pub(super) enum Place {
 
 /// A directory with a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) enum List {
+pub(super) enum Layout {
     /// A git directory.
     Git,
     /// What git notes of a rebase or the like that is under way.
@@ -55,17 +55,17 @@ pub(super) enum Role {
     /// `commondir` of a git directory.
     GitCommon,
     /// `gitdir` of a git directory: the way back to a worktree.
-    GitBack,
+    GitBacklink,
     /// The `hooks` of a git directory, and what is in it.
     GitHook,
     /// A symlink where the way to something protected needs a directory.
-    Way,
+    LinkOnPath,
     /// A name of the table, or a member of a directory of the table.
     Name,
     /// Deeper than the walk goes.
     TooDeep,
     /// A text of version control that is data or orders.
-    Judged,
+    JudgedText,
     /// What version control does not write as data in a directory of its own.
     Unlisted,
 }
@@ -83,7 +83,7 @@ pub(super) enum Kind {
 
 /// What the walk does with an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Classification {
     /// Protected, and as what.
     pub(super) protect: Option<Role>,
     /// To be walked, and as what.
@@ -93,13 +93,13 @@ pub(super) struct Verdict {
 /// A directory's place and how far patterns have matched on the way to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Context {
-    pub(super) place: Place,
+    pub(super) class: DirectoryClass,
     /// Node of the pattern tree; [`Context::ANYWHERE`] when no pattern is under way.
     pub(super) pattern: u32,
     /// Node of the tree of files protected by path; [`Context::NOWHERE`] when none lies below.
     pub(super) path: u32,
     /// Whether it lies below a directory where names of the table say nothing.
-    pub(super) passed_over: bool,
+    pub(super) third_party: bool,
 }
 
 impl Context {
@@ -109,22 +109,22 @@ impl Context {
     pub(super) const NOWHERE: u32 = 1;
 
     /// Whether the directory lies on the way to something that a pattern or path below it names.
-    pub(super) fn is_under_way(self) -> bool {
+    pub(super) fn is_on_path(self) -> bool {
         self.pattern != Self::ANYWHERE || self.path != Self::NOWHERE
     }
 
     /// The same, protected with everything below it.
-    pub(super) fn whole(self) -> Self {
-        let place = match self.place {
-            Place::Whole(_) => self.place,
-            Place::Plain
-            | Place::Git
-            | Place::Modules
-            | Place::Worktrees
-            | Place::Listed(_)
-            | Place::Data
-            | Place::Refs => Place::Whole(Role::Name),
+    pub(super) fn protected(self) -> Self {
+        let class = match self.class {
+            DirectoryClass::Protected(_) => self.class,
+            DirectoryClass::Plain
+            | DirectoryClass::Git
+            | DirectoryClass::Modules
+            | DirectoryClass::Worktrees
+            | DirectoryClass::Listed(_)
+            | DirectoryClass::Data
+            | DirectoryClass::Refs => DirectoryClass::Protected(Role::Name),
         };
-        Self { place, ..self }
+        Self { class, ..self }
     }
 }

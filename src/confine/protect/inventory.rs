@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use nix::sys::stat::fstat;
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 
-use super::at::{self, Identity};
+use super::class::{Context, DirectoryClass, Kind, Role};
 use super::error::ProtectError;
-use super::place::{Context, Kind, Place, Role};
+use super::nofollow::{self, Identity};
 use super::roots::Root;
 use super::stamp::Stamp;
 use crate::confine::sys;
@@ -19,21 +19,21 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Directories that are sooner read again at each start than remembered.
 const SPARE: usize = 8;
 
-/// A name in the arena of a [`Sight`].
+/// A name in the arena of a [`Inventory`].
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-pub(super) struct Span {
+pub(super) struct NameSpan {
     pub(super) start: u32,
     pub(super) length: u16,
 }
 
 /// A range of a table.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Run {
+pub(super) struct TableRange {
     pub(super) start: u32,
     pub(super) length: u32,
 }
 
-impl Run {
+impl TableRange {
     pub(super) fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.length as usize
     }
@@ -45,16 +45,16 @@ pub(super) struct Directory {
     pub(super) root: u16,
     pub(super) parent: u32,
     pub(super) depth: u32,
-    pub(super) name: Span,
+    pub(super) name: NameSpan,
     /// What its parent makes of it.
-    pub(super) given: Context,
+    pub(super) inherited: Context,
     /// What it is, seeing what it holds.
     pub(super) context: Context,
     pub(super) identity: Identity,
     /// `None` when it cannot tell whether the directory has changed.
     pub(super) stamp: Option<Stamp>,
-    pub(super) children: Run,
-    pub(super) found: Run,
+    pub(super) children: TableRange,
+    pub(super) found: TableRange,
     /// The same directory in the walk before this one.
     pub(super) earlier: u32,
     /// The nearest directory at or above it that is not itself part of something protected.
@@ -67,14 +67,14 @@ pub(super) struct Directory {
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(super) struct Entry {
     pub(super) directory: u32,
-    pub(super) name: Span,
+    pub(super) name: NameSpan,
     pub(super) role: Role,
     pub(super) kind: Kind,
 }
 
 /// A protected entry and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundEntry {
     pub(super) root: u16,
     pub(super) path: Vec<u8>,
     pub(super) role: Role,
@@ -84,19 +84,19 @@ pub(super) struct Found {
 
 /// A directory that holds protected entries, at some depth.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(super) struct Holder {
+pub(super) struct Ancestor {
     pub(super) root: u16,
     pub(super) path: Vec<u8>,
     pub(super) identity: Identity,
     /// When it was made; without that a deleted directory's number on a new one would look like a move.
-    pub(super) born: Option<(i64, u32)>,
+    pub(super) created: Option<(i64, u32)>,
     /// Its permission bits, which a journal has further down; `None` where they are not known.
     #[serde(skip)]
     pub(super) mode: Option<u32>,
 }
 
 /// When a root was made, where that tells it from another directory: overlayfs makes one anew when it is first changed.
-pub(super) fn made(root: impl AsFd) -> Option<(i64, u32)> {
+pub(super) fn root_creation_time(root: impl AsFd) -> Option<(i64, u32)> {
     let kind = fstatfs(root.as_fd()).ok()?.filesystem_type();
     if kind == OVERLAYFS_SUPER_MAGIC {
         return None;
@@ -104,31 +104,31 @@ pub(super) fn made(root: impl AsFd) -> Option<(i64, u32)> {
     sys::birth_time(root.as_fd()).ok()?
 }
 
-impl Holder {
+impl Ancestor {
     /// Whether it stands where it stood; `root` is its own.
-    pub(super) fn is_at_home(&self, root: &Root) -> bool {
-        at::stat(&root.fd, &self.path).is_ok_and(|there| Identity::of(&there) == self.identity)
+    pub(super) fn is_in_place(&self, root: &Root) -> bool {
+        nofollow::stat(&root.fd, &self.path).is_ok_and(|there| Identity::of(&there) == self.identity)
     }
 }
 
 /// When the directory `path` was made, if that can be known.
-pub(super) fn born(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
-    sys::birth_time(at::open_place(&root.fd, path).ok()?).ok()?
+pub(super) fn creation_time(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
+    sys::birth_time(nofollow::open_path(&root.fd, path).ok()?).ok()?
 }
 
 /// Everything one walk saw.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Sight {
+pub(super) struct Inventory {
     pub(super) directories: Vec<Directory>,
     pub(super) entries: Vec<Entry>,
     pub(super) names: Vec<u8>,
     /// How many directories had to be read since what the store keeps was written.
     #[serde(skip)]
-    pub(super) stale: u32,
+    pub(super) reread: u32,
 }
 
-impl Sight {
-    pub(super) fn name(&self, span: Span) -> &[u8] {
+impl Inventory {
+    pub(super) fn name(&self, span: NameSpan) -> &[u8] {
         &self.names[span.start as usize..span.start as usize + usize::from(span.length)]
     }
 
@@ -145,15 +145,15 @@ impl Sight {
     }
 
     /// The protected entries, in the order of the walk: what holds another comes first.
-    pub(super) fn found(&self) -> impl Iterator<Item = Found> + '_ {
+    pub(super) fn found(&self) -> impl Iterator<Item = FoundEntry> + '_ {
         let mut last = (NONE, Vec::new());
         self.entries.iter().map(move |entry| {
             if last.0 != entry.directory {
                 last = (entry.directory, self.path(entry.directory));
             }
-            Found {
+            FoundEntry {
                 root: self.directories[entry.directory as usize].root,
-                path: at::join(&last.1, self.name(entry.name)),
+                path: nofollow::join(&last.1, self.name(entry.name)),
                 role: entry.role,
                 anchor: self.path(self.directories[entry.directory as usize].anchor),
             }
@@ -161,7 +161,7 @@ impl Sight {
     }
 
     /// The numbers of the directories that hold protected entries, and of those on the way to them, outer ones first; no roots.
-    pub(super) fn ways(&self) -> impl Iterator<Item = (&Directory, u32)> {
+    pub(super) fn ancestor_directories(&self) -> impl Iterator<Item = (&Directory, u32)> {
         let mut wanted = vec![false; self.directories.len()];
         for entry in &self.entries {
             let mut at = entry.directory as usize;
@@ -170,23 +170,23 @@ impl Sight {
                 at = self.directories[at].parent as usize;
             }
         }
-        let holders = self.directories.iter().zip(0_u32..).zip(wanted);
-        holders
+        let ancestors = self.directories.iter().zip(0_u32..).zip(wanted);
+        ancestors
             .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
             .map(|(holder, _)| holder)
     }
 
     /// Those directories, with who they are.
-    pub(super) fn holders(&self, roots: &[Root]) -> Vec<Holder> {
-        self.ways()
+    pub(super) fn ancestors(&self, roots: &[Root]) -> Vec<Ancestor> {
+        self.ancestor_directories()
             .map(|(directory, index)| {
                 let path = self.path(index);
-                let place = at::open_place(&roots[usize::from(directory.root)].fd, &path).ok();
-                Holder {
+                let fd = nofollow::open_path(&roots[usize::from(directory.root)].fd, &path).ok();
+                Ancestor {
                     root: directory.root,
                     identity: directory.identity,
-                    born: place.as_ref().and_then(|place| sys::birth_time(place).ok()?),
-                    mode: place.and_then(|place| Some(at::permissions(&fstat(place).ok()?))),
+                    created: fd.as_ref().and_then(|fd| sys::birth_time(fd).ok()?),
+                    mode: fd.and_then(|fd| Some(nofollow::permissions(&fstat(fd).ok()?))),
                     path,
                 }
             })
@@ -195,21 +195,21 @@ impl Sight {
 
     /// Where each directory with one of these identities is now.
     pub(super) fn locate(&self, wanted: &HashSet<Identity>) -> HashMap<Identity, (u16, Vec<u8>)> {
-        let places = self.directories.iter().zip(0_u32..);
-        places
+        let directories = self.directories.iter().zip(0_u32..);
+        directories
             .filter(|(directory, _)| wanted.contains(&directory.identity))
             .map(|(directory, index)| (directory.identity, (directory.root, self.path(index))))
             .collect()
     }
 
     /// Which of these paths were directories with nothing special.
-    pub(super) fn plain(&self, wanted: &HashSet<(u16, &[u8])>) -> HashSet<(u16, Vec<u8>)> {
+    pub(super) fn plain_directories(&self, wanted: &HashSet<(u16, &[u8])>) -> HashSet<(u16, Vec<u8>)> {
         if wanted.is_empty() {
             return HashSet::new();
         }
-        let places = self.directories.iter().zip(0_u32..);
-        places
-            .filter(|(directory, _)| directory.context.place == Place::Plain)
+        let directories = self.directories.iter().zip(0_u32..);
+        directories
+            .filter(|(directory, _)| directory.context.class == DirectoryClass::Plain)
             .map(|(directory, index)| (directory.root, self.path(index)))
             .filter(|(root, path)| wanted.contains(&(*root, path.as_slice())))
             .collect()
@@ -217,9 +217,9 @@ impl Sight {
 
     /// The git directories, by path.
     pub(super) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
-        let places = self.directories.iter().zip(0_u32..);
-        places
-            .filter(|(directory, _)| directory.context.place == Place::Git)
+        let directories = self.directories.iter().zip(0_u32..);
+        directories
+            .filter(|(directory, _)| directory.context.class == DirectoryClass::Git)
             .map(|(directory, index)| (directory.root, self.path(index)))
             .collect()
     }
@@ -229,7 +229,7 @@ impl Sight {
         let links = self.entries.iter().filter(|entry| entry.role == Role::GitLink);
         links.map(|entry| {
             let root = self.directories[entry.directory as usize].root;
-            (root, at::join(&self.path(entry.directory), self.name(entry.name)))
+            (root, nofollow::join(&self.path(entry.directory), self.name(entry.name)))
         })
     }
 
@@ -248,20 +248,21 @@ impl Sight {
             directories: Vec::with_capacity(self.directories.len() + 64),
             entries: Vec::with_capacity(self.entries.len() + 64),
             names: Vec::with_capacity(self.names.len() + 4096),
-            stale: self.stale,
+            reread: self.reread,
         }
     }
 
     /// Whether these are the roots it was seen in, and what the patterns make of them is the same.
     pub(super) fn is_of(&self, roots: &[Root]) -> bool {
-        let seen = self.directories.iter().take_while(|directory| directory.depth == 0);
-        seen.map(|directory| (directory.identity, directory.given))
+        let roots_seen = self.directories.iter().take_while(|directory| directory.depth == 0);
+        roots_seen
+            .map(|directory| (directory.identity, directory.inherited))
             .eq(roots.iter().map(|root| (root.identity, root.context)))
     }
 
     /// Whether the next start would read so much of it again that writing it down costs less.
-    pub(super) fn is_worth_keeping(&self) -> bool {
-        self.stale as usize > SPARE + self.directories.len() / 64
+    pub(super) fn is_worth_saving(&self) -> bool {
+        self.reread as usize > SPARE + self.directories.len() / 64
     }
 
     /// How many directories were seen.
@@ -269,8 +270,8 @@ impl Sight {
         self.directories.len()
     }
 
-    pub(super) fn keep(&mut self, name: &[u8]) -> Result<Span, ProtectError> {
-        let span = Span {
+    pub(super) fn add_name(&mut self, name: &[u8]) -> Result<NameSpan, ProtectError> {
+        let span = NameSpan {
             start: u32::try_from(self.names.len()).map_err(|_| ProtectError::TooMany)?,
             length: u16::try_from(name.len()).map_err(|_| ProtectError::TooMany)?,
         };

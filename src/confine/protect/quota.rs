@@ -2,7 +2,7 @@
 //! and nothing is dropped for it.
 //!
 //! `total` in the quarantine says what was put into it, so that a start reads one line. What a person has removed since is not
-//! taken off that: where the line says full, everything is counted anew. `held` in a batch says what its directories hold, which
+//! taken off that: where the line says full, everything is counted anew. `usage` in a batch says what its directories hold, which
 //! are shut.
 
 use std::fs::Metadata;
@@ -19,38 +19,38 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// What says how much there is.
 const TOTAL: &str = "total";
 /// What says what the directories of a batch hold.
-const HELD: &str = "held";
+const BATCH_USAGE: &str = "held";
 /// The most entries of one directory that are counted.
 const COUNTED: u64 = 100_000;
 
 /// Entries, and bytes of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct Usage {
     pub(super) entries: u64,
     pub(super) bytes: u64,
 }
 
 /// What a quarantine may hold.
-pub(super) const MOST: Held = Held {
+pub(super) const MOST: Usage = Usage {
     entries: 100_000,
     bytes: 1 << 30,
 };
 
-impl Held {
+impl Usage {
     /// What a thing is: itself, and what it holds where it is a directory.
-    pub(super) fn of(place: &Path) -> Self {
+    pub(super) fn of(path: &Path) -> Self {
         let mut all = Self::default();
-        let mut places = vec![place.to_owned()];
-        while let Some(place) = places.pop() {
-            let Ok(found) = std::fs::symlink_metadata(&place) else {
+        let mut paths = vec![path.to_owned()];
+        while let Some(path) = paths.pop() {
+            let Ok(found) = std::fs::symlink_metadata(&path) else {
                 continue;
             };
             all.add(Self::of_one(&found));
             if found.is_dir() && all.entries < COUNTED {
                 // One that cannot be looked into is one entry.
-                let below = std::fs::read_dir(&place).into_iter().flatten().flatten();
+                let below = std::fs::read_dir(&path).into_iter().flatten().flatten();
                 let room = usize::try_from(COUNTED - all.entries).unwrap_or(usize::MAX);
-                places.extend(below.map(|entry| entry.path()).take(room));
+                paths.extend(below.map(|entry| entry.path()).take(room));
             }
         }
         all
@@ -93,29 +93,29 @@ impl Held {
 }
 
 /// Notes what the directories of a batch hold.
-pub(super) fn note(batch: &Path, directories: Held) {
-    directories.write(&batch.join(HELD));
+pub(super) fn write_batch_usage(batch: &Path, directories: Usage) {
+    directories.write(&batch.join(BATCH_USAGE));
 }
 
 /// Notes what was put into the quarantine; the gate is held.
-pub(super) fn add(store: &Path, more: Held) {
+pub(super) fn add(store: &Path, more: Usage) {
     let path = store.join(QUARANTINE).join(TOTAL);
     // Where there is none, the next start counts.
-    if let Some(mut total) = Held::read(&path) {
+    if let Some(mut total) = Usage::read(&path) {
         total.add(more);
         total.write(&path);
     }
 }
 
 /// Whether a command may start; the gate is held.
-pub(super) fn has_room(store: &Path, most: Held) -> Result<(), ProtectError> {
+pub(super) fn check(store: &Path, most: Usage) -> Result<(), ProtectError> {
     let path = store.join(QUARANTINE);
     let total = path.join(TOTAL);
-    if Held::read(&total).is_some_and(|held| held.is_below(most)) {
+    if Usage::read(&total).is_some_and(|usage| usage.is_below(most)) {
         return Ok(());
     }
-    let held = match count(&path) {
-        Ok(held) => held,
+    let usage = match count(&path) {
+        Ok(usage) => usage,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => {
             return Err(ProtectError::Io {
@@ -125,40 +125,40 @@ pub(super) fn has_room(store: &Path, most: Held) -> Result<(), ProtectError> {
             });
         }
     };
-    held.write(&total);
-    if held.is_below(most) {
+    usage.write(&total);
+    if usage.is_below(most) {
         return Ok(());
     }
     Err(ProtectError::Full {
         path,
-        entries: held.entries,
-        bytes: held.bytes,
+        entries: usage.entries,
+        bytes: usage.bytes,
         most_entries: most.entries,
         most_bytes: most.bytes,
     })
 }
 
 /// What is there now.
-fn count(quarantine: &Path) -> io::Result<Held> {
-    let mut all = Held::default();
+fn count(quarantine: &Path) -> io::Result<Usage> {
+    let mut all = Usage::default();
     for batch in std::fs::read_dir(quarantine)? {
         let batch = batch?.path();
         let mut has_directories = false;
         // One that a person is removing has gone; what is no batch holds nothing.
         for item in std::fs::read_dir(&batch).into_iter().flatten().flatten() {
-            if item.file_name() == MANIFEST || item.file_name() == HELD {
+            if item.file_name() == MANIFEST || item.file_name() == BATCH_USAGE {
                 continue;
             }
             let Ok(found) = item.metadata() else { continue };
             if found.is_dir() {
                 has_directories = true;
             } else {
-                all.add(Held::of_one(&found));
+                all.add(Usage::of_one(&found));
             }
         }
         if has_directories {
             // Of a batch that does not say so, it holds at least one.
-            all.add(Held::read(&batch.join(HELD)).unwrap_or(Held { entries: 1, bytes: 0 }));
+            all.add(Usage::read(&batch.join(BATCH_USAGE)).unwrap_or(Usage { entries: 1, bytes: 0 }));
         }
     }
     Ok(all)
@@ -170,10 +170,10 @@ mod tests {
 
     use super::*;
 
-    const FEW: Held = Held { entries: 5, bytes: 100 };
+    const FEW: Usage = Usage { entries: 5, bytes: 100 };
 
     fn full(store: &Path) -> bool {
-        match has_room(store, FEW) {
+        match check(store, FEW) {
             Ok(()) => false,
             Err(ProtectError::Full { .. }) => true,
             Err(error) => panic!("{error}"),
@@ -193,7 +193,7 @@ mod tests {
             for item in 0..5 {
                 let path = batch.join(item.to_string());
                 fs::write(&path, vec![b'x'; length]).unwrap();
-                add(store, Held::of(&path));
+                add(store, Usage::of(&path));
             }
             assert!(full(store), "{name}");
             // Also where nobody has written down how much there is.
@@ -212,9 +212,9 @@ mod tests {
         let batch = store.path().join("quarantine/1");
         fs::create_dir_all(batch.join("0/deep")).unwrap();
         fs::write(batch.join("0/deep/file"), [b'x'; 99]).unwrap();
-        let held = Held::of(&batch.join("0"));
-        assert_eq!((held.entries, held.bytes), (3, 99));
-        note(&batch, held);
+        let usage = Usage::of(&batch.join("0"));
+        assert_eq!((usage.entries, usage.bytes), (3, 99));
+        write_batch_usage(&batch, usage);
         let shut = std::os::unix::fs::PermissionsExt::from_mode(0o000);
         fs::set_permissions(batch.join("0"), shut).unwrap();
         assert!(!full(store.path()));

@@ -16,65 +16,67 @@ enum Step {
 
 /// The way that a path takes.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
+pub(super) struct Resolution {
     /// Every link on it, each by where it is itself.
     pub(super) links: Vec<PathBuf>,
     /// The directories that it enters and leaves by `..`: a link in the place of one leads elsewhere. Not those that hold what
     /// the `..` is written in.
-    pub(super) left: Vec<PathBuf>,
+    pub(super) detours: Vec<PathBuf>,
     /// Where it leads; `None` where that goes on and on, which the kernel refuses.
     pub(super) end: Option<PathBuf>,
 }
 
 /// Where an absolute path leads: links are followed as they come, those in what they lead to as well, and `..` is taken
 /// from there. What is not there, or cannot be looked at, is no link.
-pub(super) fn leads_to(path: &Path) -> Option<PathBuf> {
-    trail(Path::new("/"), path).end
+pub(super) fn resolve(path: &Path) -> Option<PathBuf> {
+    resolve_from(Path::new("/"), path).end
 }
 
 /// The way of a path that is written in what lies in `base`, an absolute path.
-pub(super) fn trail(base: &Path, path: &Path) -> Trail {
-    let mut trail = Trail::default();
+pub(super) fn resolve_from(base: &Path, path: &Path) -> Resolution {
+    let mut resolve_from = Resolution::default();
     let origin: Rc<Path> = match base.parent() {
-        Some(_) => leads_to(base).unwrap_or_else(|| base.to_owned()).into(),
+        Some(_) => resolve(base).unwrap_or_else(|| base.to_owned()).into(),
         None => base.into(),
     };
     // The base is no part of what is written in it.
-    let mut at = if path.is_absolute() {
+    let mut current = if path.is_absolute() {
         PathBuf::from("/")
     } else {
         origin.to_path_buf()
     };
-    let mut left: VecDeque<Step> = steps(path, &origin).collect();
-    while let Some(step) = left.pop_front() {
+    let mut detours: VecDeque<Step> = steps(path, &origin).collect();
+    while let Some(step) = detours.pop_front() {
         let name = match step {
             Step::Up(origin) => {
-                if !origin.starts_with(&at) {
-                    trail.left.push(at.clone());
+                if !origin.starts_with(&current) {
+                    resolve_from.detours.push(current.clone());
                 }
-                at.pop();
+                current.pop();
                 continue;
             }
             Step::Down(name) => name,
         };
-        at.push(name);
-        let Ok(target) = std::fs::read_link(&at) else { continue };
-        trail.links.push(at.clone());
-        if trail.links.len() > MOST_LINKS {
-            return trail;
+        current.push(name);
+        let Ok(target) = std::fs::read_link(&current) else {
+            continue;
+        };
+        resolve_from.links.push(current.clone());
+        if resolve_from.links.len() > MOST_LINKS {
+            return resolve_from;
         }
-        at.pop();
-        let origin: Rc<Path> = at.as_path().into();
+        current.pop();
+        let origin: Rc<Path> = current.as_path().into();
         if target.is_absolute() {
-            at = PathBuf::from("/");
+            current = PathBuf::from("/");
         }
         let steps: Vec<Step> = steps(&target, &origin).collect();
         for step in steps.into_iter().rev() {
-            left.push_front(step);
+            detours.push_front(step);
         }
     }
-    trail.end = Some(at);
-    trail
+    resolve_from.end = Some(current);
+    resolve_from
 }
 
 fn steps<'a>(path: &'a Path, origin: &'a Rc<Path>) -> impl Iterator<Item = Step> + 'a {
@@ -86,18 +88,18 @@ fn steps<'a>(path: &'a Path, origin: &'a Rc<Path>) -> impl Iterator<Item = Step>
 }
 
 /// The path without `.` and `..`.
-pub(super) fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+pub(super) fn normalize(path: &Path) -> PathBuf {
+    let mut normalize = PathBuf::new();
     for component in path.components() {
         match component {
             Component::ParentDir => {
-                plain.pop();
+                normalize.pop();
             }
             Component::CurDir => {}
-            Component::RootDir | Component::Normal(_) | Component::Prefix(_) => plain.push(component),
+            Component::RootDir | Component::Normal(_) | Component::Prefix(_) => normalize.push(component),
         }
     }
-    plain
+    normalize
 }
 
 #[cfg(test)]
@@ -129,9 +131,9 @@ mod tests {
             ("whole/sub/./y", "tools/sub/y"),
             ("none/../lnk", "tools"),
         ] {
-            assert_eq!(leads_to(&top.join(path)), Some(top.join(leads)), "{path}");
+            assert_eq!(resolve(&top.join(path)), Some(top.join(leads)), "{path}");
         }
-        assert_eq!(leads_to(&top.join("round/x")), None);
+        assert_eq!(resolve(&top.join("round/x")), None);
     }
 
     #[test]
@@ -142,7 +144,7 @@ mod tests {
         symlink("../x", top.join("a/b/up")).unwrap();
         symlink("../b/../y", top.join("a/b/round")).unwrap();
         symlink("b/c", top.join("a/in")).unwrap();
-        for (base, path, left) in [
+        for (base, path, detours) in [
             ("a/b", "../../x", &[][..]),
             ("a/b", "up", &[]),
             ("a", "../a/b", &[]),
@@ -152,9 +154,9 @@ mod tests {
             (".", "a/in/../x", &["a/b/c"]),
             (".", "a/b/round", &[]),
         ] {
-            let found = trail(&top.join(base), Path::new(path)).left;
-            let left: Vec<PathBuf> = left.iter().map(|path| top.join(path)).collect();
-            assert_eq!(found, left, "{path} in {base}");
+            let found = resolve_from(&top.join(base), Path::new(path)).detours;
+            let detours: Vec<PathBuf> = detours.iter().map(|path| top.join(path)).collect();
+            assert_eq!(found, detours, "{path} in {base}");
         }
     }
 }

@@ -12,7 +12,7 @@ use nix::fcntl::{AtFlags, OFlag, RenameFlags, openat, readlinkat, renameat, rena
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
-use super::at::{self, join, split};
+use super::nofollow::{self, join, split};
 use super::roots::Root;
 use crate::confine::sys;
 
@@ -47,7 +47,7 @@ pub(super) enum Modes {
 
 /// Everything at and below `path`, at most `most`, holders first, each with whether it is a directory.
 pub(super) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::Result<Vec<(Vec<u8>, bool)>> {
-    let is_directory = at::kind(&at::stat(&root.fd, path)?) == libc::S_IFDIR;
+    let is_directory = nofollow::kind(&nofollow::stat(&root.fd, path)?) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
     let mut index = 0;
     // Every entry is held by its whole path, which long names far down would make many gigabytes.
@@ -58,8 +58,8 @@ pub(super) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::
             continue;
         }
         let children = match modes {
-            Modes::Opened => open_up(root, &path).and_then(|()| children(root, &path, most))?,
-            Modes::Kept => at::insisting(&root.fd, &path, None, || children(root, &path, most))?,
+            Modes::Opened => grant_owner(root, &path).and_then(|()| children(root, &path, most))?,
+            Modes::Kept => nofollow::with_owner_access(&root.fd, &path, None, || children(root, &path, most))?,
         };
         for (name, is_directory) in children {
             let below = join(&path, &name);
@@ -75,7 +75,7 @@ pub(super) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::
 
 /// What the directory holds, each with whether it is a directory.
 fn children(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
-    let fd = at::open_directory(&root.fd, path)?;
+    let fd = nofollow::open_directory(&root.fd, path)?;
     let (mut buffer, mut all) = (vec![0; 64 * 1024], Vec::new());
     loop {
         let read = sys::getdents(&fd, &mut buffer)?;
@@ -84,7 +84,7 @@ fn children(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, 
         }
         for name in sys::names(&buffer[..read]) {
             let found = fstatat(&fd, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-            all.push((name.to_vec(), at::kind(&found) == libc::S_IFDIR));
+            all.push((name.to_vec(), nofollow::kind(&found) == libc::S_IFDIR));
         }
         if all.len() > most {
             return Err(Errno::E2BIG);
@@ -93,12 +93,12 @@ fn children(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, 
 }
 
 /// Lets the owner into a directory that is on its way out; its mode goes with it.
-fn open_up(root: &Root, path: &[u8]) -> nix::Result<()> {
+fn grant_owner(root: &Root, path: &[u8]) -> nix::Result<()> {
     let (parent, name) = split(path);
-    let parent = at::open_place(&root.fd, parent)?;
+    let parent = nofollow::open_path(&root.fd, parent)?;
     let found = fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-    let mode = at::permissions(&found);
-    if at::kind(&found) == libc::S_IFDIR && mode & 0o700 != 0o700 {
+    let mode = nofollow::permissions(&found);
+    if nofollow::kind(&found) == libc::S_IFDIR && mode & 0o700 != 0o700 {
         let open = Mode::from_bits_truncate(mode) | Mode::S_IRWXU;
         fchmodat(&parent, name, open, FchmodatFlags::NoFollowSymlink)?;
     }
@@ -108,13 +108,13 @@ fn open_up(root: &Root, path: &[u8]) -> nix::Result<()> {
 /// Removes the entry `path` with everything below it.
 pub(super) fn remove(root: &Root, path: &[u8]) -> nix::Result<()> {
     let (directory, name) = split(path);
-    at::insisting(&root.fd, directory, None, || {
-        let parent = at::open_place(&root.fd, directory)?;
-        if at::kind(&fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) != libc::S_IFDIR {
+    nofollow::with_owner_access(&root.fd, directory, None, || {
+        let parent = nofollow::open_path(&root.fd, directory)?;
+        if nofollow::kind(&fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) != libc::S_IFDIR {
             return unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir);
         }
-        open_up(root, path)?;
-        empty(&at::open_directory(&root.fd, path)?)?;
+        grant_owner(root, path)?;
+        empty(&nofollow::open_directory(&root.fd, path)?)?;
         unlinkat(&parent, name, UnlinkatFlags::RemoveDir)
     })
 }
@@ -123,14 +123,16 @@ pub(super) fn remove(root: &Root, path: &[u8]) -> nix::Result<()> {
 fn empty(top: &OwnedFd) -> nix::Result<()> {
     let mut count = 0_u64;
     loop {
-        let names = names(&at::open_directory(top, b"")?)?;
+        let names = names(&nofollow::open_directory(top, b"")?)?;
         if names.is_empty() {
             return Ok(());
         }
         for name in names {
-            let Some(directory) = clear(top, &name)? else { continue };
+            let Some(directory) = unlink_or_open(top, &name)? else {
+                continue;
+            };
             for child in self::names(&directory)? {
-                if clear(&directory, &child)?.is_none() {
+                if unlink_or_open(&directory, &child)?.is_none() {
                     continue;
                 }
                 loop {
@@ -160,20 +162,20 @@ fn empty(top: &OwnedFd) -> nix::Result<()> {
 }
 
 /// Unlinks the entry unless it is a directory, which is opened instead, with the owner let in.
-fn clear(parent: &OwnedFd, name: &[u8]) -> nix::Result<Option<OwnedFd>> {
+fn unlink_or_open(parent: &OwnedFd, name: &[u8]) -> nix::Result<Option<OwnedFd>> {
     let found = match fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Err(Errno::ENOENT) => return Ok(None),
         found => found?,
     };
-    if at::kind(&found) != libc::S_IFDIR {
+    if nofollow::kind(&found) != libc::S_IFDIR {
         return unlinkat(parent, name, UnlinkatFlags::NoRemoveDir).map(|()| None);
     }
-    let mode = at::permissions(&found);
+    let mode = nofollow::permissions(&found);
     if mode & 0o700 != 0o700 {
         let open = Mode::from_bits_truncate(mode) | Mode::S_IRWXU;
         fchmodat(parent, name, open, FchmodatFlags::NoFollowSymlink)?;
     }
-    at::open_directory(parent, name).map(Some)
+    nofollow::open_directory(parent, name).map(Some)
 }
 
 fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> {
@@ -198,10 +200,10 @@ pub(super) fn copy(
     budget: &mut Budget,
 ) -> nix::Result<()> {
     // What could be shut out is shut out of the listing first, before anything is made in the target.
-    let all = at::insisting(&root.fd, path, None, || list(root, path, budget.entries, Modes::Opened))?;
+    let all = nofollow::with_owner_access(&root.fd, path, None, || list(root, path, budget.entries, Modes::Opened))?;
     budget.entries = budget.entries.saturating_sub(all.len());
     let bytes = Cell::new(budget.bytes);
-    let copied = at::insisting(&root.fd, path, None, || {
+    let copied = nofollow::with_owner_access(&root.fd, path, None, || {
         copy_listed(root, path, &all, target, item, &bytes)
     });
     budget.bytes = bytes.get();
@@ -219,14 +221,14 @@ fn copy_listed(
     for (from, is_directory) in all {
         let to = join(item, from[path.len()..].strip_prefix(b"/").unwrap_or_default());
         let (target_directory, target_name) = split(&to);
-        let target_directory = at::open_place(target, target_directory)?;
+        let target_directory = nofollow::open_path(target, target_directory)?;
         if *is_directory {
             mkdirat(&target_directory, target_name, Mode::S_IRWXU)?;
             continue;
         }
         let (directory, name) = split(from);
-        let directory = at::open_place(&root.fd, directory)?;
-        match at::kind(&fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
+        let directory = nofollow::open_path(&root.fd, directory)?;
+        match nofollow::kind(&fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
             libc::S_IFLNK => {
                 let link = readlinkat(&directory, name)?;
                 symlinkat(link.as_os_str(), &target_directory, target_name)?;

@@ -9,40 +9,40 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 
-use super::at::{self, Identity};
+use super::class::DirectoryClass;
 use super::error::ProtectError;
-use super::place::Place;
+use super::inventory::{Directory, Inventory};
+use super::nofollow::{self, Identity};
 use super::restore::set_mode;
-use super::sight::{Directory, Sight};
+use super::settlement::Settlement;
 use super::stamp::Stamp;
 use super::state::State;
-use super::violation::{Named, What};
-use super::work::Work;
+use super::violation::{SettingNames, ViolationKind};
 
 /// What the owner needs to list a directory and to get to what is in it.
 const TO_LIST: u32 = 0o500;
 /// All that he may have.
 const ALL: u32 = 0o700;
 
-impl Work<'_> {
+impl Settlement<'_> {
     /// Lets the owner into the directories with protected names that commands have shut: as far as he was let in before, and
     /// where they are new so far that he can list them.
-    pub(super) fn let_in(&mut self, sight: &Sight, earlier: Option<&Sight>) {
+    pub(super) fn reopen_directories(&mut self, inventory: &Inventory, earlier: Option<&Inventory>) {
         let record = self.record;
-        let before = record.holders.iter();
-        let before: HashMap<(u16, &[u8]), Option<u32>> = before
-            .map(|holder| ((holder.root, holder.path.as_slice()), holder.mode))
+        let modes_before = record.ancestors.iter();
+        let modes_before: HashMap<(u16, &[u8]), Option<u32>> = modes_before
+            .map(|ancestor| ((ancestor.root, ancestor.path.as_slice()), ancestor.mode))
             .collect();
-        let mut seen: HashMap<(Identity, Stamp), u32> = HashMap::new();
+        let mut by_stamp: HashMap<(Identity, Stamp), u32> = HashMap::new();
         let mut wanted = Vec::new();
         let is_protected = |(directory, _): &(&Directory, u32)| {
-            directory.depth > 0 && matches!(directory.context.place, Place::Whole(_))
+            directory.depth > 0 && matches!(directory.context.class, DirectoryClass::Protected(_))
         };
-        let protected = sight.directories.iter().zip(0_u32..).filter(is_protected);
-        for (directory, index) in sight.ways().chain(protected) {
+        let protected = inventory.directories.iter().zip(0_u32..).filter(is_protected);
+        for (directory, index) in inventory.ancestor_directories().chain(protected) {
             match directory.stamp {
                 Some(stamp) => {
-                    seen.insert((directory.identity, stamp), index);
+                    by_stamp.insert((directory.identity, stamp), index);
                 }
                 None => wanted.push(index),
             }
@@ -50,28 +50,32 @@ impl Work<'_> {
         // A change of its mode would have shown in its stamp.
         for directory in earlier.into_iter().flat_map(|earlier| &earlier.directories) {
             if let Some(stamp) = directory.stamp {
-                seen.remove(&(directory.identity, stamp));
+                by_stamp.remove(&(directory.identity, stamp));
             }
         }
-        wanted.extend(seen.into_values());
+        wanted.extend(by_stamp.into_values());
         // Outer ones first: nobody gets through one that is shut.
         wanted.sort_unstable();
         wanted.dedup();
         for index in wanted {
-            let (number, path) = (sight.directories[index as usize].root, sight.path(index));
+            let (number, path) = (inventory.directories[index as usize].root, inventory.path(index));
             let root = self.root(number);
-            let Ok(found) = at::stat(&root.fd, &path) else { continue };
-            let now = at::permissions(&found);
+            let Ok(found) = nofollow::stat(&root.fd, &path) else {
+                continue;
+            };
+            let now = nofollow::permissions(&found);
             let had = match self.kept(number, &path).map(|kept| &kept.state) {
                 Some(State::Directory { mode }) => Some(*mode),
-                Some(_) | None => before.get(&(number, path.as_slice())).map(|mode| mode.unwrap_or(0)),
+                Some(_) | None => modes_before
+                    .get(&(number, path.as_slice()))
+                    .map(|mode| mode.unwrap_or(0)),
             };
             let wanted = had.map_or(now | TO_LIST, |had| now | (had & ALL));
-            if at::kind(&found) != libc::S_IFDIR || found.st_uid != geteuid().as_raw() || wanted == now {
+            if nofollow::kind(&found) != libc::S_IFDIR || found.st_uid != geteuid().as_raw() || wanted == now {
                 continue;
             }
             match set_mode(root, &path, wanted) {
-                Ok(()) => self.report(number, &path, What::Shut, None, Named::default()),
+                Ok(()) => self.report(number, &path, ViolationKind::Closed, None, SettingNames::default()),
                 Err(error) => self.settled.errors.push(error),
             }
         }
@@ -79,20 +83,22 @@ impl Work<'_> {
 }
 
 /// The directory that is shut to us: on the way to this path, or there.
-pub(crate) fn shut(path: &Path) -> Option<ProtectError> {
-    let is_shut = |place: &Path| {
-        place
+pub(crate) fn closed_directory(path: &Path) -> Option<ProtectError> {
+    let is_closed = |directory: &Path| {
+        directory
             .symlink_metadata()
             .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
-    if !is_shut(path) {
+    if !is_closed(path) {
         let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
         let listed = || std::fs::read_dir(path);
         let cannot_be_listed = || listed().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
-        return (is_directory && cannot_be_listed()).then(|| ProtectError::Shut(path.to_owned()));
+        return (is_directory && cannot_be_listed()).then(|| ProtectError::Closed(path.to_owned()));
     }
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
-    let first = above.into_iter().find(|place| is_shut(&place.join(".")));
-    Some(ProtectError::Shut(first.map_or_else(|| path.to_owned(), PathBuf::from)))
+    let first = above.into_iter().find(|directory| is_closed(&directory.join(".")));
+    Some(ProtectError::Closed(
+        first.map_or_else(|| path.to_owned(), PathBuf::from),
+    ))
 }

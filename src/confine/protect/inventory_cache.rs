@@ -14,10 +14,10 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use super::at::Identity;
 use super::error::ProtectError;
-use super::names::{Names, PASSED_OVER};
-use super::sight::Sight;
+use super::inventory::Inventory;
+use super::names::{Names, THIRD_PARTY};
+use super::nofollow::Identity;
 use super::store::folder;
 
 /// Changes with the format of the file.
@@ -28,20 +28,20 @@ const MOST: usize = 64;
 
 /// What a settled guard saw of the tree.
 #[derive(Debug)]
-pub struct Known {
+pub struct CachedInventory {
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     pub(super) extra: Vec<PathBuf>,
     pub(super) names: Names,
-    pub(super) sight: Sight,
+    pub(super) inventory: Inventory,
 }
 
-impl Known {
+impl CachedInventory {
     /// Writes it down for the next process where that spares enough reading.
-    pub(super) fn keep(&mut self, store: &Path) {
+    pub(super) fn save_if_worth(&mut self, store: &Path) {
         // It would only have spared the next start some reading.
-        let save = || save(store, &self.roots, &self.extra, &self.names, &self.sight);
-        if self.sight.is_worth_keeping() && save().is_ok() {
-            self.sight.stale = 0;
+        let save = || save(store, &self.roots, &self.extra, &self.names, &self.inventory);
+        if self.inventory.is_worth_saving() && save().is_ok() {
+            self.inventory.reread = 0;
         }
     }
 }
@@ -51,7 +51,7 @@ fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> [u8; 
     let mut hash = Sha256::new();
     hash.update(FORMAT);
     hash.update(env!("CARGO_PKG_VERSION"));
-    for name in names.patterns().chain(PASSED_OVER) {
+    for name in names.patterns().chain(THIRD_PARTY) {
         hash.update(name);
         hash.update([0]);
     }
@@ -71,11 +71,11 @@ fn path(folder: &Path, key: &[u8; 32]) -> PathBuf {
 }
 
 /// What the last guard of these roots saw, if it is there and whole.
-pub(super) fn load(store: &Path, roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> Option<Sight> {
+pub(super) fn load(store: &Path, roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> Option<Inventory> {
     let key = key(roots, extra, names);
     let bytes = std::fs::read(path(&store.join("known"), &key)).ok()?;
     let (digest, body) = bytes.split_at_checked(32)?;
-    if digest != seal(&key, body) {
+    if digest != checksum(&key, body) {
         return None;
     }
     postcard::from_bytes(body).ok()
@@ -87,13 +87,13 @@ pub(super) fn save(
     roots: &[(Vec<u8>, Identity)],
     extra: &[PathBuf],
     names: &Names,
-    sight: &Sight,
+    inventory: &Inventory,
 ) -> Result<(), ProtectError> {
     let key = key(roots, extra, names);
     let folder = folder(store, "known")?;
     let target = path(&folder, &key);
     let unfinished = folder.join(super::store::unique_name());
-    let written = postcard::to_stdvec(sight)
+    let written = postcard::to_stdvec(inventory)
         .map_err(std::io::Error::other)
         .and_then(|body| {
             let mut file = OpenOptions::new()
@@ -101,11 +101,11 @@ pub(super) fn save(
                 .create_new(true)
                 .mode(0o600)
                 .open(&unfinished)?;
-            file.write_all(&seal(&key, &body))?;
+            file.write_all(&checksum(&key, &body))?;
             file.write_all(&body)?;
             std::fs::rename(&unfinished, &target)
         });
-    forget_oldest(&folder);
+    remove_oldest(&folder);
     written.map_err(|source| ProtectError::Io {
         step: "write",
         path: target,
@@ -114,7 +114,7 @@ pub(super) fn save(
 }
 
 /// Removes the files that no start has used for longest, beyond [`MOST`]. One that stays only costs room.
-fn forget_oldest(folder: &Path) {
+fn remove_oldest(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut files: Vec<(SystemTime, PathBuf)> = entries
         .flatten()
@@ -130,7 +130,7 @@ fn forget_oldest(folder: &Path) {
 }
 
 /// Tells a file cut short or written for something else.
-fn seal(key: &[u8; 32], body: &[u8]) -> [u8; 32] {
+fn checksum(key: &[u8; 32], body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(key);
     hash.update(body);
@@ -149,7 +149,7 @@ mod tests {
             let age = std::time::Duration::from_secs(1000 - u64::try_from(number).unwrap());
             file.set_modified(SystemTime::now() - age).unwrap();
         }
-        forget_oldest(folder.path());
+        remove_oldest(folder.path());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), MOST);
         assert!(!folder.path().join("4").exists());
         assert!(folder.path().join("5").exists());

@@ -1,0 +1,139 @@
+//! What a command made of the private copies: the harmless part is done to the host's files, the rest is reported.
+
+use super::class::Role;
+use super::covers::{Covers, Difference};
+use super::error::ProtectError;
+use super::gitconfig::{self, Verdict};
+use super::gitscope::Scope;
+use super::inspect::MAX_NEW;
+use super::nofollow::split;
+use super::record::SavedEntry;
+use super::restore::{overwrite, recreate};
+use super::settlement::Settlement;
+use super::state::{MAX_FILE, Observed, State, observe};
+use super::violation::{SettingNames, ViolationKind};
+
+impl Settlement<'_> {
+    /// Settles each difference between the copies and what was recorded; what could not be.
+    pub(super) fn settle_copies(&mut self, covers: &Covers) -> Vec<ProtectError> {
+        let mut errors = Vec::new();
+        for difference in covers.differences(self.record) {
+            match self.harmless_part(&difference) {
+                Some((kept, text, named)) if self.is_unchanged(kept) => match self.apply(kept, text) {
+                    // Also what has no name that could be told, such as an odd header.
+                    Ok(now) if !is_what_was_written(&difference, &now) => {
+                        self.report_difference(covers, &difference, Some(&now), named);
+                    }
+                    Ok(_) => {}
+                    Err(error) => errors.push(error),
+                },
+                // Whoever changed the host's file meanwhile meant it.
+                Some(_) | None => self.report_difference(
+                    covers,
+                    &difference,
+                    difference.before.map(|kept| &kept.state),
+                    SettingNames::default(),
+                ),
+            }
+        }
+        errors
+    }
+
+    /// What of a changed config may stay, and what may not; none where it is no config, or not understood.
+    fn harmless_part<'d>(&self, difference: &Difference<'d>) -> Option<(&'d SavedEntry, Vec<u8>, SettingNames)> {
+        let kept = difference.before.filter(|kept| kept.role == Role::GitConfig)?;
+        let (State::File { content: old, .. }, Observed::Present(State::File { content: new, .. })) =
+            (&kept.state, &difference.after)
+        else {
+            return None;
+        };
+        if new.len() > old.len().max(MAX_NEW) {
+            return None;
+        }
+        let may_set_work_tree = |path: Option<&[u8]>| self.may_set_work_tree(kept.root, &kept.path, path);
+        match gitconfig::judge_change(Scope::of(split(&kept.path).1), old, new, &may_set_work_tree) {
+            // A mode that a command gave its copy is the copy's alone.
+            Verdict::Harmless => Some((kept, new.clone(), SettingNames::default())),
+            Verdict::Filtered(text, named) => Some((kept, text, named)),
+            Verdict::Unclear => None,
+        }
+    }
+
+    fn is_unchanged(&self, kept: &SavedEntry) -> bool {
+        let now = observe(&self.root(kept.root).fd, &kept.path, MAX_FILE);
+        matches!(now, Observed::Present(state) if state == kept.state)
+    }
+
+    /// Has the host's config be this; gives back what it is now.
+    fn apply(&mut self, kept: &SavedEntry, text: Vec<u8>) -> Result<State, ProtectError> {
+        let unchanged = matches!(&kept.state, State::File { content, .. } if *content == text);
+        let state = kept.state.with_content(text).filter(|_| !unchanged);
+        let Some(state) = state else {
+            return Ok(kept.state.clone());
+        };
+        // In its place: a new file under its name would take the copies away that other commands have of it.
+        let root = self.root(kept.root);
+        match overwrite(root, &kept.path, &state) {
+            Ok(()) => {}
+            // One that its owner may not write is replaced.
+            Err(_) => drop(recreate(root, &kept.path, &state, &mut self.quarantine)?),
+        }
+        Ok(state)
+    }
+
+    /// Reports what the host does not get, keeps it, and has it offered to a person.
+    fn report_difference(
+        &mut self,
+        covers: &Covers,
+        difference: &Difference<'_>,
+        now: Option<&State>,
+        named: SettingNames,
+    ) {
+        let Difference {
+            root,
+            path,
+            before,
+            after,
+        } = difference;
+        let kind = match (before, after) {
+            (None, _) => ViolationKind::Created,
+            (Some(_), Observed::Absent) => ViolationKind::Removed,
+            (Some(_), Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_)) => {
+                ViolationKind::Changed
+            }
+        };
+        let root_dir = self.root(*root);
+        let quarantined = match after {
+            Observed::Present(state) => self.quarantine.keep(root_dir, path, kind, state),
+            Observed::Absent => None,
+            Observed::TooLong { .. } | Observed::Unreadable(_) => {
+                covers.keep(*root, path, kind, root_dir, &mut self.quarantine)
+            }
+        };
+        self.report(*root, path, kind, quarantined, named);
+        // A person is shown files.
+        let after = match after {
+            Observed::Absent => None,
+            Observed::Present(state @ State::File { .. }) => Some(state),
+            Observed::Present(
+                State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored,
+            )
+            | Observed::TooLong { .. }
+            | Observed::Unreadable(_) => return,
+        };
+        match now {
+            None | Some(State::File { .. } | State::Symlink { .. }) => {
+                self.settled.changes.keep_copied(*root, path, now, after);
+            }
+            Some(State::Directory { .. } | State::Special { .. } | State::Ignored) => {}
+        }
+    }
+}
+
+/// Whether the host has got all that a command wrote.
+fn is_what_was_written(difference: &Difference<'_>, now: &State) -> bool {
+    match (&difference.after, now) {
+        (Observed::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,
+        (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => false,
+    }
+}

@@ -1,0 +1,143 @@
+//! The links that lead git to settings and hooks, and the scripts that hooks are links to.
+//!
+//! No mount can stand on a link, and one on a script would keep git from replacing it at a checkout. So they are watched: what
+//! comes in their place while a command runs is taken away.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::class::Role;
+use super::covers::Covers;
+use super::guard::Guard;
+use super::nofollow::{self, is_within};
+use super::resolve::{Resolution, resolve_from};
+use super::roots::{Root, RootPath, absolute, root_number_of};
+use super::state::{Observed, State, observe};
+
+/// Longest script that git is expected to check out.
+const LONGEST: u64 = 1 << 20;
+
+/// When an inode was changed last.
+pub(super) type ChangeTime = (i64, i64);
+
+/// What one of them is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathKind {
+    /// A link.
+    Link,
+    /// What the last link leads to: a file, or nothing yet.
+    Script,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct WatchedPath {
+    pub(super) location: RootPath,
+    pub(super) kind: PathKind,
+    /// What was there before the command.
+    before: Option<State>,
+    change_time: Option<ChangeTime>,
+}
+
+/// Those of a guard, but what lies in a place that is covered.
+pub(super) fn watched_paths(guard: &Guard, covers: Option<&Covers>) -> Vec<WatchedPath> {
+    let (roots, record) = (guard.roots(), guard.record());
+    let covered: Vec<RootPath> = covers.into_iter().flat_map(Covers::paths).collect();
+    let is_covered = |(root, path): &RootPath| covered.iter().any(|(at, above)| at == root && is_within(path, above));
+    let live = guard.live();
+    let links = record
+        .entries
+        .iter()
+        .filter(|kept| matches!(kept.state, State::Symlink { .. }));
+    let links = links.filter_map(|kept| {
+        let path = absolute(&roots[usize::from(kept.root)], &kept.path);
+        let is_live = matches!(kept.role, Role::GitConfig | Role::GitHook)
+            || live.iter().any(|location| path.starts_with(location));
+        is_live.then_some(path)
+    });
+    let led: BTreeSet<PathBuf> = links.chain(live.iter().cloned()).collect();
+    let mut found: BTreeSet<(RootPath, bool)> = BTreeSet::new();
+    for path in led {
+        let Resolution { links, end, .. } = resolve_from(Path::new("/"), &path);
+        if links.is_empty() {
+            continue;
+        }
+        let places = links.iter().filter_map(|link| location(roots, link));
+        found.extend(places.map(|location| (location, true)));
+        // A directory is covered, and what is in it has links of its own.
+        let end = end.filter(|end| !end.is_dir()).and_then(|end| location(roots, &end));
+        found.extend(end.map(|location| (location, false)));
+    }
+    let state = |(root, path): &RootPath| {
+        let mut own = record
+            .entries
+            .iter()
+            .filter(|kept| kept.root == *root && kept.path == *path);
+        own.next().map(|kept| kept.state.clone())
+    };
+    let found = found.into_iter().filter(|(location, _)| !is_covered(location));
+    let all = found.map(|(location, is_link)| WatchedPath {
+        kind: if is_link { PathKind::Link } else { PathKind::Script },
+        before: state(&location),
+        change_time: change_time(&roots[usize::from(location.0)], &location.1),
+        location,
+    });
+    all.collect()
+}
+
+fn location(roots: &[Root], path: &Path) -> Option<RootPath> {
+    let (root, below) = root_number_of(roots, path)?;
+    Some((root, below.as_os_str().as_bytes().to_vec()))
+}
+
+impl WatchedPath {
+    /// Whether it was changed since this was asked last.
+    pub(super) fn has_changed(&mut self, root_dir: &Root) -> bool {
+        let before = std::mem::replace(&mut self.change_time, change_time(root_dir, &self.location.1));
+        before != self.change_time
+    }
+
+    /// Whether what came there is taken away before a command could write much more to it.
+    pub(super) fn is_removable(&self, root_dir: &Root) -> bool {
+        matches!(
+            observe(&root_dir.fd, &self.location.1, LONGEST),
+            Observed::Present(State::File { .. } | State::Symlink { .. })
+        )
+    }
+
+    /// Whether git is led to nothing by it that was not there.
+    pub(super) fn is_harmless(&self, root_dir: &Root) -> bool {
+        match (&self.before, observe(&root_dir.fd, &self.location.1, LONGEST)) {
+            (_, Observed::Absent) => true,
+            // One that is being written is looked at again.
+            (_, Observed::Present(State::File { content, .. })) if content.is_empty() => true,
+            (
+                Some(State::File { mode, content, .. }),
+                Observed::Present(State::File {
+                    mode: new_mode,
+                    content: new,
+                    ..
+                }),
+            ) => *content == new && new_mode & 0o111 & !mode == 0,
+            (Some(State::Symlink { target }), Observed::Present(State::Symlink { target: new })) => *target == new,
+            (
+                None
+                | Some(
+                    State::File { .. }
+                    | State::Symlink { .. }
+                    | State::Directory { .. }
+                    | State::Special { .. }
+                    | State::Ignored,
+                ),
+                Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_),
+            ) => false,
+        }
+    }
+}
+
+/// When the entry was changed last, if it is there.
+pub(super) fn change_time(root_dir: &Root, path: &[u8]) -> Option<ChangeTime> {
+    let stat = nofollow::stat(&root_dir.fd, path).ok()?;
+    Some((stat.st_ctime, stat.st_ctime_nsec))
+}
