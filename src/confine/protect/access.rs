@@ -5,7 +5,6 @@
 //! the umask permits.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstat, fstatat};
 use nix::unistd::{Gid, fchownat, getegid};
 
 use super::error::ProtectError;
-use super::nofollow::{self, split};
+use super::nofollow::{self, errno, split};
 use super::roots::{Root, absolute};
 use super::state::State;
 
@@ -97,7 +96,7 @@ impl Access {
                     Some(had) => xattr::set(&entry.proc_path, list, had),
                     None => xattr::remove(&entry.proc_path, list),
                 };
-                done.map_err(|error| errno(&error))?;
+                done.map_err(errno)?;
             }
             // A list has a say in the mode.
             let mode = Mode::from_bits_truncate(nofollow::permissions(&entry.stat));
@@ -196,7 +195,7 @@ fn remove_access(entry: &Entry, name: &[u8], now: &Access, is_foreign: bool, mod
         fchownat(&entry.parent, name, None, Some(getegid()), AtFlags::AT_SYMLINK_NOFOLLOW)?;
     }
     for (list, _) in LISTS.into_iter().zip(&now.lists).filter(|(_, list)| list.is_some()) {
-        xattr::remove(&entry.proc_path, list).map_err(|error| errno(&error))?;
+        xattr::remove(&entry.proc_path, list).map_err(errno)?;
     }
     // Who gives a file to a group takes its set-id bits, and a list has a say in the mode.
     set()
@@ -257,14 +256,10 @@ fn open_entry(root: &Root, path: &[u8]) -> nix::Result<Option<Entry>> {
 fn read(proc_path: &Path, list: &str) -> nix::Result<Option<Vec<u8>>> {
     match xattr::get(proc_path, list) {
         Ok(entry) => Ok(entry),
-        Err(error) => match errno(&error) {
+        Err(error) => match errno(error) {
             // The file system has none.
             Errno::EOPNOTSUPP => Ok(None),
             error => Err(error),
         },
     }
-}
-
-fn errno(error: &io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }

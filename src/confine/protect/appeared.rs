@@ -44,7 +44,7 @@ pub struct Appeared {
 }
 
 /// Looks for what appeared since a moment, in a tree that is at rest and was `before`.
-pub(super) fn look(
+pub(super) fn find_new(
     roots: &[Root],
     patterns: &Patterns,
     before: &Inventory,

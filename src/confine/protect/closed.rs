@@ -64,7 +64,7 @@ impl Settlement<'_> {
                 continue;
             };
             let now = nofollow::permissions(&found);
-            let had = match self.kept(number, &path).map(|kept| &kept.state) {
+            let had = match self.work_trees.saved(number, &path).map(|kept| &kept.state) {
                 Some(State::Directory { mode }) => Some(*mode),
                 Some(_) | None => modes_before
                     .get(&(number, path.as_slice()))

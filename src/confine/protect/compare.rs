@@ -49,7 +49,7 @@ impl Settlement<'_> {
     pub(super) fn compare(&mut self) {
         // What is below a reported entry went with it; but what is kept aside is told of.
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
-        let removed_work_trees = self.removed_work_trees();
+        let removed_work_trees = self.work_trees.removed(&self.tracked);
         for kept in &self.record.entries {
             let undone = self.undo(kept, &removed_work_trees);
             let access_restored = match &kept.access {
@@ -119,7 +119,7 @@ impl Settlement<'_> {
         let mut filtered = None;
         match (&kept.state, &observed) {
             (old, Observed::Present(new)) if old == new => return Ok(self.break_hard_link(kept, new)),
-            _ if self.moved_with_work_tree(kept, &observed) => {
+            _ if self.work_trees.moved_with_work_tree(kept, &observed) => {
                 let restricted = access::restrict(root, &kept.path)?;
                 return Ok(restricted.then(|| Undone::of(ViolationKind::Access, None)));
             }
@@ -166,7 +166,7 @@ impl Settlement<'_> {
                 {
                     return Ok(None);
                 }
-                if went_with_its_work_tree(kept, removed_work_trees) {
+                if is_in_removed_work_tree(kept, removed_work_trees) {
                     return Ok(None);
                 }
                 if !can_be_created(old) {
@@ -242,10 +242,13 @@ impl Settlement<'_> {
         let (_, name) = split(&kept.path);
         match kept.role {
             Role::GitConfig => Some(gitconfig::judge_change(Scope::of(name), old, new, &|path| {
-                self.may_set_work_tree(kept.root, &kept.path, path)
+                self.work_trees.may_set_work_tree(kept.root, &kept.path, path)
             })),
             Role::JudgedText => Some(vcs::verdict(name, Some(old), new)),
-            Role::GitLink | Role::GitBacklink => self.points_where_it_did(kept, old, new).then_some(Verdict::Harmless),
+            Role::GitLink | Role::GitBacklink => self
+                .work_trees
+                .points_where_it_did(kept, old, new)
+                .then_some(Verdict::Harmless),
             Role::GitDirectory
             | Role::GitCommon
             | Role::GitHook
@@ -300,10 +303,10 @@ fn restricted(root: &Root, kept: &SavedEntry, observed: &Observed) -> Option<Und
 }
 
 /// Whether the entry lay in a work tree of which nothing is left but its empty directory.
-fn went_with_its_work_tree(kept: &SavedEntry, removed_work_trees: &HashSet<(u16, Vec<u8>)>) -> bool {
-    let goes = matches!(kept.role, Role::GitLink | Role::Name | Role::JudgedText);
+fn is_in_removed_work_tree(kept: &SavedEntry, removed_work_trees: &HashSet<(u16, Vec<u8>)>) -> bool {
+    let may_go = matches!(kept.role, Role::GitLink | Role::Name | Role::JudgedText);
     let mut above = kept.path.as_slice();
-    while goes && !removed_work_trees.is_empty() && !above.is_empty() {
+    while may_go && !removed_work_trees.is_empty() && !above.is_empty() {
         above = split(above).0;
         if removed_work_trees.contains(&(kept.root, above.to_vec())) {
             return true;

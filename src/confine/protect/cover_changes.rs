@@ -13,23 +13,32 @@ use super::settlement::Settlement;
 use super::state::{MAX_FILE, Observed, State, observe};
 use super::violation::{SettingNames, ViolationKind};
 
-impl Settlement<'_> {
-    /// Settles each difference between the copies and what was recorded; what could not be.
-    pub(super) fn settle_copies(&mut self, covers: &Covers) -> Vec<ProtectError> {
+/// What commands made of the covers, and the settlement that it goes to.
+struct CoverChanges<'s, 'a> {
+    settlement: &'s mut Settlement<'a>,
+    covers: &'s Covers,
+}
+
+/// Settles each difference between the copies and what was recorded; returns what failed.
+pub(super) fn settle_covers(settlement: &mut Settlement<'_>, covers: &Covers) -> Vec<ProtectError> {
+    CoverChanges { settlement, covers }.settle()
+}
+
+impl CoverChanges<'_, '_> {
+    fn settle(&mut self) -> Vec<ProtectError> {
         let mut errors = Vec::new();
-        for difference in covers.differences(self.record) {
+        for difference in self.covers.differences(self.settlement.record) {
             match self.harmless_part(&difference) {
                 Some((kept, text, named)) if self.is_unchanged(kept) => match self.apply(kept, text) {
                     // Also what has no name that could be told, such as an odd header.
-                    Ok(now) if !is_what_was_written(&difference, &now) => {
-                        self.report_difference(covers, &difference, Some(&now), named);
+                    Ok(now) if !has_everything(&difference, &now) => {
+                        self.report_difference(&difference, Some(&now), named);
                     }
                     Ok(_) => {}
                     Err(error) => errors.push(error),
                 },
                 // Whoever changed the host's file meanwhile meant it.
                 Some(_) | None => self.report_difference(
-                    covers,
                     &difference,
                     difference.before.map(|kept| &kept.state),
                     SettingNames::default(),
@@ -50,7 +59,11 @@ impl Settlement<'_> {
         if new.len() > old.len().max(MAX_NEW) {
             return None;
         }
-        let may_set_work_tree = |path: Option<&[u8]>| self.may_set_work_tree(kept.root, &kept.path, path);
+        let may_set_work_tree = |path: Option<&[u8]>| {
+            self.settlement
+                .work_trees
+                .may_set_work_tree(kept.root, &kept.path, path)
+        };
         match gitconfig::judge_change(Scope::of(split(&kept.path).1), old, new, &may_set_work_tree) {
             // A mode that a command gave its copy is the copy's alone.
             Verdict::Harmless => Some((kept, new.clone(), SettingNames::default())),
@@ -60,7 +73,7 @@ impl Settlement<'_> {
     }
 
     fn is_unchanged(&self, kept: &SavedEntry) -> bool {
-        let now = observe(&self.root(kept.root).fd, &kept.path, MAX_FILE);
+        let now = observe(&self.settlement.root(kept.root).fd, &kept.path, MAX_FILE);
         matches!(now, Observed::Present(state) if state == kept.state)
     }
 
@@ -72,23 +85,17 @@ impl Settlement<'_> {
             return Ok(kept.state.clone());
         };
         // In its place: a new file under its name would take the copies away that other commands have of it.
-        let root = self.root(kept.root);
+        let root = self.settlement.root(kept.root);
         match overwrite(root, &kept.path, &state) {
             Ok(()) => {}
             // One that its owner may not write is replaced.
-            Err(_) => drop(recreate(root, &kept.path, &state, &mut self.quarantine)?),
+            Err(_) => drop(recreate(root, &kept.path, &state, &mut self.settlement.quarantine)?),
         }
         Ok(state)
     }
 
     /// Reports what the host does not get, keeps it, and has it offered to a person.
-    fn report_difference(
-        &mut self,
-        covers: &Covers,
-        difference: &Difference<'_>,
-        now: Option<&State>,
-        named: SettingNames,
-    ) {
+    fn report_difference(&mut self, difference: &Difference<'_>, now: Option<&State>, named: SettingNames) {
         let Difference {
             root,
             path,
@@ -102,15 +109,16 @@ impl Settlement<'_> {
                 ViolationKind::Changed
             }
         };
-        let root_dir = self.root(*root);
+        let root_dir = self.settlement.root(*root);
         let quarantined = match after {
-            Observed::Present(state) => self.quarantine.keep(root_dir, path, kind, state),
+            Observed::Present(state) => self.settlement.quarantine.keep(root_dir, path, kind, state),
             Observed::Absent => None,
             Observed::TooLong { .. } | Observed::Unreadable(_) => {
-                covers.keep(*root, path, kind, root_dir, &mut self.quarantine)
+                self.covers
+                    .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
             }
         };
-        self.report(*root, path, kind, quarantined, named);
+        self.settlement.report(*root, path, kind, quarantined, named);
         // A person is shown files.
         let after = match after {
             Observed::Absent => None,
@@ -123,7 +131,7 @@ impl Settlement<'_> {
         };
         match now {
             None | Some(State::File { .. } | State::Symlink { .. }) => {
-                self.settled.changes.keep_copied(*root, path, now, after);
+                self.settlement.settled.changes.keep_copied(*root, path, now, after);
             }
             Some(State::Directory { .. } | State::Special { .. } | State::Ignored) => {}
         }
@@ -131,7 +139,7 @@ impl Settlement<'_> {
 }
 
 /// Whether the host has got all that a command wrote.
-fn is_what_was_written(difference: &Difference<'_>, now: &State) -> bool {
+fn has_everything(difference: &Difference<'_>, now: &State) -> bool {
     match (&difference.after, now) {
         (Observed::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,
         (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => false,

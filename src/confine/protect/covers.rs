@@ -27,9 +27,9 @@ use super::restore::{create, set_mode};
 use super::roots::{Root, RootPath, absolute, open_roots};
 use super::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
 use super::store;
-use super::subtree::{Modes, list, remove};
+use super::subtree::{Modes, list, names, remove};
 use super::violation::ViolationKind;
-use crate::confine::{session, sys};
+use crate::confine::session;
 
 /// The folder of copies.
 const COPIES: &str = "copies";
@@ -194,14 +194,7 @@ impl Covers {
 
     fn empty(&self, directory: &[u8]) -> nix::Result<()> {
         let open = nofollow::open_directory(&self.folder.fd, directory)?;
-        let (mut buffer, mut all) = (vec![0; 64 * 1024], Vec::new());
-        loop {
-            let read = sys::getdents(&open, &mut buffer)?;
-            if read == 0 {
-                break;
-            }
-            all.extend(sys::names(&buffer[..read]).map(<[u8]>::to_vec));
-        }
+        let all = names(&open)?;
         let mut removed = all.iter().map(|name| remove(&self.folder, &join(directory, name)));
         removed.try_for_each(|removed| removed)
     }
@@ -211,13 +204,13 @@ impl Covers {
         let flags = OFlag::O_WRONLY | OFlag::O_TRUNC | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut file = File::from(openat(&self.folder.fd, copy_path, flags, Mode::empty())?);
         let written = file.write_all(content);
-        written.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
+        written.map_err(nofollow::errno)?;
         self.set_mode_of(copy_path, mode)
     }
 
     fn set_mode_of(&self, copy_path: &[u8], mode: u32) -> nix::Result<()> {
         set_mode(&self.folder, copy_path, mode).map_err(|error| match error {
-            ProtectError::Io { source, .. } => source.raw_os_error().map_or(Errno::EIO, Errno::from_raw),
+            ProtectError::Io { source, .. } => nofollow::errno(source),
             _ => Errno::EIO,
         })
     }
@@ -321,8 +314,8 @@ fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, 
 /// Removes the folders that nobody holds.
 fn remove_abandoned(all: &Path) {
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
-        let is_left = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
-        if is_left {
+        let is_abandoned = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
+        if is_abandoned {
             session::remove(&entry.path());
         }
     }

@@ -14,6 +14,7 @@ use similar::TextDiff;
 use super::change::{Change, TreeCopy};
 use super::state::State;
 use super::violation::ViolationKind;
+use crate::policy::hex::hex;
 use crate::policy::path::display;
 
 /// Most bytes of all the text: what is longer nobody reads, so it is not offered.
@@ -72,10 +73,7 @@ fn line(text: &mut String, sign: char, below: &[u8], state: &State) {
         }
         State::File { mode, content, .. } => {
             use sha2::Digest as _;
-            let hash = sha2::Sha256::digest(content);
-            let hash = hash
-                .iter()
-                .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+            let hash = hex(&sha2::Sha256::digest(content));
             format!("binary file, {} bytes, mode {mode:o}, SHA-256 {hash}", content.len())
         }
         State::Symlink { target } => format!("symbolic link to {}", display(OsStr::from_bytes(target))),

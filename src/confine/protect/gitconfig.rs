@@ -51,13 +51,13 @@ pub(super) fn judge_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> boo
     let edits = cuts.map(|range| (config.lines(range), Vec::new())).collect();
     let filtered = edited(text, edits);
     let is_as_expected = Config::read(&filtered).is_some_and(|left| {
-        let left_over = left
+        let remaining = left
             .settings
             .iter()
             .map(|setting| (name(&left, setting), &setting.value));
         left.headers.iter().all(|header| header.plain)
             && left.settings.iter().all(|setting| is_listed(&left, setting))
-            && left_over.eq(kept.iter().map(|setting| (name(&config, setting), &setting.value)))
+            && remaining.eq(kept.iter().map(|setting| (name(&config, setting), &setting.value)))
     });
     if !is_as_expected {
         return Verdict::Unclear;

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn settings_are_told_with_what_the_list_knows_of_them() {
         let text = "\u{feff}[Core]\r\n\tAutoCRLF = Input\r\n\teditor = vi\r\n[a \"B\"] c\r\n";
-        let told: Vec<_> = git_settings(text.as_bytes())
+        let listed: Vec<_> = git_settings(text.as_bytes())
             .unwrap()
             .into_iter()
             .map(|one| {
@@ -66,7 +66,7 @@ mod tests {
             })
             .collect();
         let expected = [("autocrlf=Input", true), ("editor=vi", false), ("c=true", false)];
-        assert_eq!(told, expected.map(|(text, is)| (text.to_owned(), is)));
+        assert_eq!(listed, expected.map(|(text, is)| (text.to_owned(), is)));
         assert_eq!(git_settings(b"[a]\nb = \"c\n"), None);
     }
 }

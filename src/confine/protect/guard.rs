@@ -166,7 +166,7 @@ impl Guard {
         let since = self.started.saturating_sub(TICK);
         let scanned = inventory.as_ref();
         let appeared =
-            scanned.map(|inventory| appeared::look(&self.roots, &self.patterns, &self.inventory, inventory, since));
+            scanned.map(|inventory| appeared::find_new(&self.roots, &self.patterns, &self.inventory, inventory, since));
         let appeared = appeared.unwrap_or_default();
         if !settled.errors.is_empty() {
             return SettledGuard {

@@ -7,13 +7,14 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use super::class::Role;
 use super::gitconfig::{self, Verdict};
 use super::gitscope::Scope;
 use super::inventory::FoundEntry;
 use super::nofollow::{join, split};
+use super::resolve::normalize;
 use super::roots::Root;
 use super::state::{Observed, State, observe};
 use super::vcs;
@@ -193,17 +194,7 @@ pub(super) fn resolve_in_roots(roots: &[Root], root: u16, from: &[u8], target: &
         return Vec::new();
     };
     let from = root.path.join(OsStr::from_bytes(from));
-    let mut path = PathBuf::new();
-    for component in from.join(target).components() {
-        match component {
-            Component::ParentDir => {
-                path.pop();
-            }
-            Component::RootDir | Component::Normal(_) | Component::CurDir | Component::Prefix(_) => {
-                path.push(component);
-            }
-        }
-    }
+    let path = normalize(&from.join(target));
     let below = |(root, number): (&Root, u16)| {
         let below = path.strip_prefix(&root.path).ok()?;
         Some((number, below.as_os_str().as_bytes().to_vec()))

@@ -173,7 +173,7 @@ impl Inventory {
         let ancestors = self.directories.iter().zip(0_u32..).zip(wanted);
         ancestors
             .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
-            .map(|(holder, _)| holder)
+            .map(|(directory, _)| directory)
     }
 
     /// Those directories, with who they are.

@@ -10,7 +10,6 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
@@ -18,7 +17,8 @@ use super::error::ProtectError;
 use super::inventory::Inventory;
 use super::names::{Names, THIRD_PARTY};
 use super::nofollow::Identity;
-use super::store::folder;
+use super::store::{folder, remove_oldest};
+use crate::policy::hex::hex;
 
 /// Changes with the format of the file.
 const FORMAT: &str = "stockade known directories 6";
@@ -61,13 +61,7 @@ fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> [u8; 
 }
 
 fn path(folder: &Path, key: &[u8; 32]) -> PathBuf {
-    use std::fmt::Write as _;
-    let mut name = String::new();
-    for byte in &key[..16] {
-        // Writing to a String cannot fail.
-        let _infallible = write!(name, "{byte:02x}");
-    }
-    folder.join(name)
+    folder.join(hex(&key[..16]))
 }
 
 /// What the last guard of these roots saw, if it is there and whole.
@@ -105,28 +99,12 @@ pub(super) fn save(
             file.write_all(&body)?;
             std::fs::rename(&unfinished, &target)
         });
-    remove_oldest(&folder);
+    remove_oldest(&folder, MOST, None);
     written.map_err(|source| ProtectError::Io {
         step: "write",
         path: target,
         source,
     })
-}
-
-/// Removes the files that no start has used for longest, beyond [`MOST`]. One that stays only costs room.
-fn remove_oldest(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let mut files: Vec<(SystemTime, PathBuf)> = entries
-        .flatten()
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
-    if files.len() <= MOST {
-        return;
-    }
-    files.sort();
-    for (_, path) in files.iter().take(files.len() - MOST) {
-        let _stays = std::fs::remove_file(path);
-    }
 }
 
 /// Tells a file cut short or written for something else.
@@ -139,6 +117,8 @@ fn checksum(key: &[u8; 32], body: &[u8]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     #[test]
@@ -149,7 +129,7 @@ mod tests {
             let age = std::time::Duration::from_secs(1000 - u64::try_from(number).unwrap());
             file.set_modified(SystemTime::now() - age).unwrap();
         }
-        remove_oldest(folder.path());
+        remove_oldest(folder.path(), MOST, None);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), MOST);
         assert!(!folder.path().join("4").exists());
         assert!(folder.path().join("5").exists());

@@ -62,11 +62,11 @@ impl Markers {
     /// The context the directory has, given what it holds. One that was a git directory before is one as long as it holds some of
     /// what makes one: the rest may come back.
     pub(super) fn refine(self, context: Context, before: Option<DirectoryClass>) -> Context {
-        let is_left_of_one = before == Some(DirectoryClass::Git) && (self.head || self.objects || self.refs);
+        let is_remnant = before == Some(DirectoryClass::Git) && (self.head || self.objects || self.refs);
         match context.class {
             // It takes three empty files to make any directory a git directory, and nothing keeps a person from working below it.
             DirectoryClass::Plain | DirectoryClass::Modules | DirectoryClass::Data | DirectoryClass::Refs
-                if self.is_git_directory() || is_left_of_one =>
+                if self.is_git_directory() || is_remnant =>
             {
                 Context {
                     class: DirectoryClass::Git,

@@ -66,7 +66,7 @@ impl Settlement<'_> {
             let length = observed.length();
             // Through another name a later command, which reaches only that, could write to it.
             let shared = matches!(&observed, Observed::Present(state) if state.links().exceeds(LinkCount::default()));
-            let moved = self.entry_before_move(found, &observed).filter(|_| !shared);
+            let moved = self.work_trees.entry_before_move(found, &observed).filter(|_| !shared);
             let moved = moved.map(|kept| kept.access.clone());
             let action = match (judge_new_entry(found, &observed, &known_gits), moved) {
                 (NewEntryVerdict::Removed(_), Some(access)) => {

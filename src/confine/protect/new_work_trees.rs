@@ -31,7 +31,8 @@ impl Settlement<'_> {
         let entries = inventory.found().filter(|found| match found.role {
             Role::GitDirectory => !before.contains(&(found.root, found.path.clone())),
             Role::GitLink => {
-                self.kept(found.root, &found.path).is_none() || self.names_other_git_directory(&before, found)
+                self.work_trees.saved(found.root, &found.path).is_none()
+                    || self.names_other_git_directory(&before, found)
             }
             _ => false,
         });

@@ -14,6 +14,12 @@ use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstat, fstatat};
 /// Longest path given to the kernel in one piece, well below `PATH_MAX`.
 const MAX_PIECE: usize = 3500;
 
+/// The number of an error of the standard library.
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` hands on")]
+pub(super) fn errno(error: std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
 /// A path's directory and its last component.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&b| b == b'/') {
@@ -31,6 +37,12 @@ pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
     path.extend_from_slice(name);
     path
+}
+
+/// The path, after the directories above it; the outermost comes first, and the root itself does not count.
+pub(super) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
+    ends.chain([path.len()]).map(|end| &path[..end])
 }
 
 /// Whether `path` is `ancestor` or lies below it.
@@ -100,11 +112,11 @@ fn open_piece(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<Ow
 }
 
 fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Result<OwnedFd> {
-    let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut at = openat(from, ".", way, Mode::empty())?;
+    let intermediate = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut at = openat(from, ".", intermediate, Mode::empty())?;
     let (directory, last) = split(path);
     for name in directory.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
-        at = openat(&at, name, way, Mode::empty())?;
+        at = openat(&at, name, intermediate, Mode::empty())?;
     }
     openat(&at, last, flags, Mode::empty())
 }
@@ -120,9 +132,9 @@ pub(super) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileStat> {
 
 /// Whether what lies in the directory `path` may be reached by its name. Only where it is certain that it cannot, it is not.
 pub(super) fn can_be_searched(root: impl AsFd, path: &[u8]) -> bool {
-    let looked = open_path(root, path).and_then(|fd| fstatat(fd, ".", AtFlags::AT_SYMLINK_NOFOLLOW));
+    let found = open_path(root, path).and_then(|fd| fstatat(fd, ".", AtFlags::AT_SYMLINK_NOFOLLOW));
     !matches!(
-        looked,
+        found,
         Err(Errno::EACCES | Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP)
     )
 }
@@ -170,20 +182,15 @@ pub(super) fn with_owner_access<T>(
     let root = root.as_fd();
     let mut opened = Vec::new();
     let full = entry.map_or_else(|| directory.to_vec(), |name| join(directory, name));
-    let ends = full.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
     // From the outermost: one that may not be searched hides all below it.
-    for end in ends.chain([full.len()]) {
-        let path = full[..end].to_vec();
-        if path.is_empty() {
-            continue;
-        }
-        let (parent, name) = split(&path);
+    for path in prefixes(&full).filter(|path| !path.is_empty()) {
+        let (parent, name) = split(path);
         let parent = open_path(root, parent)?;
         let stat = fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
         if kind(&stat) == libc::S_IFDIR && permissions(&stat) & 0o700 != 0o700 {
             let mode = Mode::from_bits_truncate(permissions(&stat));
             fchmodat(&parent, name, mode | Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink).map_err(|_| first)?;
-            opened.push((Identity::of(&stat), path.clone(), mode));
+            opened.push((Identity::of(&stat), path, mode));
         }
     }
     if opened.is_empty() {
@@ -191,7 +198,7 @@ pub(super) fn with_owner_access<T>(
     }
     let result = work();
     for (identity, path, mode) in opened.into_iter().rev() {
-        let (parent, name) = split(&path);
+        let (parent, name) = split(path);
         // The entry may be what `work` moved away; then its mode is no longer at this path, nor matters.
         if let Ok(parent) = open_path(root, parent)
             && fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|stat| Identity::of(&stat) == identity)
@@ -204,7 +211,5 @@ pub(super) fn with_owner_access<T>(
 
 /// The outermost of these, by root and path, at or above the path.
 pub(super) fn outermost<'a>(set: &HashSet<(u16, &[u8])>, root: u16, path: &'a [u8]) -> Option<&'a [u8]> {
-    let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
-    let mut above = ends.chain([path.len()]).map(|end| &path[..end]);
-    above.find(|above| set.contains(&(root, *above)))
+    prefixes(path).find(|above| set.contains(&(root, *above)))
 }

@@ -18,6 +18,7 @@ use super::other_sessions::StoreLock;
 use super::restore::{create, rename, set_mode};
 use super::roots::{Root, absolute};
 use super::state::{Observed, State, observe};
+use super::store::temporary_name;
 use super::violation::ViolationKind;
 use super::{diff, subtree};
 
@@ -105,7 +106,7 @@ impl Offer {
         let root = self.roots.get(usize::from(change.root)).ok_or(ApplyError::Unknown)?;
         // No session writes down or undoes half of it.
         let _gate = StoreLock::enter(&self.store)?;
-        if !is_still_there(root) || !matches(root, &change.path, change.before.as_ref()) {
+        if !is_in_place(root) || !matches(root, &change.path, change.before.as_ref()) {
             return Err(ApplyError::ChangedSince);
         }
         replace(root, change)
@@ -119,7 +120,7 @@ impl Offer {
 }
 
 /// Whether the root's path still leads to the directory that is held open.
-fn is_still_there(root: &Root) -> bool {
+fn is_in_place(root: &Root) -> bool {
     std::fs::symlink_metadata(&root.path).is_ok_and(|found| {
         let now = Identity {
             device: found.dev(),
@@ -140,15 +141,12 @@ fn matches(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
 
 /// Puts the change in place of what is there.
 fn replace(root: &Root, change: &Change) -> Result<(), ApplyError> {
-    let temporary = join(
-        split(&change.path).0,
-        format!(".stockade-restore-{}", super::store::unique_name()).as_bytes(),
-    );
-    let (here, aside_here) = ((root, change.path.as_slice()), (root, temporary.as_slice()));
+    let temporary = join(split(&change.path).0, temporary_name().as_bytes());
+    let (here, staged) = ((root, change.path.as_slice()), (root, temporary.as_slice()));
     let (from, to, how) = match (&change.before, &change.after) {
-        (_, None) => (here, aside_here, RenameFlags::RENAME_NOREPLACE),
-        (None, Some(_)) => (aside_here, here, RenameFlags::RENAME_NOREPLACE),
-        (Some(_), Some(_)) => (aside_here, here, RenameFlags::RENAME_EXCHANGE),
+        (_, None) => (here, staged, RenameFlags::RENAME_NOREPLACE),
+        (None, Some(_)) => (staged, here, RenameFlags::RENAME_NOREPLACE),
+        (Some(_), Some(_)) => (staged, here, RenameFlags::RENAME_EXCHANGE),
     };
     let built = change
         .after

@@ -206,9 +206,9 @@ impl Patterns {
             protect = Some(Role::Name);
         }
         // A directory where a single file is meant, too: whatever is in it came with it.
-        let whole = protect.filter(|role| *role == Role::Name);
+        let protected_role = protect.filter(|role| *role == Role::Name);
         let (role, class) = classify_in(context.class, name, kind);
-        let class = match (class, whole) {
+        let class = match (class, protected_role) {
             (None, _) => None,
             (Some(DirectoryClass::Plain | DirectoryClass::Data), Some(role)) => Some(DirectoryClass::Protected(role)),
             (Some(class), _) => Some(class),
@@ -230,9 +230,9 @@ impl Patterns {
             protect = Some(Role::JudgedText);
         }
         // A name of the table is kept whatever its size, and what is protected by its path whatever it says.
-        let gives_way =
+        let is_overridden =
             |role: Role| (role == Role::Unlisted && protect.is_some()) || (role == Role::JudgedText && is_by_path);
-        let role = role.filter(|role| !gives_way(*role));
+        let role = role.filter(|role| !is_overridden(*role));
         Classification {
             protect: role.or(protect),
             descend,

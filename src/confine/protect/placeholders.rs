@@ -32,9 +32,9 @@ pub(crate) fn create_placeholders(guard: &Guard) -> Result<bool, ProtectError> {
     let is_made_by_commands = |(root, git): &(u16, Vec<u8>)| guard.is_made_by_command(*root, git);
     let has_settings_of_a_work_tree = guard.record().entries.iter().any(|kept| {
         matches!((kept.role, &kept.state), (Role::GitConfig, State::File { content, .. })
-            if content.to_ascii_lowercase().windows(OF_A_WORK_TREE.len()).any(|word| word == OF_A_WORK_TREE))
+            if content.to_ascii_lowercase().windows(OF_A_WORK_TREE.len()).any(|window| window == OF_A_WORK_TREE))
     });
-    let mut is_any = false;
+    let mut made_any = false;
     for (root, git) in guard
         .git_directories()
         .into_iter()
@@ -58,10 +58,10 @@ pub(crate) fn create_placeholders(guard: &Guard) -> Result<bool, ProtectError> {
             missing.push((b"config.worktree", PlaceholderKind::File));
         }
         for (name, kind) in missing.into_iter().filter(|(name, _)| !is_there(name)) {
-            is_any |= make_one(root_dir, &git, name, kind)?;
+            made_any |= make_one(root_dir, &git, name, kind)?;
         }
     }
-    Ok(is_any)
+    Ok(made_any)
 }
 
 fn make_one(root_dir: &Root, git: &[u8], name: &[u8], kind: PlaceholderKind) -> Result<bool, ProtectError> {

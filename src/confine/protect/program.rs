@@ -7,23 +7,21 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use std::io::Read;
 
-use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
-use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat};
+use nix::sys::stat::{FileStat, Mode, fchmod, fstat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use std::os::unix::ffi::OsStrExt;
 
 use super::error::ProtectError;
-use super::nofollow::{self, Identity, split};
+use super::nofollow::{self, Identity, errno, split};
 use super::quarantine::Quarantine;
-use super::restore::create_parents;
+use super::restore::{create_parents, set_mode};
 use super::roots::{Root, RootPath, root_number_of, root_of};
-use super::store::{folder, unique_name};
+use super::store::{folder, remove_oldest, temporary_name, unique_name};
 use super::violation::ViolationKind;
 
 /// The folder of copies in the store.
@@ -73,7 +71,7 @@ impl Program {
         let copy = program.copy(store);
         if !copy.exists() {
             make_copy(File::from(file), &copies, &copy).ok()?;
-            remove_oldest(&copies, &copy);
+            remove_oldest(&copies, MOST, Some(&copy));
         }
         Some(program)
     }
@@ -138,7 +136,7 @@ impl Program {
         };
         let mut quarantined = None;
         if is_same {
-            set_program_mode(root, path, self.mode).map_err(fail("restore the mode of"))?;
+            set_mode(root, path, self.mode)?;
         } else {
             if kind == ViolationKind::Changed {
                 quarantined = quarantine.take(root, path, kind)?;
@@ -166,13 +164,13 @@ fn has_content_of(root: &Root, path: &[u8], program: &Program, copy: &File) -> b
         let (mut one, mut other) = (File::from(file), copy.try_clone().map_err(errno)?);
         let mut buffers = [vec![0; 1 << 20], vec![0; 1 << 20]];
         loop {
-            let [here, there] = &mut buffers;
-            let read = one.read(here).map_err(errno)?;
+            let [ours, theirs] = &mut buffers;
+            let read = one.read(ours).map_err(errno)?;
             if read == 0 {
                 return Ok(true);
             }
-            other.read_exact(&mut there[..read]).map_err(errno)?;
-            if here[..read] != there[..read] {
+            other.read_exact(&mut theirs[..read]).map_err(errno)?;
+            if ours[..read] != theirs[..read] {
                 return Ok(false);
             }
         }
@@ -180,22 +178,12 @@ fn has_content_of(root: &Root, path: &[u8], program: &Program, copy: &File) -> b
     same().unwrap_or(false)
 }
 
-/// Gives a program that holds what it held its mode back.
-fn set_program_mode(root: &Root, path: &[u8], mode: u32) -> nix::Result<()> {
-    let (directory, name) = split(path);
-    nofollow::with_owner_access(&root.fd, directory, None, || {
-        let parent = nofollow::open_path(&root.fd, directory)?;
-        let mode = Mode::from_bits_truncate(mode);
-        fchmodat(&parent, name, mode, FchmodatFlags::NoFollowSymlink)
-    })
-}
-
 /// Writes the copy beside the place and renames it there.
 fn write_program(root: &Root, path: &[u8], mode: u32, copy: &File) -> nix::Result<()> {
     let (directory, name) = split(path);
     nofollow::with_owner_access(&root.fd, directory, None, || {
         let parent = nofollow::open_path(&root.fd, directory)?;
-        let temporary = format!(".stockade-restore-{}", unique_name());
+        let temporary = temporary_name();
         let done = write_temporary(&parent, &temporary, mode, copy)
             .and_then(|()| renameat(&parent, temporary.as_str(), &parent, name));
         if done.is_err() {
@@ -230,24 +218,4 @@ fn make_copy(mut from: File, copies: &Path, copy: &Path) -> std::io::Result<()> 
         let _gone = std::fs::remove_file(&temporary);
     }
     made
-}
-
-/// Removes all copies but the newest few; one that stays only costs room.
-fn remove_oldest(copies: &Path, own: &Path) {
-    let Ok(entries) = std::fs::read_dir(copies) else { return };
-    let mut others: Vec<(SystemTime, PathBuf)> = entries
-        .flatten()
-        .filter(|entry| entry.path() != own)
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
-    others.sort();
-    let old = others.len().saturating_sub(MOST - 1);
-    for (_, path) in &others[..old] {
-        let _stays = std::fs::remove_file(path);
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "what `map_err` hands on")]
-fn errno(error: std::io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }

@@ -45,7 +45,7 @@ impl Usage {
             let Ok(found) = std::fs::symlink_metadata(&path) else {
                 continue;
             };
-            all.add(Self::of_one(&found));
+            all.add(Self::of_entry(&found));
             if found.is_dir() && all.entries < COUNTED {
                 // One that cannot be looked into is one entry.
                 let below = std::fs::read_dir(&path).into_iter().flatten().flatten();
@@ -56,7 +56,7 @@ impl Usage {
         all
     }
 
-    fn of_one(found: &Metadata) -> Self {
+    fn of_entry(found: &Metadata) -> Self {
         Self {
             entries: 1,
             // Of a file with holes only what takes room.
@@ -153,7 +153,7 @@ fn count(quarantine: &Path) -> io::Result<Usage> {
             if found.is_dir() {
                 has_directories = true;
             } else {
-                all.add(Usage::of_one(&found));
+                all.add(Usage::of_entry(&found));
             }
         }
         if has_directories {

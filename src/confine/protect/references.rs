@@ -70,13 +70,13 @@ fn ends_with_path(path: &[u8], end: &[u8]) -> bool {
 fn named<'a>(text: &'a [u8], lead: &Lead) -> Vec<&'a [u8]> {
     let mut found = arguments_of(text, lead.words);
     found.extend(values_of(text, lead.keys));
-    let is_path = |word: &&[u8]| !word.contains(&b'$') && !word.starts_with(b"~") && !word.contains(&0);
+    let is_path = |token: &&[u8]| !token.contains(&b'$') && !token.starts_with(b"~") && !token.contains(&0);
     // The directory of the file itself.
-    let here = |word: &'a [u8]| {
+    let here = |token: &'a [u8]| {
         ["$PWD/", "${PWD}/"]
             .iter()
-            .find_map(|pwd| word.strip_prefix(pwd.as_bytes()))
-            .unwrap_or(word)
+            .find_map(|pwd| token.strip_prefix(pwd.as_bytes()))
+            .unwrap_or(token)
     };
     found.into_iter().map(here).filter(is_path).collect()
 }
@@ -89,10 +89,10 @@ fn arguments_of<'a>(text: &'a [u8], commands: &[&str]) -> Vec<&'a [u8]> {
     }
     // `a && b` and `a; b` are two.
     for line in text.split(|byte| matches!(byte, b'\n' | b';' | b'&' | b'|')) {
-        let mut words = words(line);
-        let is_one = |word: &[u8]| commands.iter().any(|command| command.as_bytes() == word);
-        if words.by_ref().find(|word| !word.is_empty()).is_some_and(is_one) {
-            found.extend(words.next());
+        let mut tokens = tokens(line);
+        let is_command = |token: &[u8]| commands.iter().any(|command| command.as_bytes() == token);
+        if tokens.by_ref().find(|token| !token.is_empty()).is_some_and(is_command) {
+            found.extend(tokens.next());
         }
     }
     found
@@ -145,18 +145,18 @@ fn value(text: &[u8]) -> Vec<&[u8]> {
         }
         Some(_) => start + line_end(&text[start..]),
     };
-    let all: Vec<&[u8]> = words(&text[..end])
-        .filter(|word| !matches!(*word, b"" | b"-"))
+    let all: Vec<&[u8]> = tokens(&text[..end])
+        .filter(|token| !matches!(*token, b"" | b"-"))
         .collect();
     let is_alone = all.len() == 1 || text.get(start) == Some(&b'[');
     all.into_iter()
-        .filter(|word| is_alone || word.contains(&b'/'))
+        .filter(|token| is_alone || token.contains(&b'/'))
         .collect()
 }
 
-fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn tokens(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| byte.is_ascii_whitespace() || b"\"'[]{},=`()".contains(byte))
-        .filter(|word| !word.is_empty())
+        .filter(|token| !token.is_empty())
 }
 
 #[cfg(test)]

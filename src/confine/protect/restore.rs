@@ -22,6 +22,7 @@ use super::nofollow::{self, join, split};
 use super::quarantine::Quarantine;
 use super::roots::{Root, absolute};
 use super::state::State;
+use super::store::temporary_name;
 use super::subtree;
 use super::violation::ViolationKind;
 
@@ -50,10 +51,7 @@ pub(super) fn replace(
     quarantine: &mut Quarantine,
 ) -> Result<Option<PathBuf>, ProtectError> {
     let fail = |error| ProtectError::io("rewrite", absolute(root, path), error);
-    let temporary = join(
-        split(path).0,
-        format!(".stockade-restore-{}", super::store::unique_name()).as_bytes(),
-    );
+    let temporary = join(split(path).0, temporary_name().as_bytes());
     create(root, &temporary, state).map_err(fail)?;
     let (source, target) = ((root, temporary.as_slice()), (root, path));
     match rename(source, target, RenameFlags::RENAME_EXCHANGE) {
@@ -116,7 +114,7 @@ pub(super) fn create(root: &Root, path: &[u8], state: &State) -> nix::Result<()>
 fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, content: &[u8]) -> nix::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temporary = format!(".stockade-restore-{}-{count}", super::store::unique_name());
+    let temporary = format!("{}-{count}", temporary_name());
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut file = File::from(openat(
         parent,
@@ -126,7 +124,7 @@ fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, conte
     )?);
     let written = file
         .write_all(content)
-        .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
+        .map_err(nofollow::errno)
         .and_then(|()| fchmod(&file, mode))
         .and_then(|()| futimens(&file, &TimeSpec::UTIME_OMIT, &modified))
         .and_then(|()| renameat(parent, temporary.as_str(), parent, name));
@@ -148,8 +146,7 @@ pub(super) fn overwrite(root: &Root, path: &[u8], state: &State) -> Result<(), P
         let parent = nofollow::open_path(&root.fd, directory)?;
         let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&parent, name, flags, Mode::empty())?);
-        let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
-        let found = file.metadata().map_err(errno)?;
+        let found = file.metadata().map_err(nofollow::errno)?;
         // Under another name it may be another file of a person's.
         if !found.is_file() || found.nlink() > 1 {
             return Err(Errno::ESTALE);
@@ -159,12 +156,12 @@ pub(super) fn overwrite(root: &Root, path: &[u8], state: &State) -> Result<(), P
         let blank = vec![b'\n'; content.len().saturating_sub(long)];
         if let Err(error) = file.write_all_at(&blank, found.len()) {
             let _as_it_was = file.set_len(found.len());
-            return Err(errno(error));
+            return Err(nofollow::errno(error));
         }
         let mut padded = content.clone();
         padded.resize(content.len().max(long), b'\n');
-        file.write_all_at(&padded, 0).map_err(errno)?;
-        file.set_len(content.len() as u64).map_err(errno)
+        file.write_all_at(&padded, 0).map_err(nofollow::errno)?;
+        file.set_len(content.len() as u64).map_err(nofollow::errno)
     });
     written.map_err(|error| ProtectError::io("write", absolute(root, path), error))
 }

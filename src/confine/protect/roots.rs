@@ -126,10 +126,8 @@ pub(super) fn open_roots(
 
 /// The root a path lies in, and its path there.
 pub(super) fn root_of<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
-    roots.iter().find_map(|root| {
-        let below = path.strip_prefix(&root.path).ok()?;
-        (!below.as_os_str().is_empty()).then_some((root, below))
-    })
+    let (number, below) = root_number_of(roots, path)?;
+    Some((&roots[usize::from(number)], below))
 }
 
 /// The number of that root, and the path there.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::RenameFlags;
 
+use super::cover_changes::settle_covers;
 use super::covers::Covers;
 use super::error::ProtectError;
 use super::inventory::{Ancestor, Inventory, creation_time};
@@ -20,6 +21,7 @@ use super::record::{Record, SavedEntry};
 use super::restore::{create_parents, rename, set_mode};
 use super::roots::{Root, absolute};
 use super::settlement::{Outcome, Settlement};
+use super::store::temporary_name;
 use super::touched::Touched;
 use super::tracked::Tips;
 use super::violation::{SettingNames, Violation, ViolationKind};
@@ -43,7 +45,9 @@ pub(super) fn settle(
 ) -> (Outcome, Option<Inventory>) {
     let mut work = Settlement::new(roots, record, store, tips);
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.grant_owner()).collect();
-    let copied = covers.map(|covers| work.settle_copies(covers)).unwrap_or_default();
+    let copied = covers
+        .map(|covers| settle_covers(&mut work, covers))
+        .unwrap_or_default();
     let inventory = work.restore_until_stable(patterns, earlier, earlier);
     let more = match &inventory {
         Some(inventory) => work.with_new_work_trees(patterns, inventory, earlier),
@@ -85,8 +89,8 @@ pub(super) fn settle(
 pub(super) fn take_away(roots: &[Root], record: &Record, store: &Path, entries: Vec<(u16, Vec<u8>)>) -> Vec<Violation> {
     let mut work = Settlement::new(roots, record, store, None);
     for (root, path) in entries {
-        let was_there = |kept: &SavedEntry| kept.root == root && kept.path == path;
-        let kind = if record.entries.iter().any(was_there) {
+        let was_recorded = |kept: &SavedEntry| kept.root == root && kept.path == path;
+        let kind = if record.entries.iter().any(was_recorded) {
             ViolationKind::Changed
         } else {
             ViolationKind::Created
@@ -151,7 +155,7 @@ impl<'a> Settlement<'a> {
             let inventory = walk_through(self.roots, patterns, earlier, &mut errors)?;
             let locations = inventory.locate(&self.ancestors);
             let mut touched = Touched::default();
-            self.moved.clear();
+            self.work_trees.forget_moves();
             let record = self.record;
             for ancestor in &record.ancestors {
                 let Some((root, path)) = locations.get(&ancestor.identity) else {
@@ -170,7 +174,10 @@ impl<'a> Settlement<'a> {
                     self.note_removed(ancestor);
                     continue;
                 }
-                if self.moves_with_work_tree(ancestor, *root, path) {
+                if self
+                    .work_trees
+                    .moves_with_work_tree(&self.tracked, ancestor, *root, path)
+                {
                     continue;
                 }
                 if let Err(error) = self.move_back(ancestor, *root, path) {
@@ -221,10 +228,10 @@ impl<'a> Settlement<'a> {
         let mut quarantined = create_parents(home, directory, &mut self.quarantine)?;
         let mut how = RenameFlags::RENAME_NOREPLACE;
         if let Ok(occupant) = nofollow::stat(&home.fd, &ancestor.path) {
-            let is_holder = self.ancestors.contains(&Identity::of(&occupant));
+            let is_ancestor = self.ancestors.contains(&Identity::of(&occupant));
             // What took the place of a git directory is an intruder. What took that of an ordinary directory
             // may be a person's work: it goes where the directory was, and is inspected there.
-            if is_holder || !is_dot_git(name) {
+            if is_ancestor || !is_dot_git(name) {
                 how = RenameFlags::RENAME_EXCHANGE;
             } else {
                 quarantined = self.quarantine.take(home, &ancestor.path, ViolationKind::Changed)?;
@@ -234,7 +241,7 @@ impl<'a> Settlement<'a> {
             Ok(()) => {}
             // One of the two is inside the other: out of it first, home in the next pass.
             Err(Errno::EINVAL) if how == RenameFlags::RENAME_EXCHANGE => {
-                let temporary = format!(".stockade-restore-{}", super::store::unique_name());
+                let temporary = temporary_name();
                 rename((now, path), (now, temporary.as_bytes()), RenameFlags::RENAME_NOREPLACE).map_err(fail)?;
             }
             Err(error) => return Err(fail(error)),

@@ -1,18 +1,18 @@
 //! The work of one settling: what it is done with, and what came of it so far.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::change::Changes;
 use super::error::ProtectError;
 use super::nofollow::Identity;
 use super::quarantine::Quarantine;
-use super::record::{Record, SavedEntry};
+use super::record::Record;
 use super::reported::Reported;
 use super::roots::{Root, absolute};
 use super::tracked::{Tips, Tracked};
 use super::violation::{SettingNames, Violation, ViolationKind};
+use super::worktrees::WorkTrees;
 
 /// What settling came to.
 #[derive(Debug, Default)]
@@ -25,28 +25,17 @@ pub struct Outcome {
     pub(super) changes: Changes,
 }
 
-/// A work tree that a command moved.
-#[derive(Debug)]
-pub(super) struct MovedWorkTree {
-    pub(super) root: u16,
-    pub(super) from: Vec<u8>,
-    pub(super) to: Vec<u8>,
-}
-
 /// A settling under way.
 pub(super) struct Settlement<'a> {
     pub(super) roots: &'a [Root],
     pub(super) record: &'a Record,
     pub(super) ancestors: HashSet<Identity>,
     pub(super) quarantine: Quarantine,
-
     reported: Reported,
     pub(super) tracked: Tracked<'a>,
-    /// The work trees that this round found moved.
-    pub(super) moved: Vec<MovedWorkTree>,
+    pub(super) work_trees: WorkTrees<'a>,
     /// The directories that were not there when settling began, with the modes they had.
     pub(super) removed_directories: BTreeMap<(u16, &'a [u8]), u32>,
-    entries: OnceCell<HashMap<(u16, &'a [u8]), &'a SavedEntry>>,
     /// Changes made to the tree.
     pub(super) changes: usize,
     pub(super) settled: Outcome,
@@ -61,12 +50,10 @@ impl<'a> Settlement<'a> {
             record,
             ancestors: record.ancestors.iter().map(|ancestor| ancestor.identity).collect(),
             quarantine: Quarantine::new(store),
-
             reported: Reported::default(),
             tracked: Tracked::new(roots, record, tips),
-            moved: Vec::new(),
+            work_trees: WorkTrees::new(roots, record),
             removed_directories: BTreeMap::new(),
-            entries: OnceCell::new(),
             changes: 0,
             settled: Outcome::default(),
             failed: BTreeMap::new(),
@@ -75,15 +62,6 @@ impl<'a> Settlement<'a> {
 
     pub(super) fn root(&self, number: u16) -> &'a Root {
         &self.roots[usize::from(number)]
-    }
-
-    /// The entry that was there.
-    pub(super) fn kept(&self, root: u16, path: &[u8]) -> Option<&'a SavedEntry> {
-        let all = || {
-            let entries = self.record.entries.iter();
-            entries.map(|kept| ((kept.root, kept.path.as_slice()), kept)).collect()
-        };
-        self.entries.get_or_init(all).get(&(root, path)).copied()
     }
 
     pub(super) fn report(
@@ -140,11 +118,11 @@ mod tests {
         work.failed.insert("/w/.git/config".into(), "no room".to_owned());
         work.failed.insert("/w/.envrc".into(), "no".to_owned());
         work.mark_failures();
-        let told = work
+        let marked = work
             .settled
             .violations
             .iter()
             .map(|violation| violation.failed.as_deref());
-        assert_eq!(told.collect::<Vec<_>>(), [Some("no room"), None, Some("no")]);
+        assert_eq!(marked.collect::<Vec<_>>(), [Some("no room"), None, Some("no")]);
     }
 }

@@ -186,7 +186,7 @@ fn read_file(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat, limit:
     let read_file = Read::by_ref(&mut file)
         .take(limit.saturating_add(1))
         .read_to_end(&mut content);
-    read_file.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
+    read_file.map_err(nofollow::errno)?;
     let length = content.len() as u64;
     if length > limit {
         return Ok(Observed::TooLong { length });

@@ -4,6 +4,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::error::ProtectError;
 
@@ -31,10 +32,30 @@ pub(super) fn folder(store: &Path, name: &str) -> Result<PathBuf, ProtectError> 
     Ok(path)
 }
 
+/// A name for what is built beside a protected entry before it takes its place.
+pub(super) fn temporary_name() -> String {
+    format!(".stockade-restore-{}", unique_name())
+}
+
+/// Removes the oldest files of a folder, so that `most` stay; `own` stays however old it is. One that cannot be removed only costs room.
+pub(super) fn remove_oldest(folder: &Path, most: usize, own: Option<&Path>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut files: Vec<(SystemTime, PathBuf)> = entries
+        .flatten()
+        .filter(|entry| own != Some(entry.path().as_path()))
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    files.sort();
+    let old = files.len().saturating_sub(most - usize::from(own.is_some()));
+    for (_, path) in &files[..old] {
+        let _stays = std::fs::remove_file(path);
+    }
+}
+
 /// A name that sorts by time and is this process's own.
 pub(super) fn unique_name() -> String {
-    let now = std::time::SystemTime::now();
-    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now();
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!(
         "{:012}{:09}-{}",
         since.as_secs(),

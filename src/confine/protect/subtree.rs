@@ -178,7 +178,8 @@ fn unlink_or_open(parent: &OwnedFd, name: &[u8]) -> nix::Result<Option<OwnedFd>>
     nofollow::open_directory(parent, name).map(Some)
 }
 
-fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> {
+/// The names in an open directory.
+pub(super) fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> {
     let mut buffer = vec![0; 64 * 1024];
     let mut all = Vec::new();
     loop {
@@ -266,8 +267,7 @@ fn copy_file(from: BorrowedFd<'_>, name: &[u8], to: BorrowedFd<'_>, target: &[u8
     }
     let source = std::fs::File::from(source);
     let mut sink = std::fs::File::from(openat(to, target, write, Mode::S_IRUSR | Mode::S_IWUSR)?);
-    let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
-    let copied = std::io::copy(&mut source.take(limit + 1), &mut sink).map_err(errno)?;
-    sink.flush().map_err(errno)?;
+    let copied = std::io::copy(&mut source.take(limit + 1), &mut sink).map_err(nofollow::errno)?;
+    sink.flush().map_err(nofollow::errno)?;
     if copied > limit { Err(Errno::EFBIG) } else { Ok(copied) }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::nofollow::is_within;
+use super::nofollow::{is_within, prefixes};
 
 /// Paths below roots, asked for what lies above and below them without looking at each.
 #[derive(Debug, Default)]
@@ -20,8 +20,7 @@ impl Touched {
     /// Whether none of them is this path, lies above it or below it.
     pub(super) fn is_clear(&self, root: u16, path: &[u8]) -> bool {
         let has = |above: &[u8]| self.0.contains(&(root, above.to_vec()));
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        if has(b"") || has(path) || ends.map(|(end, _)| &path[..end]).any(has) {
+        if has(b"") || prefixes(path).any(has) {
             return false;
         }
         let mut within = path.to_vec();

@@ -321,13 +321,13 @@ fn is_harmless_apply(option: &[u8]) -> bool {
         .and_then(|rest| rest.strip_suffix(b"'"))
         .unwrap_or(option);
     let is_number = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
-    let is_word = |rest: &[u8]| rest.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-');
+    let is_keyword = |rest: &[u8]| rest.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-');
     matches!(
         option,
         b"" | b"-3" | b"--3way" | b"--reject" | b"--ignore-whitespace" | b"--ignore-space-change" | b"--keep-non-patch"
     ) || option.strip_prefix(b"-C").is_some_and(is_number)
         || option.strip_prefix(b"-p").is_some_and(is_number)
-        || option.strip_prefix(b"--whitespace=").is_some_and(is_word)
+        || option.strip_prefix(b"--whitespace=").is_some_and(is_keyword)
 }
 
 #[cfg(test)]

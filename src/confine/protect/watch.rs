@@ -364,15 +364,11 @@ impl Watch {
 
 /// The first link on the way to a path.
 fn first_link(root_dir: &Root, root: u16, path: &[u8]) -> Option<RootPath> {
-    let ends = path
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| **byte == b'/')
-        .map(|(at, _)| at);
-    let mut prefixes = ends.chain([path.len()]).map(|end| &path[..end]);
     let is_link =
         |prefix: &&[u8]| nofollow::stat(&root_dir.fd, prefix).is_ok_and(|stat| nofollow::kind(&stat) == libc::S_IFLNK);
-    prefixes.find(is_link).map(|prefix| (root, prefix.to_vec()))
+    nofollow::prefixes(path)
+        .find(is_link)
+        .map(|prefix| (root, prefix.to_vec()))
 }
 
 /// What is at the path, also where a command has shut the way to it.

@@ -56,9 +56,9 @@ pub(super) fn watched_paths(guard: &Guard, covers: Option<&Covers>) -> Vec<Watch
             || live.iter().any(|location| path.starts_with(location));
         is_live.then_some(path)
     });
-    let led: BTreeSet<PathBuf> = links.chain(live.iter().cloned()).collect();
+    let candidates: BTreeSet<PathBuf> = links.chain(live.iter().cloned()).collect();
     let mut found: BTreeSet<(RootPath, bool)> = BTreeSet::new();
-    for path in led {
+    for path in candidates {
         let Resolution { links, end, .. } = resolve_from(Path::new("/"), &path);
         if links.is_empty() {
             continue;

@@ -3,7 +3,8 @@
 //! Such a file only says where a git directory is. Where it goes with all that lay beside it, git obeys there what it obeys
 //! one directory above; where it goes along with its directory, git obeys what it obeyed. Neither lets a command choose.
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 
 use nix::errno::Errno;
 
@@ -13,12 +14,12 @@ use super::inventory::{Ancestor, FoundEntry};
 use super::markers::Markers;
 use super::names::is_dot_git;
 use super::nofollow::{self, is_within, join, split};
-use super::record::SavedEntry;
+use super::record::{Record, SavedEntry};
 use super::restore::is_blocked;
 use super::roots::{Root, absolute};
 use super::settings::settings;
-use super::settlement::{MovedWorkTree, Settlement};
 use super::state::{Observed, State, observe};
+use super::tracked::Tracked;
 use crate::confine::sys;
 
 /// Longest text that leads somewhere.
@@ -27,18 +28,62 @@ const LONGEST: u64 = 1 << 13;
 /// Longest config that is read for where a work tree is.
 const MAX_CONFIG: u64 = 1 << 20;
 
-impl Settlement<'_> {
+/// A work tree that a command moved.
+#[derive(Debug)]
+struct MovedWorkTree {
+    root: u16,
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+/// What may become of the work trees of one settlement.
+pub(super) struct WorkTrees<'a> {
+    roots: &'a [Root],
+    record: &'a Record,
+    entries: OnceCell<HashMap<(u16, &'a [u8]), &'a SavedEntry>>,
+    /// Those that this round found moved.
+    moved: Vec<MovedWorkTree>,
+}
+
+impl<'a> WorkTrees<'a> {
+    pub(super) fn new(roots: &'a [Root], record: &'a Record) -> Self {
+        Self {
+            roots,
+            record,
+            entries: OnceCell::new(),
+            moved: Vec::new(),
+        }
+    }
+
+    fn root(&self, number: u16) -> &'a Root {
+        &self.roots[usize::from(number)]
+    }
+
+    /// The entry as it was recorded.
+    pub(super) fn saved(&self, root: u16, path: &[u8]) -> Option<&'a SavedEntry> {
+        let all = || {
+            let entries = self.record.entries.iter();
+            entries.map(|kept| ((kept.root, kept.path.as_slice()), kept)).collect()
+        };
+        self.entries.get_or_init(all).get(&(root, path)).copied()
+    }
+
+    /// Begins a new round.
+    pub(super) fn forget_moves(&mut self) {
+        self.moved.clear();
+    }
+
     /// Whether a `.git` file may be gone: its directory is empty, and above it is what was there, or what git obeys anyway.
-    pub(super) fn may_be_removed(&self, kept: &SavedEntry) -> bool {
+    fn may_be_removed(&self, tracked: &Tracked<'_>, kept: &SavedEntry) -> bool {
         let (Role::GitLink, State::File { .. }) = (kept.role, &kept.state) else {
             return false;
         };
         let (root, top) = (self.root(kept.root), split(&kept.path).0);
-        if !self.tracked.has_tips() || !is_empty(root, top) {
+        if !tracked.has_tips() || !is_empty(root, top) {
             return false;
         }
         // What a command made led nobody but to what the command made.
-        if self.tracked.is_made_by_commands(kept) {
+        if tracked.is_made_by_commands(kept) {
             return true;
         }
         let mut above = top;
@@ -47,8 +92,8 @@ impl Settlement<'_> {
             let entry = join(above, b".git");
             match nofollow::stat(&root.fd, &entry) {
                 Ok(_) => {
-                    let known = self.kept(kept.root, &entry);
-                    return known.is_some_and(|known| self.tracked.is_made_by_host(known));
+                    let known = self.saved(kept.root, &entry);
+                    return known.is_some_and(|known| tracked.is_made_by_host(known));
                 }
                 Err(Errno::ENOENT) => {}
                 Err(_) => return false,
@@ -66,20 +111,25 @@ impl Settlement<'_> {
     }
 
     /// Whether a holder moved with the work tree that it is or lies in, which is noted.
-    pub(super) fn moves_with_work_tree(&mut self, ancestor: &Ancestor, root: u16, to: &[u8]) -> bool {
+    pub(super) fn moves_with_work_tree(
+        &mut self,
+        tracked: &Tracked<'_>,
+        ancestor: &Ancestor,
+        root: u16,
+        to: &[u8],
+    ) -> bool {
         if root != ancestor.root {
             return false;
         }
-        let is_along = |moved: &MovedWorkTree| {
-            let entries_below = |path: &[u8], top: &[u8]| is_within(path, top).then(|| path[top.len()..].to_vec());
+        let moved_with = |moved: &MovedWorkTree| {
+            let below = |path: &[u8], top: &[u8]| is_within(path, top).then(|| path[top.len()..].to_vec());
             moved.root == root
-                && entries_below(&ancestor.path, &moved.from)
-                    .is_some_and(|left| Some(left) == entries_below(to, &moved.to))
+                && below(&ancestor.path, &moved.from).is_some_and(|left| Some(left) == below(to, &moved.to))
         };
-        if self.moved.iter().any(is_along) {
+        if self.moved.iter().any(moved_with) {
             return true;
         }
-        let may_move = self.may_move(ancestor, to);
+        let may_move = self.may_move(tracked, ancestor, to);
         if may_move {
             self.moved.push(MovedWorkTree {
                 root,
@@ -92,18 +142,18 @@ impl Settlement<'_> {
 
     /// Whether the holder may be there now: it is a work tree that leads where it led, or is of commands alone. What else is
     /// protected in it came along as it was.
-    fn may_move(&self, ancestor: &Ancestor, to: &[u8]) -> bool {
+    fn may_move(&self, tracked: &Tracked<'_>, ancestor: &Ancestor, to: &[u8]) -> bool {
         let (root, from) = (self.root(ancestor.root), ancestor.path.as_slice());
-        if !self.tracked.has_tips() || is_within(to, from) {
+        if !tracked.has_tips() || is_within(to, from) {
             return false;
         }
         let is_made_by_commands = match observe(&root.fd, from, LONGEST) {
             Observed::Absent if is_blocked(root, from) => return false,
-            Observed::Absent => self.is_made_by_commands(ancestor),
+            Observed::Absent => self.is_made_by_commands(tracked, ancestor),
             // Where its git directory was, a file leads to it.
             Observed::Present(State::File { content, .. }) => {
                 let target = named_git_directories(self.roots, ancestor.root, split(from).0, &content);
-                if !target.contains(&(ancestor.root, to.to_vec())) || !self.is_made_by_commands(ancestor) {
+                if !target.contains(&(ancestor.root, to.to_vec())) || !self.is_made_by_commands(tracked, ancestor) {
                     return false;
                 }
                 true
@@ -114,7 +164,7 @@ impl Settlement<'_> {
         if !is_made_by_commands && !self.git_file_points_where_it_did(ancestor, &link, to) {
             return false;
         }
-        let goes_along = |kept: &SavedEntry| match kept.role {
+        let is_same_there = |kept: &SavedEntry| match kept.role {
             Role::Name | Role::JudgedText => {
                 let path = [to, &kept.path[from.len()..]].concat();
                 let now = observe(&root.fd, &path, kept.state.length());
@@ -130,7 +180,7 @@ impl Settlement<'_> {
             | Role::TooDeep
             | Role::Unlisted => is_made_by_commands,
         };
-        self.entries_below(ancestor).all(goes_along)
+        self.entries_below(ancestor).all(is_same_there)
     }
 
     fn entries_below(&self, ancestor: &Ancestor) -> impl Iterator<Item = &SavedEntry> {
@@ -139,17 +189,17 @@ impl Settlement<'_> {
     }
 
     /// Whether the holder is, or holds, repositories, and commands made all of them.
-    fn is_made_by_commands(&self, ancestor: &Ancestor) -> bool {
+    fn is_made_by_commands(&self, tracked: &Tracked<'_>, ancestor: &Ancestor) -> bool {
         let mut classify = self
             .entries_below(ancestor)
             .filter(|kept| !matches!(kept.role, Role::Name | Role::JudgedText))
             .peekable();
-        classify.peek().is_some() && classify.all(|kept| self.tracked.is_made_by_commands(kept))
+        classify.peek().is_some() && classify.all(|kept| tracked.is_made_by_commands(kept))
     }
 
     /// Whether the `.git` file of the holder leads to the git directory that it led to.
     fn git_file_points_where_it_did(&self, ancestor: &Ancestor, link: &[u8], to: &[u8]) -> bool {
-        let Some(State::File { content: before, .. }) = self.kept(ancestor.root, link).map(|kept| &kept.state) else {
+        let Some(State::File { content: before, .. }) = self.saved(ancestor.root, link).map(|kept| &kept.state) else {
             return false;
         };
         let now = observe(&self.root(ancestor.root).fd, &join(to, b".git"), LONGEST);
@@ -206,7 +256,7 @@ impl Settlement<'_> {
                 return None;
             }
             let before = [&moved.from, &found.path[moved.to.len()..]].concat();
-            let known = self.kept(found.root, &before).filter(|kept| kept.role == found.role);
+            let known = self.saved(found.root, &before).filter(|kept| kept.role == found.role);
             known.filter(|kept| matches!(observed, Observed::Present(now) if kept.state == *now))
         })
     }
@@ -245,19 +295,23 @@ impl Settlement<'_> {
             matches!(nofollow::stat(&self.root(*root).fd, path), Err(Errno::ENOENT))
                 && !is_blocked(self.root(*root), path)
         };
-        let leads_here = |(root, link): &(u16, Vec<u8>)| {
+        let points_here = |(root, link): &(u16, Vec<u8>)| {
             let Observed::Present(State::File { content, .. }) = observe(&self.root(*root).fd, link, LONGEST) else {
                 return false;
             };
             let target = named_git_directories(self.roots, *root, split(link).0, &content);
             target.contains(&(kept.root, git.to_vec()))
         };
-        !was.is_empty() && was.iter().all(is_absent) && targets(now).iter().any(leads_here)
+        !was.is_empty() && was.iter().all(is_absent) && targets(now).iter().any(points_here)
     }
 
     /// Where a `.git` file is gone with all that lay beside it.
-    pub(super) fn removed_work_trees(&self) -> HashSet<(u16, Vec<u8>)> {
-        let removed_work_trees = self.record.entries.iter().filter(|kept| self.may_be_removed(kept));
+    pub(super) fn removed(&self, tracked: &Tracked<'_>) -> HashSet<(u16, Vec<u8>)> {
+        let removed_work_trees = self
+            .record
+            .entries
+            .iter()
+            .filter(|kept| self.may_be_removed(tracked, kept));
         removed_work_trees
             .map(|kept| (kept.root, split(&kept.path).0.to_vec()))
             .collect()

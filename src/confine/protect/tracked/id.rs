@@ -82,15 +82,4 @@ impl Id {
             Self::Sha256(_) => Algorithm::Sha256,
         }
     }
-
-    /// As many hexadecimal digits.
-    pub(super) fn hex(&self) -> String {
-        use std::fmt::Write as _;
-        let mut text = String::new();
-        for byte in self.bytes() {
-            // Writing to a String cannot fail.
-            let _infallible = write!(text, "{byte:02x}");
-        }
-        text
-    }
 }

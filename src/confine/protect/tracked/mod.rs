@@ -25,13 +25,14 @@ mod trees;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use super::class::Role;
 use super::lookup::protected_name;
 use super::names::is_dot_git;
 use super::nofollow::{self, is_within, join, split};
 use super::record::Record;
+use super::resolve::normalize;
 use super::roots::{Root, absolute};
 use super::state::{LinkCount, Observed, State, observe};
 use super::vcs::is_judged_text;
@@ -181,18 +182,19 @@ impl<'a> Tracked<'a> {
         }
         queries
             .sort_by(|a, b| (a.location.repository, &a.location.head).cmp(&(b.location.repository, &b.location.head)));
-        let mut rest = queries;
-        while let Some(first) = rest.first() {
+        let mut remaining = queries;
+        while let Some(first) = remaining.first() {
             let group = (first.location.repository, first.location.head.clone());
-            let end = rest.partition_point(|one| (one.location.repository, &one.location.head) <= (group.0, &group.1));
-            let behind = rest.split_off(end);
+            let end =
+                remaining.partition_point(|one| (one.location.repository, &one.location.head) <= (group.0, &group.1));
+            let behind = remaining.split_off(end);
             let answers = self
-                .answers(group.0, &group.1, &rest)
-                .unwrap_or_else(|| vec![Answer::default(); rest.len()]);
-            for (one, answer) in rest.into_iter().zip(answers) {
+                .answers(group.0, &group.1, &remaining)
+                .unwrap_or_else(|| vec![Answer::default(); remaining.len()]);
+            for (one, answer) in remaining.into_iter().zip(answers) {
                 self.known.insert((one.root, one.path), (one.observed, answer));
             }
-            rest = behind;
+            remaining = behind;
         }
     }
 
@@ -297,15 +299,7 @@ impl<'a> Tracked<'a> {
         };
         let target = content.strip_prefix(b"gitdir: ")?.trim_ascii_end();
         let from = absolute(self.roots.get(usize::from(root))?, top);
-        let mut path = PathBuf::new();
-        for part in from.join(OsStr::from_bytes(target)).components() {
-            match part {
-                Component::ParentDir => {
-                    path.pop();
-                }
-                Component::RootDir | Component::Normal(_) | Component::CurDir | Component::Prefix(_) => path.push(part),
-            }
-        }
+        let path = normalize(&from.join(OsStr::from_bytes(target)));
         let mut roots = self.roots.iter().zip(0_u16..);
         roots.find_map(|(root, number)| {
             let below = path.strip_prefix(&root.path).ok()?;

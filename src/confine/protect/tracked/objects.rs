@@ -16,13 +16,14 @@ use super::super::nofollow;
 use super::id::Id;
 use super::kind::{Kind, LONGEST};
 use super::pack::{Bases, Pack, packs};
+use crate::policy::hex::hex;
 
 /// Objects that are read for one answer.
 const MOST: u32 = 60_000;
 /// Bytes of them.
 const MOST_BYTES: u64 = 200 * 1024 * 1024;
 /// Bytes of objects that are kept, for many commits share most of their trees.
-const KEPT: usize = 32 * 1024 * 1024;
+const MAX_CACHED: usize = 32 * 1024 * 1024;
 
 /// An object that hashes to its name.
 pub(super) type Object = (Kind, Rc<[u8]>);
@@ -32,8 +33,8 @@ pub(super) struct Objects {
     directory: OwnedFd,
     packs: Option<Vec<Pack>>,
     bases: Bases,
-    kept: HashMap<Id, Object>,
-    kept_bytes: usize,
+    cache: HashMap<Id, Object>,
+    cached_bytes: usize,
     left: u32,
     left_bytes: u64,
 }
@@ -44,8 +45,8 @@ impl Objects {
             directory,
             packs: None,
             bases: Bases::default(),
-            kept: HashMap::new(),
-            kept_bytes: 0,
+            cache: HashMap::new(),
+            cached_bytes: 0,
             left: MOST,
             left_bytes: MOST_BYTES,
         }
@@ -53,8 +54,8 @@ impl Objects {
 
     /// The object of that name. `None` if it is not there, is not what it is called, or too much has been read.
     pub(super) fn read(&mut self, id: Id) -> Option<Object> {
-        if let Some(kept) = self.kept.get(&id) {
-            return Some(kept.clone());
+        if let Some(cache) = self.cache.get(&id) {
+            return Some(cache.clone());
         }
         self.left = self.left.checked_sub(1)?;
         let (kind, content) = self.wildcards(id).or_else(|| self.packed(id))?;
@@ -63,17 +64,17 @@ impl Objects {
             return None;
         }
         let object: Object = (kind, content.into());
-        self.kept_bytes += object.1.len();
-        if self.kept_bytes > KEPT {
-            self.kept.clear();
-            self.kept_bytes = object.1.len();
+        self.cached_bytes += object.1.len();
+        if self.cached_bytes > MAX_CACHED {
+            self.cache.clear();
+            self.cached_bytes = object.1.len();
         }
-        self.kept.insert(id, object.clone());
+        self.cache.insert(id, object.clone());
         Some(object)
     }
 
     fn wildcards(&self, id: Id) -> Option<(Kind, Vec<u8>)> {
-        let name = id.hex();
+        let name = hex(id.bytes());
         let path = format!("{}/{}", name.get(..2)?, name.get(2..)?);
         let file = File::from(nofollow::open_file(&self.directory, path.as_bytes()).ok()?);
         let mut all = Vec::new();

@@ -21,7 +21,7 @@ const MOST: usize = 512;
 /// Differences one upon another: as many as git makes, even when it is asked to take pains.
 const MAX_DELTAS: usize = 50;
 /// Bytes of whole objects that are kept because differences to them may follow.
-const KEPT: usize = 32 * 1024 * 1024;
+const MAX_CACHED: usize = 32 * 1024 * 1024;
 /// Where the names begin in an index: behind its head.
 const NAMES: u64 = HEAD as u64;
 /// The head of an index: its magic number, its version and that table.
@@ -41,7 +41,7 @@ impl Bases {
             return;
         }
         self.bytes += content.len();
-        if self.bytes > KEPT {
+        if self.bytes > MAX_CACHED {
             self.all.clear();
             self.bytes = content.len();
         }

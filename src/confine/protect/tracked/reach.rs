@@ -138,9 +138,9 @@ fn matches(objects: &mut Objects, query: &Query, tree: Id, head: Option<Id>, rem
         }
         // Nearly every commit lacks something. Only the one that HEAD is, or comes from, says that a file is meant to be gone.
         Current::Absent => {
-            let there = lookup(objects, tree, &query.path);
-            removal.is_in_trusted |= matches!(there, TreeEntry::Entry { id, .. } if query.before == Some(id));
-            removal.is_absent_in_head |= there == TreeEntry::Absent
+            let found = lookup(objects, tree, &query.path);
+            removal.is_in_trusted |= matches!(found, TreeEntry::Entry { id, .. } if query.before == Some(id));
+            removal.is_absent_in_head |= found == TreeEntry::Absent
                 && head.is_some_and(|head| lookup(objects, head, &query.path) == TreeEntry::Absent);
             removal.is_in_trusted && removal.is_absent_in_head
         }

@@ -18,6 +18,7 @@ use nix::sys::statfs::fstatfs;
 use super::super::nofollow::{self, join};
 use super::super::stamp::{FileSystem, Stamp, classify};
 use super::id::Id;
+use crate::policy::hex::hex;
 
 /// Refs of one repository.
 const MOST: usize = 20_000;
@@ -218,8 +219,6 @@ fn content(file: OwnedFd, longest: u64) -> Option<Vec<u8>> {
 /// Who is at a git directory: a repository that is moved, or that is mounted anew, is the same, and one in whose place
 /// another was made is not.
 pub(super) fn key(git: impl AsFd, path: &[u8]) -> Option<String> {
-    use std::fmt::Write as _;
-
     use sha2::{Digest as _, Sha256};
 
     let stat = fstat(&git).ok()?;
@@ -235,10 +234,5 @@ pub(super) fn key(git: impl AsFd, path: &[u8]) -> Option<String> {
         None => hash.update(path),
     }
     let digest: [u8; 32] = hash.finalize().into();
-    let mut name = String::new();
-    for byte in &digest[..16] {
-        // Writing to a String cannot fail.
-        let _infallible = write!(name, "{byte:02x}");
-    }
-    Some(name)
+    Some(hex(&digest[..16]))
 }
