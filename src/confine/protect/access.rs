@@ -40,16 +40,16 @@ pub(super) struct Access {
     lists: [Option<Vec<u8>>; 2],
 }
 
-/// An entry that is a file or a directory.
+/// A file or directory, opened through its parent.
 struct Entry {
     parent: OwnedFd,
     stat: FileStat,
-    /// A name by which only the last component can be a link, and that is none.
+    /// A path below `/proc/self/fd` in which no component is a link.
     proc_path: PathBuf,
 }
 
 impl Access {
-    /// That of the entry `path`; none of what is neither file nor directory, or is not there.
+    /// Reads the access of the entry `path`; `None` where there is no file or directory.
     pub(super) fn of(root: &Root, path: &[u8]) -> Result<Option<Self>, ProtectError> {
         let (directory, _) = split(path);
         let access = nofollow::with_owner_access(&root.fd, directory, None, || {
@@ -67,7 +67,7 @@ impl Access {
         })
     }
 
-    /// Whether it is the same but for what the mode says too.
+    /// Whether both are equal apart from what the mode repeats.
     fn is_like(&self, other: &Self) -> bool {
         let [own, own_default] = &self.lists;
         let [list, default] = &other.lists;
@@ -75,7 +75,7 @@ impl Access {
         self.group == other.group && own_default == default && (own == list || named(own) == named(list))
     }
 
-    /// Gives the entry `path` this group and these lists, if it has others; whether it had. Its mode stays.
+    /// Restores group and lists of the entry `path`, and returns whether they differed. The mode stays.
     pub(super) fn restore(&self, root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
         let (directory, name) = split(path);
         let restored = nofollow::with_owner_access(&root.fd, directory, None, || {
@@ -207,7 +207,7 @@ fn umask() -> u32 {
     *UMASK.get_or_init(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        // Where that is not told, others may write nothing.
+        // Without the line, others may write nothing.
         mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
             .unwrap_or(WRITE)
     })
@@ -224,7 +224,7 @@ fn entries(list: &[u8]) -> impl Iterator<Item = (u16, u16)> + '_ {
     })
 }
 
-/// A list without what the mode says too.
+/// A list without the entries that the mode repeats.
 fn without_mode(list: &[u8]) -> Vec<u8> {
     let mut named = list.to_vec();
     for entry in named.get_mut(4..).unwrap_or_default().chunks_exact_mut(8) {

@@ -43,7 +43,7 @@ pub struct Appeared {
     pub is_cut: bool,
 }
 
-/// Looks for what appeared since a moment, in a tree that is at rest and was `before`.
+/// Finds what appeared since a moment. The tree is at rest; `before` is how it was.
 pub(super) fn find_new(
     roots: &[Root],
     patterns: &Patterns,
@@ -73,7 +73,7 @@ pub(super) fn find_new(
     finder.found
 }
 
-/// The directories that are new where they are: made, moved there, or in one that is.
+/// The directories that were created or moved where they are, and those in them.
 fn new(before: &Inventory, inventory: &Inventory, since: (i64, i64)) -> HashSet<u32> {
     let changed = |directory: &Directory| directory.stamp.is_none_or(|stamp| stamp.changed >= since);
     let mut paths: HashMap<Identity, Vec<u8>> = HashMap::new();
@@ -111,7 +111,7 @@ struct Finder<'a> {
     new: HashSet<u32>,
     left: usize,
     found: Appeared,
-    /// The directories that were named, or lie in one that was.
+    /// The directories already reported, and those in them.
     inside: HashSet<u32>,
     buffer: Vec<u8>,
 }
@@ -128,7 +128,7 @@ impl Finder<'_> {
         }
         let root = &self.roots[usize::from(directory.root)];
         let is_new = self.new.contains(&index);
-        // One that changed just before it was read has no stamp to rely on.
+        // A directory that changed just before it was read has no reliable stamp.
         if let Some(stamp) = directory.stamp
             && stamp.changed < self.since
             && !is_new
@@ -166,7 +166,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What the directory holds that is neither protected, nor version control's, nor made by others.
+    /// The entries that are neither protected, nor of version control, nor third-party code.
     fn names(&mut self, fd: &OwnedFd, context: Context) -> Vec<(Vec<u8>, Kind)> {
         let mut found = Vec::new();
         loop {
@@ -200,7 +200,7 @@ impl Finder<'_> {
         if !is_in_new && !self.is_since(&stat) {
             return false;
         }
-        // A link is what it leads to: that is only looked at. Where there is nothing, anything may come.
+        // A link counts as its target. A dangling one counts, because a target may be created later.
         let target = || fstatat(fd, name, AtFlags::empty());
         let leads = || {
             target().map_or(true, |target| {

@@ -1,4 +1,4 @@
-//! What was undone, kept in memory as it was found, so that a person may still want it.
+//! Changes that were undone, kept in memory so that a person can still ask for them.
 //!
 //! The copy is made before the thing leaves the tree and nothing but the copy is ever shown or put back: the
 //! thing itself may have other names that a command writes to. What is too large, cannot be read, or was
@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 1_000;
 /// Most changes offered of one settling: more than these nobody reads with care.
 const MOST: usize = 8;
 
-/// An entry with everything below it, holders first; paths are relative to the entry, which is the empty one.
+/// An entry with everything below it, parents first. Paths are relative to the entry, whose own path is empty.
 pub(super) type TreeCopy = Vec<(Vec<u8>, State)>;
 
 /// One entry that was changed.
@@ -29,14 +29,14 @@ pub(super) struct Change {
     pub(super) root: u16,
     /// Its path in the root.
     pub(super) path: Vec<u8>,
-    /// What it was, and is again; of a config what was left of it.
+    /// The restored state; of a config, what was left of it.
     pub(super) before: Option<State>,
-    /// What the command had made of it.
+    /// What the command left there.
     pub(super) after: Option<TreeCopy>,
 }
 
 impl Change {
-    /// The same, where undoing it left this.
+    /// The same change, with this as the restored state.
     pub(super) fn with_result(self, budget: State) -> Self {
         Self {
             before: Some(budget),
@@ -62,7 +62,7 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// What a kept entry has become, before it is put back.
+    /// Copies what a command made of a saved entry, before that is restored.
     pub(super) fn record_change(&mut self, root: &Root, changes: &SavedEntry, observed: &Observed) -> Option<Change> {
         match &changes.state {
             State::File { .. } | State::Symlink { .. } => {}
@@ -82,7 +82,7 @@ impl Changes {
         })
     }
 
-    /// What has appeared, before it is taken away.
+    /// Copies a new entry, before that is removed.
     pub(super) fn record_new(&mut self, root: &Root, number: u16, path: &[u8]) -> Option<Change> {
         Some(Change {
             root: number,
@@ -92,7 +92,7 @@ impl Changes {
         })
     }
 
-    /// Keeps what became of a copy of an entry; the entry itself is as it was.
+    /// Keeps a change to a private copy; the host's file never changed.
     pub(super) fn keep_copied(&mut self, root: u16, path: &[u8], before: Option<&State>, after: Option<&State>) {
         let length = after.map_or(0, State::length);
         if self.changes.len() >= MOST * 4 || length > self.budget {
@@ -107,7 +107,7 @@ impl Changes {
         });
     }
 
-    /// Keeps a change that has been undone; none of an entry that was undone twice.
+    /// Keeps a change that was undone.
     pub(super) fn keep(&mut self, change: Option<Change>) {
         self.changes.extend(change);
     }
@@ -143,7 +143,7 @@ impl Changes {
     }
 }
 
-/// What is there now; an error where that is nothing to be shown.
+/// Copies what is there now; fails where it cannot be shown to a person.
 pub(super) fn copy_tree(root: &Root, path: &[u8], budget: &mut u64) -> nix::Result<TreeCopy> {
     let mut all: TreeCopy = Vec::new();
     let mut todo = vec![Vec::new()];
@@ -160,7 +160,7 @@ pub(super) fn copy_tree(root: &Root, path: &[u8], budget: &mut u64) -> nix::Resu
         match &state {
             State::File { .. } => {}
             State::Special { mode, .. } if mode & libc::S_IFMT == libc::S_IFIFO => {}
-            // What a symlink leads to is not shown, and may be made anew by every later command.
+            // The target of a symlink is not shown, and any later command may replace it.
             State::Symlink { .. } | State::Special { .. } | State::Ignored => return Err(Errno::EOPNOTSUPP),
             State::Directory { .. } => {
                 let directory = nofollow::open_directory(&root.fd, &here)?;

@@ -29,9 +29,9 @@ pub(super) enum DirectoryClass {
 pub(super) enum Layout {
     /// A git directory.
     Git,
-    /// What git notes of a rebase or the like that is under way.
+    /// The state of a rebase, merge or cherry-pick in progress.
     Steps,
-    /// Old ways to say where a remote is: nothing may be new here.
+    /// `branches` and `remotes`, the old places for remotes: nothing new may appear here.
     Remotes,
     /// `.hg` or `.sl`, or `sl` in a git directory.
     Mercurial,
@@ -54,19 +54,19 @@ pub(super) enum Role {
     GitConfig,
     /// `commondir` of a git directory.
     GitCommon,
-    /// `gitdir` of a git directory: the way back to a worktree.
+    /// `gitdir` of a git directory: the path back to its work tree.
     GitBacklink,
     /// The `hooks` of a git directory, and what is in it.
     GitHook,
-    /// A symlink where the way to something protected needs a directory.
+    /// A symlink in the place of a directory above something protected.
     LinkOnPath,
     /// A name of the table, or a member of a directory of the table.
     Name,
     /// Deeper than the walk goes.
     TooDeep,
-    /// A text of version control that is data or orders.
+    /// A text of version control that may order commands.
     JudgedText,
-    /// What version control does not write as data in a directory of its own.
+    /// An entry in a directory of version control that is not on its list of data.
     Unlisted,
 }
 
@@ -90,11 +90,11 @@ pub(super) struct Classification {
     pub(super) descend: Option<Context>,
 }
 
-/// A directory's place and how far patterns have matched on the way to it.
+/// The class of a directory, and how far patterns have matched its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Context {
     pub(super) class: DirectoryClass,
-    /// Node of the pattern tree; [`Context::ANYWHERE`] when no pattern is under way.
+    /// Node of the pattern tree; [`Context::ANYWHERE`] where no pattern has begun to match.
     pub(super) pattern: u32,
     /// Node of the tree of files protected by path; [`Context::NOWHERE`] when none lies below.
     pub(super) path: u32,
@@ -108,12 +108,12 @@ impl Context {
     /// The node that nothing hangs on.
     pub(super) const NOWHERE: u32 = 1;
 
-    /// Whether the directory lies on the way to something that a pattern or path below it names.
+    /// Whether a pattern or a protected path may still match below the directory.
     pub(super) fn is_on_path(self) -> bool {
         self.pattern != Self::ANYWHERE || self.path != Self::NOWHERE
     }
 
-    /// The same, protected with everything below it.
+    /// The same context, protected with everything below it.
     pub(super) fn protected(self) -> Self {
         let class = match self.class {
             DirectoryClass::Protected(_) => self.class,

@@ -1,4 +1,4 @@
-//! Directories that let their owner not in, with protected names in them.
+//! Directories with protected names that their owner cannot enter.
 //!
 //! No mount can cover what lies in one. A command that shuts one would keep the next from starting, so it is opened again when the
 //! command is over. One that a person shut is left to them: the start names it.
@@ -21,7 +21,7 @@ use super::violation::{SettingNames, ViolationKind};
 
 /// What the owner needs to list a directory and to get to what is in it.
 const TO_LIST: u32 = 0o500;
-/// All that he may have.
+/// All rights of the owner.
 const ALL: u32 = 0o700;
 
 impl Settlement<'_> {
@@ -47,14 +47,14 @@ impl Settlement<'_> {
                 None => wanted.push(index),
             }
         }
-        // A change of its mode would have shown in its stamp.
+        // A change of mode changes the stamp.
         for directory in earlier.into_iter().flat_map(|earlier| &earlier.directories) {
             if let Some(stamp) = directory.stamp {
                 by_stamp.remove(&(directory.identity, stamp));
             }
         }
         wanted.extend(by_stamp.into_values());
-        // Outer ones first: nobody gets through one that is shut.
+        // Outer ones first: what is in a closed one cannot be reached.
         wanted.sort_unstable();
         wanted.dedup();
         for index in wanted {
@@ -82,7 +82,7 @@ impl Settlement<'_> {
     }
 }
 
-/// The directory that is shut to us: on the way to this path, or there.
+/// The directory at or above this path that we cannot enter.
 pub(crate) fn closed_directory(path: &Path) -> Option<ProtectError> {
     let is_closed = |directory: &Path| {
         directory

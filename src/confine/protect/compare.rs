@@ -1,4 +1,4 @@
-//! What was there: compared with what is there now, and put back.
+//! Comparison of saved entries with the tree, and their restoration.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ use super::violation::{SettingNames, ViolationKind};
 
 /// What was undone of one entry.
 struct Undone {
-    /// What had become of it.
+    /// What the command did to it.
     kind: ViolationKind,
-    /// Where that is kept.
+    /// Where the intruder is kept.
     quarantined: Option<PathBuf>,
     /// Why it could not be put back.
     failed: Option<ProtectError>,
@@ -45,9 +45,9 @@ impl Undone {
 }
 
 impl Settlement<'_> {
-    /// Puts back what was there and is not, or not as it was.
+    /// Restores every saved entry that differs or is absent.
     pub(super) fn compare(&mut self) {
-        // What is below a reported entry went with it; but what is kept aside is told of.
+        // An entry below a reported one is reported only where something went to quarantine.
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
         let removed_work_trees = self.work_trees.removed(&self.tracked);
         for kept in &self.record.entries {
@@ -73,7 +73,7 @@ impl Settlement<'_> {
             match undone.failed {
                 None => self.changes += 1,
                 Some(error) => {
-                    // What is kept of it shows that there is one thing less in the way.
+                    // What went to quarantine no longer stands in the way.
                     self.changes += usize::from(undone.quarantined.is_some());
                     let path = absolute(self.root(kept.root), &kept.path);
                     self.failed.insert(path, error.to_string());
@@ -158,10 +158,10 @@ impl Settlement<'_> {
                     }
                 }
             }
-            // What is under way has ended.
+            // The operation has ended.
             (_, Observed::Absent) if kept.role == Role::JudgedText => return Ok(None),
             (old, Observed::Absent) => {
-                // Only where it is certain that nothing is there: anything else is put right.
+                // Only where it is certain that nothing is there; otherwise the entry is restored.
                 if matches!(nofollow::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path)
                 {
                     return Ok(None);
@@ -190,7 +190,7 @@ impl Settlement<'_> {
         self.restore_entry(kept, &observed)
     }
 
-    /// Puts one entry back as it was.
+    /// Restores one entry completely.
     fn restore_entry(&mut self, kept: &SavedEntry, observed: &Observed) -> Result<Option<Undone>, ProtectError> {
         let root = self.root(kept.root);
         let change = self.settled.changes.record_change(root, kept, observed);
@@ -216,7 +216,7 @@ impl Settlement<'_> {
             return Ok(Some(undone(quarantined, None)));
         }
         let mut made = recreate(root, &kept.path, &kept.state, &mut self.quarantine);
-        // Room for what was there counts for more than a copy of what took its place.
+        // Restoring counts for more than keeping the intruder.
         if made.as_ref().is_err_and(ProtectError::is_out_of_space)
             && let Some(path) = &quarantined
             && std::fs::remove_file(path).is_ok()
@@ -226,7 +226,7 @@ impl Settlement<'_> {
         }
         Ok(Some(match made {
             Ok(obstacle) => {
-                // Something else stood in its way: that was more than one change.
+                // Something stood in the way, so this was more than one change and is not offered.
                 self.settled.changes.keep(change.filter(|_| obstacle.is_none()));
                 undone(quarantined.or(obstacle), None)
             }
@@ -234,7 +234,7 @@ impl Settlement<'_> {
         }))
     }
 
-    /// What of a changed text may stay; none where all of it is put back.
+    /// Judges a changed text; `None` where all of it is restored.
     fn verdict(&self, kept: &SavedEntry, old: &[u8], new: &[u8]) -> Option<Verdict> {
         if new.len() > old.len().max(MAX_NEW) {
             return None;
@@ -259,7 +259,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Makes a file that has been given another name one of its own, with what it holds.
+    /// Replaces a file that got another hard link by a copy of its own.
     fn break_hard_link(&mut self, kept: &SavedEntry, now: &State) -> Option<Undone> {
         if !now.links().exceeds(kept.state.links()) {
             return None;
@@ -268,7 +268,7 @@ impl Settlement<'_> {
         Some(Undone::of(ViolationKind::Linked, made.err()))
     }
 
-    /// Leaves of a changed config what may stay; none where that could not be written.
+    /// Writes what may stay of a changed config; `None` where that failed.
     fn write_filtered(
         &mut self,
         kept: &SavedEntry,
@@ -292,7 +292,7 @@ impl Settlement<'_> {
     }
 }
 
-/// Gives a tracked entry that stays no other mode than git gives it, or that there was; none where it has such a one.
+/// Restricts the mode of a tracked entry that stays to what git gives it or what it had.
 fn restricted(root: &Root, kept: &SavedEntry, observed: &Observed) -> Option<Undone> {
     let Observed::Present(now) = observed else { return None };
     let mode = access::mode_of_tracked(&kept.state, now, kept.access.as_ref())?;
@@ -302,7 +302,7 @@ fn restricted(root: &Root, kept: &SavedEntry, observed: &Observed) -> Option<Und
     ))
 }
 
-/// Whether the entry lay in a work tree of which nothing is left but its empty directory.
+/// Whether the entry lay in a work tree of which only the empty directory is left.
 fn is_in_removed_work_tree(kept: &SavedEntry, removed_work_trees: &HashSet<(u16, Vec<u8>)>) -> bool {
     let may_go = matches!(kept.role, Role::GitLink | Role::Name | Role::JudgedText);
     let mut above = kept.path.as_slice();

@@ -1,4 +1,4 @@
-//! What a command made of the private copies: the harmless part is done to the host's files, the rest is reported.
+//! Changes to private copies: the harmless part is applied to the host's files, the rest is reported.
 
 use super::class::Role;
 use super::covers::{Covers, Difference};
@@ -30,14 +30,14 @@ impl CoverChanges<'_, '_> {
         for difference in self.covers.differences(self.settlement.record) {
             match self.harmless_part(&difference) {
                 Some((kept, text, named)) if self.is_unchanged(kept) => match self.apply(kept, text) {
-                    // Also what has no name that could be told, such as an odd header.
+                    // Some rejected parts have no name, such as an odd header.
                     Ok(now) if !has_everything(&difference, &now) => {
                         self.report_difference(&difference, Some(&now), named);
                     }
                     Ok(_) => {}
                     Err(error) => errors.push(error),
                 },
-                // Whoever changed the host's file meanwhile meant it.
+                // A change that the host made meanwhile wins.
                 Some(_) | None => self.report_difference(
                     &difference,
                     difference.before.map(|kept| &kept.state),
@@ -48,7 +48,7 @@ impl CoverChanges<'_, '_> {
         errors
     }
 
-    /// What of a changed config may stay, and what may not; none where it is no config, or not understood.
+    /// The harmless part of a changed config, and what was rejected; `None` where it is no config or not understood.
     fn harmless_part<'d>(&self, difference: &Difference<'d>) -> Option<(&'d SavedEntry, Vec<u8>, SettingNames)> {
         let kept = difference.before.filter(|kept| kept.role == Role::GitConfig)?;
         let (State::File { content: old, .. }, Observed::Present(State::File { content: new, .. })) =
@@ -77,24 +77,24 @@ impl CoverChanges<'_, '_> {
         matches!(now, Observed::Present(state) if state == kept.state)
     }
 
-    /// Has the host's config be this; gives back what it is now.
+    /// Writes this text to the host's config and returns the new state.
     fn apply(&mut self, kept: &SavedEntry, text: Vec<u8>) -> Result<State, ProtectError> {
         let unchanged = matches!(&kept.state, State::File { content, .. } if *content == text);
         let state = kept.state.with_content(text).filter(|_| !unchanged);
         let Some(state) = state else {
             return Ok(kept.state.clone());
         };
-        // In its place: a new file under its name would take the copies away that other commands have of it.
+        // In place: a new file would detach the mounts of other commands.
         let root = self.settlement.root(kept.root);
         match overwrite(root, &kept.path, &state) {
             Ok(()) => {}
-            // One that its owner may not write is replaced.
+            // A file that its owner cannot write is replaced.
             Err(_) => drop(recreate(root, &kept.path, &state, &mut self.settlement.quarantine)?),
         }
         Ok(state)
     }
 
-    /// Reports what the host does not get, keeps it, and has it offered to a person.
+    /// Reports the rejected part, keeps it in quarantine, and offers it to a person.
     fn report_difference(&mut self, difference: &Difference<'_>, now: Option<&State>, named: SettingNames) {
         let Difference {
             root,
@@ -138,7 +138,7 @@ impl CoverChanges<'_, '_> {
     }
 }
 
-/// Whether the host has got all that a command wrote.
+/// Whether the host's file has all that the command wrote.
 fn has_everything(difference: &Difference<'_>, now: &State) -> bool {
     match (&difference.after, now) {
         (Observed::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,

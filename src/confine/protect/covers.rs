@@ -1,4 +1,4 @@
-//! Private copies of what programs of the host run or obey at once: the configs and hooks of git, and this config.
+//! Private copies of what host programs run or obey while a command runs: configs and hooks of git, and this config.
 //!
 //! Mounts show them in the place of the files ([`PrivateCopy`](crate::backend::namespaces::PrivateCopy)). A command may change
 //! its copy as it likes, and finds there what it wrote; the host goes on reading its own file. When the tree of the command is
@@ -41,7 +41,7 @@ const MOST_NEW: usize = 1_000;
 pub struct Covers {
     /// The folder they lie in.
     folder: Root,
-    /// Held as long as they may be mounted.
+    /// Kept locked as long as the copies may be mounted.
     _lock: File,
     copies: Vec<CoverCopy>,
 }
@@ -76,7 +76,7 @@ impl Covers {
         to_cover: Vec<RootPath>,
         store: &Path,
     ) -> Result<Self, ProtectError> {
-        // Whoever sweeps meanwhile would take a folder that is not locked yet for one that was left.
+        // Without this lock, another session would remove the folder before it is locked.
         let _gate = StoreLock::enter(store)?;
         let all = store::folder(store, COPIES)?;
         remove_abandoned(&all);
@@ -131,7 +131,7 @@ impl Covers {
         })
     }
 
-    /// Makes the copies as the host's files are now; for the next command.
+    /// Makes the copies equal to the host's files, for the next command.
     ///
     /// # Errors
     /// A copy is not what the host has, so the command must not start.
@@ -151,7 +151,7 @@ impl Covers {
         Ok(())
     }
 
-    /// Keeps what a copy of a protected path has become, as much of it as there is room for; where.
+    /// Moves to quarantine what a copy has become, as far as there is room, and returns where.
     pub(super) fn keep(
         &self,
         root: u16,
@@ -168,7 +168,7 @@ impl Covers {
         quarantine.copy(&self.folder, &copy_path, root_dir, path, kind)
     }
 
-    /// Whoever has it mounted sees the same file or directory change.
+    /// Keeps the inode of the copy, because it may be mounted.
     fn write_copy(&self, copy: &CoverCopy, wanted: &BTreeMap<Vec<u8>, &SavedEntry>) -> nix::Result<()> {
         let is_there = nofollow::stat(&self.folder.fd, &copy.name).is_ok();
         for (below, kept) in wanted {
@@ -182,7 +182,7 @@ impl Covers {
                     self.empty(&copy_path)?;
                     self.set_mode_of(&copy_path, *mode)?;
                 }
-                // Nothing that is run or obeyed.
+                // Host programs neither run nor obey these.
                 State::Special { .. } | State::Ignored => {}
                 state @ (State::File { .. } | State::Symlink { .. } | State::Directory { .. }) => {
                     create(&self.folder, &copy_path, state)?;
@@ -215,10 +215,10 @@ impl Covers {
         })
     }
 
-    /// What commands made of the copies since they were laid, by path.
+    /// What commands changed in the copies, by path.
     pub(super) fn differences<'a>(&self, record: &'a Record) -> Vec<Difference<'a>> {
         let mut all = Vec::new();
-        // A command chooses how much it writes, into how many of them.
+        // Commands choose how much they write.
         let mut left = 2 * MAX_TOTAL;
         for copy in &self.copies {
             let before = copy.of(record);
@@ -233,7 +233,7 @@ impl Covers {
             };
             for (below, kept) in before {
                 let after = current.remove(&below).unwrap_or(Observed::Absent);
-                // Of a clone that a command could not remove the examples of hooks are gone, which nobody misses.
+                // A clone that fails removes the sample hooks; nobody needs them.
                 let is_same = matches!(&after, Observed::Present(state) if *state == kept.state)
                     || matches!(kept.state, State::Special { .. })
                     || (matches!(after, Observed::Absent) && below.ends_with(b".sample"));
@@ -256,7 +256,7 @@ impl Covers {
         all
     }
 
-    /// What a copy holds, by what comes behind its name; `None` where that is too much.
+    /// What a copy holds, by the path below it; `None` where that is too much.
     fn current(
         &self,
         copy: &CoverCopy,
@@ -286,7 +286,7 @@ impl Drop for Covers {
 }
 
 impl CoverCopy {
-    /// What was recorded of it, by what comes behind its path.
+    /// What was recorded of it, by the path below it.
     fn of<'a>(&self, record: &'a Record) -> BTreeMap<Vec<u8>, &'a SavedEntry> {
         let own = record
             .entries
@@ -311,7 +311,7 @@ fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, 
             .all(|(below, kept)| matches!(current.get(below), Some(Observed::Present(state)) if *state == kept.state))
 }
 
-/// Removes the folders that nobody holds.
+/// Removes the folders that no session has locked.
 fn remove_abandoned(all: &Path) {
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let is_abandoned = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());

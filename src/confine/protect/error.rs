@@ -35,7 +35,7 @@ pub enum ProtectError {
         display(.0)
     )]
     Unlisted(PathBuf),
-    /// A directory that lets its owner not in, with something in it that is to be covered.
+    /// A directory that its owner cannot enter, with something in it to be covered.
     #[error(
         "{} is closed to you, so what has a protected name in it cannot be covered while a command runs; open it (`chmod u+rwx \
          {}`), remove it, or take roots that it does not lie in",
@@ -45,7 +45,7 @@ pub enum ProtectError {
     /// A directory lies too deep to be looked into.
     #[error("{} lies too deep below a writable root for the names in it to be protected; move it or remove it", display(.0))]
     TooDeep(PathBuf),
-    /// What may lead git to something in a root, and cannot be known not to.
+    /// A file that may make git read or run something in a root.
     #[error(
         "{} {}, and git may be led by it to what it runs in a writable root; move it, make it readable, or take a root \
          that it has nothing to do with",
@@ -70,7 +70,7 @@ pub enum ProtectError {
         display(.0)
     )]
     Relative(PathBuf),
-    /// More places than can be protected lead git to hooks or settings.
+    /// More hooks and settings than can be protected.
     #[error(
         "`.git` files and settings lead git to more than 10,000 places in the writable roots ({} is one); remove the `.git` files that \
          are not yours",

@@ -1,4 +1,4 @@
-//! The ways that lead git to hooks, settings and git directories.
+//! The paths by which git finds hooks, settings and git directories.
 //!
 //! A link on such a way is put back like a protected name, and watched while a command runs. A way that enters a directory of a root
 //! and leaves it by `..` is refused.
@@ -16,7 +16,7 @@ use super::resolve::{Resolution, normalize, resolve_from};
 use super::roots::{Root, root_of};
 use super::state::{Observed, State, observe};
 
-/// A path as it is written and where it leads, and every link on the way.
+/// A path as written and as resolved; collects every link in it.
 pub(super) fn git_paths(
     roots: &[Root],
     base: &Path,
@@ -25,7 +25,7 @@ pub(super) fn git_paths(
 ) -> Result<BTreeSet<PathBuf>, ProtectError> {
     let named_path = base.join(path);
     let resolution = resolve_from(base, path);
-    // What was joined before says nothing of where its `..` are written.
+    // A path that was joined before does not show where its `..` were written.
     if base.parent().is_some() {
         refuse_detour(roots, &named_path, &resolution)?;
     }
@@ -45,7 +45,7 @@ pub(super) fn refuse_detour(roots: &[Root], named_path: &Path, resolution: &Reso
     }
 }
 
-/// The links on the way that a `.git` or a `commondir` leads. Git reads a file behind a link as if it lay in the place of the link.
+/// The links that git follows from a `.git` or a `commondir`. Git reads a file behind a link as if it lay at the link.
 pub(super) fn links_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
     let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
         return Ok(Vec::new());
@@ -88,7 +88,7 @@ fn named_path(text: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(text.trim_ascii()))
 }
 
-/// The links on the way from `.git` to a git directory, and from that to the one that it shares.
+/// The links from each `.git` to its git directory, and from that to the one it shares.
 pub(super) fn links_to_directories(roots: &[Root], inventory: &Inventory) -> Result<BTreeSet<PathBuf>, ProtectError> {
     let mut found = BTreeSet::new();
     let named = inventory.git_links().chain(

@@ -128,7 +128,7 @@ fn is_listed_in(scope: Scope, config: &Config<'_>, setting: &Setting) -> bool {
     known.is_some_and(|known| scope.takes(header, known)) && is_listed(scope, config, setting)
 }
 
-/// The text with pieces of it replaced; of two at one place the first comes first.
+/// Applies replacements to a text; of two at one position the first comes first.
 fn edited(text: &[u8], mut edits: Vec<(Range<usize>, Vec<u8>)>) -> Vec<u8> {
     edits.sort_by_key(|(range, _)| (range.start, range.end));
     let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
@@ -143,7 +143,7 @@ fn edited(text: &[u8], mut edits: Vec<(Range<usize>, Vec<u8>)>) -> Vec<u8> {
 
 /// A section, as a number that is the same in both texts.
 type Section = usize;
-/// What a setting is called, and so what a later line of the same name adds to or replaces.
+/// The name of a setting, by which later lines add to it or replace it.
 type Name<'a> = (Section, &'a [u8]);
 
 /// Two texts, setting by setting.
@@ -239,7 +239,7 @@ impl<'a> Comparison<'a> {
         self.offences.extend(moved.map(|(_, is)| *is));
     }
 
-    /// Whether a setting says what it said, written as it was or as git writes it.
+    /// Whether a setting has the same value, written as before or as git writes it.
     fn is_same(&self, was: &Setting, is: &Setting) -> bool {
         let raw = |config: &'a Config<'a>, setting: &Setting| {
             let header = &config.headers[setting.header].range;

@@ -1,4 +1,4 @@
-//! The list of git's harmless settings, for whoever reads a config and guards nothing.
+//! The list of git's harmless settings, for code that only reads a config.
 
 use super::gitkeys;
 use super::gittext::Config;

@@ -1,4 +1,4 @@
-//! Whether a tree grows beyond what can be walked, while a command runs.
+//! A limit on how far a tree may grow while a command runs.
 //!
 //! What lies beyond the most that a walk takes in is not undone, so a command that makes that many directories is stopped.
 //! Nobody counts directories as they are made; but each takes an inode, and file systems say how many are in use. Only
@@ -25,7 +25,7 @@ use super::nofollow;
 use super::walk::{most_directories, walk_through};
 use crate::confine::sys;
 
-/// How much a tree may still grow.
+/// The remaining growth of a tree.
 #[derive(Debug)]
 pub struct Growth {
     /// A directory of each file system, and how many inodes were in use there.
@@ -37,7 +37,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Counts from here on.
+    /// Starts counting.
     pub fn of(guard: &Guard) -> Self {
         let mut devices = HashSet::new();
         let mut file_systems = Vec::new();
@@ -68,7 +68,7 @@ impl Growth {
                 Outcome::TooMany => return true,
                 // They were files, or somebody else's.
                 Outcome::Directories(count) => self.allowance = allowance(count),
-                // What cannot be looked into is told when it is settled. It is tried again when as many more were made.
+                // An unreadable directory is reported when the guard settles. The next try comes after as many new inodes.
                 Outcome::Unknown => {}
             }
             for ((_, at_last_check), now) in self.file_systems.iter_mut().zip(inodes_at_start) {
@@ -83,7 +83,7 @@ impl Growth {
             .map(|(now, at_last_check)| now.saturating_sub(at_last_check))
             .sum();
         if more > self.allowance {
-            // A machine that has no room for another process says so when it is settled.
+            // Where no process can be forked, settling will report that.
             self.walk = Walk::begin(guard, now).ok();
         }
         false
@@ -101,9 +101,9 @@ impl Growth {
 enum Outcome {
     /// More directories than a walk takes in; or it had no memory for them.
     TooMany,
-    /// So many.
+    /// The number of directories.
     Directories(usize),
-    /// It cannot be told.
+    /// The walk failed.
     Unknown,
 }
 
@@ -111,7 +111,7 @@ enum Outcome {
 #[derive(Debug)]
 struct Walk {
     child: Pid,
-    /// Where it says how many directories there are.
+    /// The pipe with the number of directories.
     count: File,
     /// How many inodes were in use when it began.
     inodes_at_start: Vec<u64>,
@@ -122,7 +122,7 @@ impl Walk {
     fn begin(guard: &Guard, inodes_at_start: Vec<u64>) -> nix::Result<Self> {
         let (reading, writing) = pipe2(OFlag::O_CLOEXEC)?;
         let Some(child) = sys::fork()? else {
-            // Whoever forked it is never returned to, not by a panic either.
+            // The child must never return, not even by a panic.
             let done = catch_unwind(AssertUnwindSafe(|| walk(guard, writing)));
             sys::exit_now(done.unwrap_or(UNKNOWN))
         };
@@ -161,11 +161,11 @@ impl Drop for Walk {
     }
 }
 
-/// How a walk ends that found too many directories, and one that could not look.
+/// Exit codes of a walk that found too many directories, and of one that failed.
 const TOO_MANY: i32 = 1;
 const UNKNOWN: i32 = 2;
 
-/// The process that walks; how it ends.
+/// Walks in the child; returns its exit code.
 fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
     let kept: Vec<_> = guard
         .roots()
@@ -173,7 +173,7 @@ fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
         .map(|root| root.fd.as_fd())
         .chain([writing.as_fd()])
         .collect();
-    // The supervisor's end is its end, and nobody waits for what the supervisor held open.
+    // It ends with the supervisor, and keeps none of its descriptors open.
     if set_pdeathsig(Signal::SIGKILL).is_err() || sys::close_all_but(&kept).is_err() {
         return UNKNOWN;
     }
@@ -194,7 +194,7 @@ fn allowance(directories: usize) -> u64 {
     most_directories().saturating_sub(directories) as u64
 }
 
-/// How many inodes are in use; none where the file system does not say.
+/// Inodes in use; 0 where the file system does not say.
 fn inodes_in_use(fd: &OwnedFd) -> u64 {
     fstatvfs(fd).map_or(0, |stat| stat.files().saturating_sub(stat.files_free()))
 }

@@ -1,4 +1,4 @@
-//! Writing down what is protected, before a command may start.
+//! A snapshot of what is protected, from before a command to its settlement.
 
 use std::collections::HashSet;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -42,13 +42,13 @@ pub struct Guard {
     journal: Journal,
     /// What is protected by its path.
     extra: Vec<PathBuf>,
-    /// That of it which programs of the host run or obey at once.
+    /// Those of `extra` that host programs run or obey while a command runs.
     live: Vec<PathBuf>,
     store: PathBuf,
     tips: Tips,
     /// When the command was about to start.
     started: Duration,
-    /// Whether something was taken away while the command ran: then nothing is believed of what it left.
+    /// Whether something was removed while the command ran: then no commit it left is trusted.
     has_quarantined: bool,
 }
 
@@ -117,7 +117,7 @@ impl Guard {
             program: program.and_then(|path| Program::save(path, &roots, store)),
         };
         let mut tips = Tips::read(&roots, &inventory, store);
-        // After the tree was looked at: a command that started meanwhile has its journal here, with the tree as it was.
+        // After the walk: a command that started meanwhile has its journal here, with the tree as it was.
         let others = journal::all(store)?;
         tips.update_trust(&others);
         other_sessions::merge(&mut record, others);
@@ -138,7 +138,7 @@ impl Guard {
         })
     }
 
-    /// Puts back what the command changed, and says what that was. Every process of it must be dead.
+    /// Restores what the command changed and reports it. Every process of the command must be dead.
     ///
     /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
     /// next start.
@@ -151,7 +151,7 @@ impl Guard {
     ///
     /// What a command made of the `covers` counts as a change to what they cover.
     pub fn settle_with(self, covers: Option<&Covers>) -> SettledGuard {
-        // Without the gate another session may write down a state in between; the names come first.
+        // Restoring must go on without the lock, even if another session may record a state in between.
         let gate = StoreLock::enter(&self.store);
         let (mut settled, inventory) = settle::settle(
             &self.roots,
@@ -231,7 +231,7 @@ impl Guard {
         topmost(&self.roots, &self.record.entries, &self.extra, most)
     }
 
-    /// Those of them that programs of the host run or obey while a command is running, by their roots.
+    /// Those that host programs run or obey while a command runs.
     pub(in crate::confine) fn to_cover(&self, most: usize) -> Vec<(u16, Vec<u8>)> {
         let is_made_by_command = |root, git: &[u8]| self.is_made_by_command(root, git);
         live(&self.roots, &self.record.entries, &self.live, is_made_by_command, most)
@@ -242,17 +242,17 @@ impl Guard {
         self.inventory.git_directories()
     }
 
-    /// Whatever is called `.git` and is no directory.
+    /// Every `.git` that is no directory.
     pub(super) fn git_links(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
         self.inventory.git_links()
     }
 
-    /// Whether a command made a git directory, and no ref of it was the host's since.
+    /// Whether a command made the git directory and the host has moved no ref of it since.
     pub(super) fn is_made_by_command(&self, root: u16, git: &[u8]) -> bool {
         self.tips.is_made_by_command(root, git)
     }
 
-    /// Something was taken away while the command ran.
+    /// Stops trusting refs, because something was removed while the command ran.
     pub(super) fn distrust_refs(&mut self) {
         self.has_quarantined = true;
     }
@@ -288,7 +288,7 @@ impl Guard {
     }
 }
 
-/// What is left of a guard.
+/// The result of settling a guard.
 #[derive(Debug)]
 pub struct SettledGuard {
     /// What was put back.

@@ -62,7 +62,7 @@ pub(super) fn linked_scripts(
     Ok(scripts)
 }
 
-/// Where the hooks lie that those of husky in this directory, `_`, run.
+/// The directory of the hooks that husky's own, in `_`, run.
 fn husky_hooks(hooks: &Path) -> Option<&Path> {
     let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
     // Before husky has run, nothing but the name tells.
@@ -84,7 +84,7 @@ pub(super) fn protected_hooks(directory: &Path, holds_repository: impl Fn(&Path)
     husky_hooks.into_iter().chain([directory]).map(Path::to_owned).collect()
 }
 
-/// What a relative `core.hooksPath` leads to in a work tree.
+/// The hooks that a relative `core.hooksPath` names in a work tree.
 pub(super) fn hooks_in_work_tree(work_tree: &Path, value: &Path) -> BTreeSet<PathBuf> {
     let written = work_tree.join(value);
     let targets = [normalize(&written)].into_iter().chain(resolve(&written));

@@ -23,24 +23,24 @@ use super::violation::SettingNames;
 /// Longest new file that may stay, in bytes: the next snapshot must hold them all.
 pub(super) const MAX_NEW: usize = 64 * 1024;
 
-/// What there is to compare a new entry with.
+/// The git directories that a new entry is judged against.
 pub(super) struct KnownGits<'a> {
     pub(super) roots: &'a [Root],
     /// Every git directory the walk found, each of which is itself compared or inspected.
     pub(super) git_directories: HashSet<(u16, Vec<u8>)>,
 }
 
-/// What may become of a new entry.
+/// The verdict on a new entry.
 pub(super) enum NewEntryVerdict {
     /// It stays.
     Stays,
-    /// This of it stays, without the settings that are named.
+    /// This part stays, without these settings.
     Filtered(State, SettingNames),
-    /// It goes, for these settings where they are the reason.
+    /// It is removed, because of these settings where there are some.
     Removed(SettingNames),
 }
 
-/// What may become of the new entry, being what was seen.
+/// Judges a new entry by what was observed.
 pub(super) fn judge_new_entry(entry: &FoundEntry, observed: &Observed, known_gits: &KnownGits<'_>) -> NewEntryVerdict {
     if let (Role::GitConfig, Observed::Present(state @ State::File { content, .. })) = (entry.role, observed) {
         let verdict = (content.len() <= MAX_NEW).then(|| {
@@ -140,7 +140,7 @@ pub(super) fn is_own_worktree(roots: &[Root], root: u16, git: &[u8], path: &[u8]
     back.as_deref() == Some(git)
 }
 
-/// Where a relative path leads in the root, if it goes up at its beginning alone.
+/// Resolves a relative path in the root, if it has `..` at its beginning only.
 pub(super) fn resolve_relative(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let (mut at, mut rest) = (from, path);
     while let Some(below) = rest.strip_prefix(b"../") {
@@ -153,7 +153,7 @@ pub(super) fn resolve_relative(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     rest.split(|&b| b == b'/').all(is_name).then(|| join(at, rest))
 }
 
-/// Whether the text is the one line that says where a worktree's `.git` file is.
+/// Whether the text is one line with the path of a work tree's `.git` file.
 pub(super) fn is_gitdir_backlink(content: &[u8]) -> bool {
     content
         .strip_suffix(b"/.git\n")
@@ -168,7 +168,7 @@ pub(super) fn names_git_directory(entry: &FoundEntry, content: &[u8], known_gits
         .any(|location| known_gits.git_directories.contains(location))
 }
 
-/// The places in roots that a `.git` file in the directory names.
+/// The paths in roots that a `.git` file in the directory names.
 pub(super) fn named_git_directories(roots: &[Root], root: u16, top: &[u8], content: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let target = content
         .strip_prefix(b"gitdir: ")
@@ -178,7 +178,7 @@ pub(super) fn named_git_directories(roots: &[Root], root: u16, top: &[u8], conte
         .unwrap_or_default()
 }
 
-/// The places in roots to which a path leads from a directory.
+/// Resolves a path from a directory to paths in roots.
 ///
 /// `..` may be taken by the text only where every directory it leaves was walked as a real one: at the
 /// beginning. After a name of the text's own choosing, which may be a symlink, it is refused.

@@ -1,4 +1,4 @@
-//! What a walk saw: one flat table of directories, one of protected entries, one arena of names.
+//! The result of a walk: a table of directories, a table of protected entries, and an arena of names.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
@@ -39,16 +39,16 @@ impl TableRange {
     }
 }
 
-/// A directory that was seen.
+/// A directory.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(super) struct Directory {
     pub(super) root: u16,
     pub(super) parent: u32,
     pub(super) depth: u32,
     pub(super) name: NameSpan,
-    /// What its parent makes of it.
+    /// Its context by its parent and name.
     pub(super) inherited: Context,
-    /// What it is, seeing what it holds.
+    /// Its context by its content too.
     pub(super) context: Context,
     pub(super) identity: Identity,
     /// `None` when it cannot tell whether the directory has changed.
@@ -59,11 +59,11 @@ pub(super) struct Directory {
     pub(super) earlier: u32,
     /// The nearest directory at or above it that is not itself part of something protected.
     pub(super) anchor: u32,
-    /// False when left alone: gone while the walk was under way, or not ours to look into.
+    /// False if it was not read: removed during the walk, or not readable.
     pub(super) read: bool,
 }
 
-/// A protected entry that was seen.
+/// A protected entry.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(super) struct Entry {
     pub(super) directory: u32,
@@ -95,7 +95,7 @@ pub(super) struct Ancestor {
     pub(super) mode: Option<u32>,
 }
 
-/// When a root was made, where that tells it from another directory: overlayfs makes one anew when it is first changed.
+/// The birth time of a root; `None` on overlayfs, which creates a directory again at its first change.
 pub(super) fn root_creation_time(root: impl AsFd) -> Option<(i64, u32)> {
     let kind = fstatfs(root.as_fd()).ok()?.filesystem_type();
     if kind == OVERLAYFS_SUPER_MAGIC {
@@ -105,7 +105,7 @@ pub(super) fn root_creation_time(root: impl AsFd) -> Option<(i64, u32)> {
 }
 
 impl Ancestor {
-    /// Whether it stands where it stood; `root` is its own.
+    /// Whether it is still at its path in `root`.
     pub(super) fn is_in_place(&self, root: &Root) -> bool {
         nofollow::stat(&root.fd, &self.path).is_ok_and(|there| Identity::of(&there) == self.identity)
     }
@@ -116,7 +116,7 @@ pub(super) fn creation_time(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
     sys::birth_time(nofollow::open_path(&root.fd, path).ok()?).ok()?
 }
 
-/// Everything one walk saw.
+/// Everything that one walk found.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Inventory {
     pub(super) directories: Vec<Directory>,
@@ -160,7 +160,7 @@ impl Inventory {
         })
     }
 
-    /// The numbers of the directories that hold protected entries, and of those on the way to them, outer ones first; no roots.
+    /// The directories above protected entries, outer ones first, without the roots.
     pub(super) fn ancestor_directories(&self) -> impl Iterator<Item = (&Directory, u32)> {
         let mut wanted = vec![false; self.directories.len()];
         for entry in &self.entries {
@@ -176,7 +176,7 @@ impl Inventory {
             .map(|(directory, _)| directory)
     }
 
-    /// Those directories, with who they are.
+    /// Those directories with their identities.
     pub(super) fn ancestors(&self, roots: &[Root]) -> Vec<Ancestor> {
         self.ancestor_directories()
             .map(|(directory, index)| {
@@ -252,7 +252,7 @@ impl Inventory {
         }
     }
 
-    /// Whether these are the roots it was seen in, and what the patterns make of them is the same.
+    /// Whether it is of these roots, with the same contexts.
     pub(super) fn is_of(&self, roots: &[Root]) -> bool {
         let roots_seen = self.directories.iter().take_while(|directory| directory.depth == 0);
         roots_seen
@@ -260,7 +260,7 @@ impl Inventory {
             .eq(roots.iter().map(|root| (root.identity, root.context)))
     }
 
-    /// Whether the next start would read so much of it again that writing it down costs less.
+    /// Whether saving it costs less than what the next start would read again.
     pub(super) fn is_worth_saving(&self) -> bool {
         self.reread as usize > SPARE + self.directories.len() / 64
     }

@@ -1,4 +1,4 @@
-//! What earlier walks saw, kept in the store, so that a start reads only what has changed.
+//! Inventories of earlier walks, kept in the store so that a start reads only what has changed.
 //!
 //! Looking at a directory costs a tenth of reading it. The file is no authority on what is protected or
 //! unchanged: it only says which change time each directory had when it was read, and [`super::walk`]
@@ -26,7 +26,7 @@ const FORMAT: &str = "stockade known directories 6";
 /// How many sets of roots are remembered.
 const MOST: usize = 64;
 
-/// What a settled guard saw of the tree.
+/// The inventory of a settled guard.
 #[derive(Debug)]
 pub struct CachedInventory {
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
@@ -38,7 +38,7 @@ pub struct CachedInventory {
 impl CachedInventory {
     /// Writes it down for the next process where that spares enough reading.
     pub(super) fn save_if_worth(&mut self, store: &Path) {
-        // It would only have spared the next start some reading.
+        // A failure only costs the next start some reading.
         let save = || save(store, &self.roots, &self.extra, &self.names, &self.inventory);
         if self.inventory.is_worth_saving() && save().is_ok() {
             self.inventory.reread = 0;
@@ -64,7 +64,7 @@ fn path(folder: &Path, key: &[u8; 32]) -> PathBuf {
     folder.join(hex(&key[..16]))
 }
 
-/// What the last guard of these roots saw, if it is there and whole.
+/// The last inventory of these roots, if there is an intact one.
 pub(super) fn load(store: &Path, roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> Option<Inventory> {
     let key = key(roots, extra, names);
     let bytes = std::fs::read(path(&store.join("known"), &key)).ok()?;
@@ -75,7 +75,7 @@ pub(super) fn load(store: &Path, roots: &[(Vec<u8>, Identity)], extra: &[PathBuf
     postcard::from_bytes(body).ok()
 }
 
-/// Keeps what a guard saw for the next start.
+/// Saves an inventory for the next start.
 pub(super) fn save(
     store: &Path,
     roots: &[(Vec<u8>, Identity)],
@@ -107,7 +107,7 @@ pub(super) fn save(
     })
 }
 
-/// Tells a file cut short or written for something else.
+/// A checksum that exposes a truncated file, or one of another key.
 fn checksum(key: &[u8; 32], body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(key);

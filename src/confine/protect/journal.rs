@@ -38,7 +38,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Writes a journal that counts for nobody before it is [finished](Self::finish).
+    /// Writes a journal that counts for nobody before it is [activated](Self::activate).
     pub(super) fn prepare(store: &Path, record: &Record) -> Result<Self, ProtectError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!(".{}-{}", unique_name(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -83,7 +83,7 @@ impl Journal {
         OsStr::from_bytes(name.strip_prefix(PENDING).unwrap_or(name)).to_owned()
     }
 
-    /// Has it count; when this returns, [`abandoned`] would find it if this process died.
+    /// Activates it: from now on [`abandoned`] finds it if this process dies.
     pub(super) fn activate(&mut self) -> Result<(), ProtectError> {
         let name = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let Some(name) = name.strip_prefix(PENDING) else {
@@ -99,7 +99,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the journal: everything in it has been seen to.
+    /// Removes the journal, which is settled.
     pub(super) fn remove(self) -> Result<(), ProtectError> {
         std::fs::remove_file(&self.path).map_err(|source| ProtectError::Io {
             step: "remove",
@@ -109,7 +109,7 @@ impl Journal {
     }
 }
 
-/// A journal of ours now, or why it could not be read.
+/// A journal locked by us, or why it could not be read.
 pub(super) type LockedJournal = Result<(Journal, Record), ProtectError>;
 
 /// The journals whose owner is gone, now locked by us. Removes those that never were finished: their
@@ -256,7 +256,7 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
     Ok(record)
 }
 
-/// What follows next of what follows a record, and nothing where an earlier version ended there; none where it is broken.
+/// The next value behind a record; its default where an earlier version ended there, `None` where it is broken.
 fn next<T: serde::de::DeserializeOwned + Default>(added: &mut &[u8]) -> Option<T> {
     if added.is_empty() {
         return Some(T::default());

@@ -1,4 +1,4 @@
-//! What a protected name leads to where it is a symlink.
+//! The targets of protected symlinks.
 //!
 //! The link itself is put back like any other protected entry, and none may be made. What it led to before the command is
 //! protected as the name is: a file, a directory with everything in it, or the place where there is nothing yet. So is every
@@ -52,7 +52,7 @@ pub(super) fn follow(
             .into_iter()
             .filter(|path| *path != link && is_new(path));
         intermediate.extend(new);
-        // One that goes round leads nowhere as long as the links on it stay.
+        // A loop has no target as long as its links stay.
         targets_of_links.extend(end.map(|end| (directory, name, role, link, end)));
     }
     followed.append(&mut intermediate.clone());

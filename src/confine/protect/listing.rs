@@ -21,7 +21,7 @@ impl From<Errno> for ListError {
     }
 }
 
-/// The kind of an entry, of which the directory says this.
+/// The kind of an entry, by what the directory lists.
 pub(super) fn entry_kind(fd: impl AsFd, name: &[u8], listed: u8) -> nix::Result<Kind> {
     Ok(match listed {
         libc::DT_DIR => Kind::Directory,

@@ -9,7 +9,7 @@ use nix::sys::stat::{Mode, fstat};
 use super::inventory::root_creation_time;
 use super::nofollow::Identity;
 
-/// Whether the directory at this path is not the one that is meant, which may come back.
+/// Whether another directory, or none, is at this path; the recorded one may come back.
 pub(super) fn is_missing(path: &Path, identity: Identity, created: Option<(i64, u32)>) -> bool {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let fd = match open(path, flags, Mode::empty()) {

@@ -14,13 +14,13 @@ use super::settlement::Settlement;
 use super::state::{LinkCount, MAX_TOTAL, Observed, State, observe};
 use super::violation::{SettingNames, ViolationKind};
 
-/// What becomes of a new entry.
+/// What to do with a new entry.
 enum Action {
-    /// It goes to quarantine.
+    /// Move it to quarantine.
     Quarantine(SettingNames),
-    /// This is left of it.
+    /// Write this in its place.
     Filtered(State, SettingNames),
-    /// It stays; with this access where it came there as it was.
+    /// Keep it; with this access where it was moved there unchanged.
     Stays(Option<Access>),
 }
 
@@ -57,14 +57,14 @@ impl Settlement<'_> {
         let mut space_left = (MAX_TOTAL / 2).saturating_sub(kept);
         let mut actions: BTreeMap<(u16, &[u8]), Action> = BTreeMap::new();
         for found in &new {
-            // What lay in a directory that has become a git directory is somebody's work.
+            // What lay in a directory before it became a git directory is ordinary work.
             if found.role == Role::Unlisted && was_plain.contains(&(found.root, split(&found.path).0.to_vec())) {
                 continue;
             }
             let observed = observe(&self.root(found.root).fd, &found.path, 1 << 20);
             // What stays is in the next snapshot, which must not be made impossible by what each command adds.
             let length = observed.length();
-            // Through another name a later command, which reaches only that, could write to it.
+            // A later command could write to it through its other name.
             let shared = matches!(&observed, Observed::Present(state) if state.links().exceeds(LinkCount::default()));
             let moved = self.work_trees.entry_before_move(found, &observed).filter(|_| !shared);
             let moved = moved.map(|kept| kept.access.clone());
@@ -78,7 +78,7 @@ impl Settlement<'_> {
                     space_left -= length;
                     Action::Stays(None)
                 }
-                // It was not longer before.
+                // It cannot have grown.
                 (NewEntryVerdict::Filtered(state, named), _) => {
                     space_left -= length;
                     Action::Filtered(state, named)
@@ -114,7 +114,7 @@ impl Settlement<'_> {
                     Ok(false) => {}
                     Ok(true) => {
                         self.changes += 1;
-                        // It says the same of what is in it.
+                        // The report covers what is in it.
                         if outermost(&restricted, root, path).is_none() {
                             self.report(root, path, ViolationKind::Access, None, SettingNames::default());
                         }
@@ -142,7 +142,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Undoes what of a new entry may not stay; whether it is gone.
+    /// Removes a new entry, or the part that may not stay; returns whether it is removed.
     fn remove_or_filter(&mut self, root: u16, path: &[u8], action: Action) -> Result<bool, ProtectError> {
         let root_dir = self.root(root);
         let change = self.settled.changes.record_new(root_dir, root, path);

@@ -1,4 +1,4 @@
-//! Putting a change back that was undone, because a person who was shown it wants it.
+//! Applying a change that was undone, because a person who was shown it asks for it.
 //!
 //! What is put back is the copy in memory, made anew: the very bytes that were shown. Nothing else may have
 //! changed meanwhile: where the entry is no longer what restoring left, nothing happens. The new thing is built
@@ -22,7 +22,7 @@ use super::store::temporary_name;
 use super::violation::ViolationKind;
 use super::{diff, subtree};
 
-/// The changes of one settling that may still be put back, all of them with one answer.
+/// The changes of one settlement that may still be applied, all by one answer.
 #[derive(Debug)]
 pub struct Offer {
     roots: Vec<Root>,
@@ -30,10 +30,10 @@ pub struct Offer {
     changes: Vec<Change>,
 }
 
-/// What an offer is known by: a hash of each path, of what was there and of what would be.
+/// The identity of an offer: a hash of each path, its state before and after.
 pub type Digest = [u8; 32];
 
-/// An offer as a person is told of it.
+/// An offer in the form that a person is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
     /// What it is known by.
@@ -44,7 +44,7 @@ pub struct Diff {
     pub text: String,
 }
 
-/// Why a change was not put back; nothing is changed then.
+/// Why a change was not applied; then nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// It is not what was shown.
@@ -104,7 +104,7 @@ impl Offer {
 
     fn apply_one(&self, change: &Change) -> Result<(), ApplyError> {
         let root = self.roots.get(usize::from(change.root)).ok_or(ApplyError::Unknown)?;
-        // No session writes down or undoes half of it.
+        // No other session may record or undo half of it.
         let _gate = StoreLock::enter(&self.store)?;
         if !is_in_place(root) || !matches(root, &change.path, change.before.as_ref()) {
             return Err(ApplyError::ChangedSince);
@@ -119,7 +119,7 @@ impl Offer {
     }
 }
 
-/// Whether the root's path still leads to the directory that is held open.
+/// Whether the root's path still leads to its open directory.
 fn is_in_place(root: &Root) -> bool {
     std::fs::symlink_metadata(&root.path).is_ok_and(|found| {
         let now = Identity {
@@ -130,7 +130,7 @@ fn is_in_place(root: &Root) -> bool {
     })
 }
 
-/// Whether the entry is this.
+/// Whether the entry is in this state.
 fn matches(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
     match (observe(&root.fd, path, wanted.map_or(0, State::length)), wanted) {
         (Observed::Absent, None) => true,

@@ -31,7 +31,7 @@ pub(super) struct StoreLock {
 }
 
 impl StoreLock {
-    /// Waits until no other session is at it.
+    /// Waits for the lock.
     pub(super) fn enter(store: &Path) -> Result<Self, ProtectError> {
         let path = store.join("gate");
         let fail = |step| {
@@ -49,9 +49,9 @@ impl StoreLock {
     }
 }
 
-/// Makes `record` say, wherever it overlaps with one of `others` (oldest first), what that one says.
+/// Replaces what overlaps with one of `others` (oldest first) by what that one recorded.
 pub(super) fn merge(record: &mut Record, others: Vec<Record>) {
-    // The oldest last: it has seen the tree before all of them.
+    // The oldest comes last, because its state is the original one.
     for other in others.into_iter().rev() {
         merge_one(record, other);
     }
@@ -80,7 +80,7 @@ fn merge_one(record: &mut Record, mut other: Record) {
     {
         *own = theirs;
     }
-    // A journal says nothing of its roots themselves.
+    // A journal has no entry for a root itself.
     let covered = |path: &[u8]| now.iter().flatten().any(|root| root != path && is_within(path, root));
     // A file that only this session protects by its path is not in the other's journal however it was.
     let extra: HashSet<&Vec<u8>> = other.extra.iter().collect();
@@ -117,7 +117,7 @@ fn merge_one(record: &mut Record, mut other: Record) {
             record.ancestors.push(Ancestor { root, path, ..ancestor });
         }
     }
-    // Holders before what they hold, outer ones first.
+    // Parents first.
     record.entries.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
     record.entries.dedup_by(|b, a| (a.root, &a.path) == (b.root, &b.path));
     record
@@ -134,7 +134,7 @@ fn current_path((path, identity): &(Vec<u8>, Identity), created: Born, record: &
     if let Some(((own, _), of_own)) = ours.iter().zip(births).find(|((_, own), _)| own == identity) {
         return is_same(of_own).then(|| own.clone());
     }
-    // Our own walk has met it.
+    // Our own walk has found it.
     let walked = |ancestor: &&Ancestor| ancestor.identity == *identity && is_same(ancestor.created);
     if let Some(ancestor) = record.ancestors.iter().find(walked) {
         return Some(absolute(ours, ancestor.root, &ancestor.path));

@@ -33,7 +33,7 @@ struct Node {
 /// What ends at a node.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Nothing: the way to something longer.
+    /// Nothing ends here: a longer pattern goes on.
     #[default]
     LinkOnPath,
     /// A pattern that names this entry.
@@ -128,7 +128,7 @@ impl Patterns {
         false
     }
 
-    /// What the entry `name` of a directory is on the way to: paths below it.
+    /// The protected paths below the entry `name` of a directory.
     pub(super) fn protected_below(&self, context: Context, name: &[u8]) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
         let nodes = self.nodes_of(context, name);
@@ -171,7 +171,7 @@ impl Patterns {
         children.iter().find(|(n, _)| same_name(n, name)).map(|&(_, next)| next)
     }
 
-    /// The nodes of an entry: where a pattern is under way, where one begins, and on the way to a path.
+    /// The nodes of an entry: of a pattern that goes on, of one that begins, and of a protected path.
     fn nodes_of(&self, context: Context, name: &[u8]) -> [Option<u32>; 3] {
         let nested = (context.pattern != Context::ANYWHERE)
             .then(|| self.step(context.pattern, name))
@@ -205,7 +205,7 @@ impl Patterns {
         if protect != Some(Role::Name) && [context.pattern, Context::ANYWHERE].into_iter().filter(says).any(like) {
             protect = Some(Role::Name);
         }
-        // A directory where a single file is meant, too: whatever is in it came with it.
+        // Also a directory in the place of a protected file, with all it holds.
         let protected_role = protect.filter(|role| *role == Role::Name);
         let (role, class) = classify_in(context.class, name, kind);
         let class = match (class, protected_role) {

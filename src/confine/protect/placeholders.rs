@@ -1,4 +1,4 @@
-//! Empty stand-ins for what git obeys in a git directory, where it is not there: a mount needs something to stand on.
+//! Empty placeholders for missing configs and hooks of git directories: a mount needs a file or directory to stand on.
 //!
 //! They stay: an empty config, an empty directory of hooks, change nothing, and git makes both itself.
 
@@ -16,7 +16,7 @@ use super::state::State;
 /// The setting with which git reads `config.worktree` too.
 const OF_A_WORK_TREE: &[u8] = b"worktreeconfig";
 
-/// What stands in.
+/// The kind of a placeholder.
 #[derive(Debug, Clone, Copy)]
 enum PlaceholderKind {
     File,
@@ -42,7 +42,7 @@ pub(crate) fn create_placeholders(guard: &Guard) -> Result<bool, ProtectError> {
     {
         let root_dir = &guard.roots()[usize::from(root)];
         let is_there = |name: &[u8]| nofollow::stat(&root_dir.fd, &join(&git, name)).is_ok();
-        // Git would not obey it, nor one that leads to it.
+        // Git does not take it for a git directory.
         if !(is_there(b"HEAD") || is_there(b"objects") && is_there(b"refs")) {
             continue;
         }
@@ -74,7 +74,7 @@ fn make_one(root_dir: &Root, git: &[u8], name: &[u8], kind: PlaceholderKind) -> 
     });
     match made {
         Ok(()) => Ok(true),
-        // It is there, or a command cannot make it either.
+        // It exists, or no command can create it either.
         Err(Errno::EEXIST | Errno::ENOENT | Errno::EACCES | Errno::EPERM | Errno::EROFS) => Ok(false),
         Err(errno) => Err(ProtectError::io("make", absolute(root_dir, &join(git, name)), errno)),
     }

@@ -95,7 +95,7 @@ impl Program {
     }
 }
 
-/// What became of the program, and was undone.
+/// An undone change to the program.
 pub(super) struct Restored {
     /// Where it is.
     pub(super) location: RootPath,
@@ -105,7 +105,7 @@ pub(super) struct Restored {
 }
 
 impl Program {
-    /// Puts it back where a command changed it; what was undone, if anything.
+    /// Restores the program where a command changed it, and returns what was undone.
     pub(super) fn restore(
         &self,
         roots: &[Root],
@@ -120,7 +120,7 @@ impl Program {
         if now.as_ref().is_ok_and(|now| Stamp::of(now) == self.stamp) {
             return Ok(None);
         }
-        // Without its copy it cannot be put back; that keeps nobody from working.
+        // Without a copy it cannot be restored, which is no reason to refuse work.
         let Ok(copy) = File::open(self.copy(store)) else {
             return Ok(None);
         };
@@ -153,7 +153,7 @@ impl Program {
     }
 }
 
-/// Whether it holds what it held: a build may link to it, which changes its stamp.
+/// Whether the content is the same; a build may hard-link it, which changes its stamp.
 fn has_content_of(root: &Root, path: &[u8], program: &Program, copy: &File) -> bool {
     let same = || -> nix::Result<bool> {
         let file = nofollow::open_file(&root.fd, path)?;

@@ -1,4 +1,4 @@
-//! Where intruders go: out of the tree, kept for a person to look at, never run.
+//! The quarantine: intruders are kept there for a person to look at, and never run.
 //!
 //! One batch per settling, `quarantine/<time>-<pid>/` in the store, with the things moved there as `0`,
 //! `1`, … and a `manifest.json` that says where each came from. A directory is shut (mode 0) once it is
@@ -41,13 +41,13 @@ pub(super) struct Quarantine {
     store: PathBuf,
     batch: Option<(PathBuf, OwnedFd)>,
     manifest: Vec<Item>,
-    /// How many times one was taken, kept or not: the name of each is its own.
+    /// The number of attempts, which names the next item.
     attempts: usize,
     /// How many things are kept.
     taken: usize,
-    /// About how many bytes a list of all of them would have; it goes on where the manifest has ended.
+    /// About how many bytes a full manifest would have; counted beyond its limit.
     listed: usize,
-    /// What its directories hold, and what all of it is.
+    /// The usage of its directories, and of all of it.
     directories: Usage,
     all: Usage,
     budget: Budget,
@@ -90,7 +90,7 @@ impl Quarantine {
         }
     }
 
-    /// Keeps what a copy of the entry `path` had become; where, if it could be kept.
+    /// Keeps a state of a private copy of the entry `path`; returns where, if it could be kept.
     pub(super) fn keep(&mut self, root: &Root, path: &[u8], what: ViolationKind, state: &State) -> Option<PathBuf> {
         let content = match state {
             State::File { content, .. } => content.as_slice(),
@@ -139,7 +139,7 @@ impl Quarantine {
         }
     }
 
-    /// Moves the entry `path` out of the root; where it is now, if it could be kept.
+    /// Moves the entry `path` out of the root and returns where it is, if it could be kept.
     pub(super) fn take(
         &mut self,
         root: &Root,
@@ -191,7 +191,7 @@ impl Quarantine {
                 false
             }
         };
-        // Its name says so to whoever is told where it is.
+        // Its name says that it is incomplete.
         let item = if complete {
             item
         } else {

@@ -14,11 +14,11 @@ use super::error::ProtectError;
 
 /// The folder of the store where the quarantine lies.
 pub(super) const QUARANTINE: &str = "quarantine";
-/// What says of a batch where each thing came from.
+/// The list of a batch: where each item came from.
 pub(super) const MANIFEST: &str = "manifest.json";
-/// What says how much there is.
+/// The file with the total.
 const TOTAL: &str = "total";
-/// What says what the directories of a batch hold.
+/// The file with the usage of a batch's directories.
 const BATCH_USAGE: &str = "held";
 /// The most entries of one directory that are counted.
 const COUNTED: u64 = 100_000;
@@ -30,14 +30,14 @@ pub(super) struct Usage {
     pub(super) bytes: u64,
 }
 
-/// What a quarantine may hold.
+/// The limit of a quarantine.
 pub(super) const MOST: Usage = Usage {
     entries: 100_000,
     bytes: 1 << 30,
 };
 
 impl Usage {
-    /// What a thing is: itself, and what it holds where it is a directory.
+    /// The usage of an item, with everything in it.
     pub(super) fn of(path: &Path) -> Self {
         let mut all = Self::default();
         let mut paths = vec![path.to_owned()];
@@ -97,7 +97,7 @@ pub(super) fn write_batch_usage(batch: &Path, directories: Usage) {
     directories.write(&batch.join(BATCH_USAGE));
 }
 
-/// Notes what was put into the quarantine; the gate is held.
+/// Adds to the total; the store is locked.
 pub(super) fn add(store: &Path, more: Usage) {
     let path = store.join(QUARANTINE).join(TOTAL);
     // Where there is none, the next start counts.
@@ -107,7 +107,7 @@ pub(super) fn add(store: &Path, more: Usage) {
     }
 }
 
-/// Whether a command may start; the gate is held.
+/// Refuses a command where the quarantine is full; the store is locked.
 pub(super) fn check(store: &Path, most: Usage) -> Result<(), ProtectError> {
     let path = store.join(QUARANTINE);
     let total = path.join(TOTAL);
@@ -138,13 +138,13 @@ pub(super) fn check(store: &Path, most: Usage) -> Result<(), ProtectError> {
     })
 }
 
-/// What is there now.
+/// Counts what is there now.
 fn count(quarantine: &Path) -> io::Result<Usage> {
     let mut all = Usage::default();
     for batch in std::fs::read_dir(quarantine)? {
         let batch = batch?.path();
         let mut has_directories = false;
-        // One that a person is removing has gone; what is no batch holds nothing.
+        // A person may be removing it just now.
         for item in std::fs::read_dir(&batch).into_iter().flatten().flatten() {
             if item.file_name() == MANIFEST || item.file_name() == BATCH_USAGE {
                 continue;
@@ -157,7 +157,7 @@ fn count(quarantine: &Path) -> io::Result<Usage> {
             }
         }
         if has_directories {
-            // Of a batch that does not say so, it holds at least one.
+            // Without that file, there is at least one.
             all.add(Usage::read(&batch.join(BATCH_USAGE)).unwrap_or(Usage { entries: 1, bytes: 0 }));
         }
     }

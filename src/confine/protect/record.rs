@@ -18,7 +18,7 @@ use super::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
 /// Everything needed to put protected entries back.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(in crate::confine) struct Record {
-    /// The roots: absolute path and who is there.
+    /// The roots: absolute path and identity.
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
     /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
@@ -40,9 +40,9 @@ pub(in crate::confine) struct Record {
     pub(super) hooks: Vec<Vec<u8>>,
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
-    /// The protected entries, holders before what they hold.
+    /// The protected entries, parents first.
     pub(super) entries: Vec<SavedEntry>,
-    /// The directories on the way to them, outer ones first.
+    /// The directories above them, outer ones first.
     pub(super) ancestors: Vec<Ancestor>,
 }
 
@@ -57,7 +57,7 @@ impl Record {
         missing.map(|(_, number)| number).collect()
     }
 
-    /// What is said of these roots alone.
+    /// Reduces the record to these roots.
     pub(super) fn of_roots(self, wanted: &[u16]) -> Self {
         fn pick<T>(all: Vec<T>, is_wanted: impl Fn(usize) -> bool) -> Vec<T> {
             let numbered = all.into_iter().enumerate();
@@ -108,7 +108,7 @@ pub(super) struct SavedEntry {
     pub(super) role: Role,
     pub(super) anchor: Vec<u8>,
     pub(super) state: State,
-    /// Its group and access lists; none of what has no such, and in journals of before they were kept.
+    /// Its group and access lists; `None` where it has none, and in older journals.
     #[serde(skip)]
     pub(super) access: Option<Access>,
 }
@@ -133,7 +133,7 @@ pub(super) fn save_entries(roots: &[Root], inventory: &Inventory) -> Result<Vec<
         };
         let observed = observe(&root.fd, &found.path, limit);
         let state = match observed {
-            // What is in it is not looked at, and what cannot be kept cannot be put back.
+            // Its content is not recorded, so it cannot be restored.
             Observed::Present(State::Directory { .. } | State::Special { .. })
             | Observed::TooLong { .. }
             | Observed::Unreadable(_)

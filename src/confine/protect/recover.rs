@@ -23,16 +23,16 @@ use super::settlement::Outcome;
 use super::violation::Violation;
 use crate::policy::path::display;
 
-/// What [`recover`] came to.
+/// The result of [`recover`].
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// What was put back.
     pub violations: Vec<Violation>,
-    /// The journals that could not be seen to; they stay.
+    /// The journals that could not be settled; they stay.
     pub failures: Vec<Unrecovered>,
 }
 
-/// A journal that could not be seen to.
+/// A journal that could not be settled.
 #[derive(Debug)]
 pub struct Unrecovered {
     /// Why.
@@ -174,7 +174,7 @@ pub fn recover(store: &Path) -> Recovered {
     recovered
 }
 
-/// Writes down what is still to be undone of a journal that is removed.
+/// Writes a journal of what is left to undo.
 fn keep(rest: Option<Record>, store: &Path) -> Result<(), ProtectError> {
     match rest {
         Some(rest) => Journal::prepare(store, &rest)?.activate(),
@@ -187,11 +187,11 @@ fn keep(rest: Option<Record>, store: &Path) -> Result<(), ProtectError> {
 pub struct Waiting {
     /// Where it was.
     pub root: PathBuf,
-    /// What says how it was.
+    /// Its journal.
     pub journal: PathBuf,
 }
 
-/// What waits to be undone in directories that are not where they were.
+/// Lists what waits to be undone in directories that are not where they were.
 pub fn waiting(store: &Path) -> Vec<Waiting> {
     let journals = journal::roots(store).into_iter();
     let all = journals.flat_map(|(journal, roots)| {

@@ -1,4 +1,4 @@
-//! Which files the files of tools name to be run.
+//! The files that configs of tools name to be run.
 //!
 //! `profiles/protected.yaml` says in which files and after which words to look. They are read generously, as text and not by
 //! their grammar: too much found costs nothing but a file that stays as it is. What no slash is in may be a program of the
@@ -50,7 +50,7 @@ pub(super) fn of(
             for path in named(&text, lead) {
                 let path = Path::new(OsStr::from_bytes(path));
                 let all = starts.iter().map(|start| start.join(path));
-                // What holds the file itself cannot be meant.
+                // A directory above the file itself is no reference.
                 found.extend(all.filter(|path| !resolve(path).is_some_and(|end| real.starts_with(end))));
             }
         }
@@ -81,7 +81,7 @@ fn named<'a>(text: &'a [u8], lead: &Lead) -> Vec<&'a [u8]> {
     found.into_iter().map(here).filter(is_path).collect()
 }
 
-/// The first thing behind each of these commands.
+/// The first argument of each of these commands.
 fn arguments_of<'a>(text: &'a [u8], commands: &[&str]) -> Vec<&'a [u8]> {
     let mut found = Vec::new();
     if commands.is_empty() {
@@ -98,7 +98,7 @@ fn arguments_of<'a>(text: &'a [u8], commands: &[&str]) -> Vec<&'a [u8]> {
     found
 }
 
-/// The values of these keys, in any of the usual ways to write one.
+/// The values of these keys, in any usual syntax.
 fn values_of<'a>(text: &'a [u8], keys: &[&str]) -> Vec<&'a [u8]> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let mut found = Vec::new();

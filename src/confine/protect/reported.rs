@@ -1,4 +1,4 @@
-//! What has been reported, in little memory: a command chooses how many names there are, and how long they are.
+//! The reports made so far, as hashes: a command chooses how many names there are and how long they are.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use super::violation::ViolationKind;
 
-/// What has been reported: a second try at an entry is no second violation.
+/// The reports made so far: a second try at an entry is no second violation.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
-    /// Nobody outside knows them, so nobody makes two reports look like one.
+    /// Random keys, so that a command cannot produce a collision.
     keys: RandomState,
     reports: HashSet<u64>,
 }
 
 impl Reported {
-    /// Whether this has not been reported yet.
+    /// Adds a report and returns whether it is new.
     pub(super) fn insert(&mut self, path: &Path, kind: ViolationKind) -> bool {
         self.reports.insert(self.keys.hash_one((path, kind)))
     }

@@ -138,7 +138,7 @@ pub(super) enum Trusted {
     /// Nobody's.
     #[default]
     Own,
-    /// Others' too, as `safe.directory` says of some.
+    /// Others' too, because there is a `safe.directory`.
     Others,
 }
 
@@ -231,7 +231,7 @@ fn named(file: &Path, before: &[u8]) -> Result<Option<PathBuf>, ProtectError> {
     Ok(directory.filter(|directory| directory.is_dir()))
 }
 
-/// Where a path leads, links followed; `None` where that is certainly nowhere.
+/// Resolves a path; `None` where it certainly leads nowhere.
 fn real(path: &Path) -> Result<Option<PathBuf>, ProtectError> {
     if_present(std::fs::canonicalize(path)).map_err(|source| ProtectError::Io {
         step: "look at",

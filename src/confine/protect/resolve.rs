@@ -1,4 +1,4 @@
-//! Where the kernel would come to on a path, also where not all of it is there yet.
+//! Path resolution as the kernel does it, also for paths that do not exist yet.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -14,15 +14,15 @@ enum Step {
     Down(OsString),
 }
 
-/// The way that a path takes.
+/// A resolved path.
 #[derive(Debug, Default)]
 pub(super) struct Resolution {
-    /// Every link on it, each by where it is itself.
+    /// Every link that was followed, by its own path.
     pub(super) links: Vec<PathBuf>,
     /// The directories that it enters and leaves by `..`: a link in the place of one leads elsewhere. Not those that hold what
     /// the `..` is written in.
     pub(super) detours: Vec<PathBuf>,
-    /// Where it leads; `None` where that goes on and on, which the kernel refuses.
+    /// The target; `None` for a loop, which the kernel refuses.
     pub(super) end: Option<PathBuf>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn resolve(path: &Path) -> Option<PathBuf> {
     resolve_from(Path::new("/"), path).end
 }
 
-/// The way of a path that is written in what lies in `base`, an absolute path.
+/// Resolves a path that is written in a file of `base`, an absolute path.
 pub(super) fn resolve_from(base: &Path, path: &Path) -> Resolution {
     let mut resolve_from = Resolution::default();
     let origin: Rc<Path> = match base.parent() {

@@ -26,7 +26,7 @@ use super::store::temporary_name;
 use super::subtree;
 use super::violation::ViolationKind;
 
-/// Makes the entry `path`, where nothing may be, as `state` says; what stood in the way is quarantined and named.
+/// Creates the entry `path` and its parents; returns what stood in the way, now in quarantine.
 pub(super) fn recreate(
     root: &Root,
     path: &[u8],
@@ -40,7 +40,7 @@ pub(super) fn recreate(
     }
 }
 
-/// Puts a file in the place of the entry `path`, and what was there into quarantine.
+/// Replaces the entry `path` by a file, and moves the old one to quarantine.
 ///
 /// In one step where the file system can exchange two names: git never finds less than one of them there.
 pub(super) fn replace(
@@ -69,7 +69,7 @@ pub(super) fn replace(
     }
 }
 
-/// Whether it could be made again: a socket belongs to the process that bound it, and a device needs privileges.
+/// Whether it can be created again: a socket belongs to the process that bound it, and a device needs privileges.
 pub(super) fn can_be_created(state: &State) -> bool {
     match state {
         State::File { .. } | State::Symlink { .. } | State::Directory { .. } => true,
@@ -78,7 +78,7 @@ pub(super) fn can_be_created(state: &State) -> bool {
     }
 }
 
-/// Makes the entry `path` as `state` says, in a directory that is there.
+/// Creates the entry `path` in an existing directory.
 pub(super) fn create(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
     let (directory, name) = split(path);
     nofollow::with_owner_access(&root.fd, directory, None, || {
@@ -147,7 +147,7 @@ pub(super) fn overwrite(root: &Root, path: &[u8], state: &State) -> Result<(), P
         let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&parent, name, flags, Mode::empty())?);
         let found = file.metadata().map_err(nofollow::errno)?;
-        // Under another name it may be another file of a person's.
+        // Its other hard link may be another file of a person.
         if !found.is_file() || found.nlink() > 1 {
             return Err(Errno::ESTALE);
         }
@@ -181,7 +181,7 @@ pub(super) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<(), Protec
     set.map_err(|error| ProtectError::io("restore the mode of", absolute(root, path), error))
 }
 
-/// Makes the directory `path` and those above it, quarantining what stands in the way and naming it.
+/// Creates the directory `path` and its parents; returns what stood in the way, now in quarantine.
 pub(super) fn create_parents(
     root: &Root,
     path: &[u8],
@@ -229,7 +229,7 @@ pub(super) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: RenameFlags)
     })
 }
 
-/// Whether something that is not a directory stands where the way to an entry was.
+/// Whether something that is no directory stands above an entry.
 pub(super) fn is_blocked(root: &Root, path: &[u8]) -> bool {
     let mut above = split(path).0;
     while !above.is_empty() {

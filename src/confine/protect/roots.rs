@@ -14,7 +14,7 @@ use super::error::ProtectError;
 use super::nofollow::{self, Identity};
 use super::patterns::Patterns;
 
-/// A place, by the number of its root and the path in it.
+/// A path in a root: the number of the root and the path below it.
 pub(super) type RootPath = (u16, Vec<u8>);
 
 /// A writable root.
@@ -29,7 +29,7 @@ pub(in crate::confine) struct Root {
 }
 
 impl Root {
-    /// Gives the owner his rights on the root, which a command may have taken to shut us out; whether any lacked.
+    /// Gives the owner all rights on the root, which a command may have taken; returns whether any were missing.
     pub(super) fn grant_owner(&self) -> bool {
         let Ok(found) = fstat(&self.fd) else { return false };
         let now = nofollow::permissions(&found);
@@ -37,7 +37,7 @@ impl Root {
         now & 0o700 != 0o700 && fchmod(&self.fd, Mode::from_bits_truncate(now | 0o700)).is_ok()
     }
 
-    /// Sets the mode it had before the command, if a command that may still run has shut it to us.
+    /// Restores the mode if a running command has closed the root to us.
     pub(super) fn restore_mode_if_closed(&self) {
         let now = fstat(&self.fd).map(|found| nofollow::permissions(&found));
         // Where that fails, what cannot be looked at is not trusted.
@@ -46,7 +46,7 @@ impl Root {
         }
     }
 
-    /// Sets the mode it had before the command.
+    /// Restores the mode that it had before the command.
     pub(super) fn restore_mode(&self) -> Result<(), ProtectError> {
         fchmod(&self.fd, Mode::from_bits_truncate(self.mode))
             .map_err(|error| ProtectError::io("restore the mode of", self.path.clone(), error))
@@ -99,7 +99,7 @@ pub(super) fn open_roots(
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let fd = match open(path, flags, Mode::empty()) {
             Ok(fd) => fd,
-            // What O_NOFOLLOW says of a symlink too, which must not pass for a file.
+            // O_NOFOLLOW gives the same error for a symlink, which must not pass for a file.
             Err(Errno::ENOTDIR) if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) => continue,
             Err(error) => return Err(ProtectError::io("open", path.to_owned(), error)),
         };
@@ -130,7 +130,7 @@ pub(super) fn root_of<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root
     Some((&roots[usize::from(number)], below))
 }
 
-/// The number of that root, and the path there.
+/// The number of the root a path lies in, and its path there.
 pub(super) fn root_number_of<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
     (0..).zip(roots).find_map(|(root_number_of, root)| {
         let below = path.strip_prefix(&root.path).ok()?;

@@ -16,21 +16,21 @@ use super::targets::{self, Targets};
 use super::walk::walk;
 use super::{inventory_cache, links};
 
-/// How often what was found leads to more. What leads on after that is somebody's who wants it to.
+/// Rounds of following references. A longer chain is an attack.
 const ROUNDS: usize = 16;
 
-/// What was found.
+/// The result of a search.
 pub(super) struct Found {
     pub(super) scanned: Scan,
-    /// The files protected by path: those that were asked for, and those that something leads to.
+    /// The files protected by path: those of the config, and those that something refers to.
     pub(super) extra: Vec<PathBuf>,
-    /// Those of them that programs of the host run or obey while a command is running.
+    /// Those of them that host programs run or obey while a command runs.
     pub(super) live: Vec<PathBuf>,
     /// Directories of hooks that are relative to a work tree.
     pub(super) hooks: BTreeSet<PathBuf>,
 }
 
-/// Looks for what is protected below the roots, and what that leads to, until nothing new is found.
+/// Finds what is protected below the roots and what that refers to, until nothing new is found.
 pub(super) fn search(
     paths: &[PathBuf],
     extra: &[PathBuf],

@@ -72,7 +72,7 @@ pub(super) fn settle(
     }
     work.quarantine.close();
     work.mark_failures();
-    // The last round has cleared what errors came before.
+    // Each round clears earlier errors, so these come after the last one.
     work.restore_modes();
     if let Some(inventory) = &inventory {
         work.reopen_directories(inventory, earlier);
@@ -113,7 +113,7 @@ impl<'a> Settlement<'a> {
     ) -> Option<Inventory> {
         let mut last: Option<Inventory> = None;
         for _ in 0..ROUNDS {
-            // What failed may come right once other things are out of the way: the last round's errors count.
+            // An error may vanish once an obstacle is removed, so only the last round's errors count.
             self.settled.errors.clear();
             self.failed.clear();
             let before = self.changes;
@@ -125,7 +125,7 @@ impl<'a> Settlement<'a> {
                 }
             };
             self.compare();
-            // What was put back is not what the walk saw; the next round judges the new.
+            // The walk is outdated where something was restored; the next round judges what is new.
             if self.changes == before
                 && let Some(inventory) = &inventory
             {
@@ -143,7 +143,7 @@ impl<'a> Settlement<'a> {
         None
     }
 
-    /// Moves holders that are elsewhere now back to where they were; the walk that found none moved.
+    /// Moves directories back to where they were, and returns the first inventory in which none is moved.
     fn move_directories_back(
         &mut self,
         patterns: &Patterns,
@@ -166,7 +166,7 @@ impl<'a> Settlement<'a> {
                 if (*root, path) == (ancestor.root, &ancestor.path) || ancestor.is_in_place(self.root(ancestor.root)) {
                     continue;
                 }
-                // What this pass has moved is not where the walk saw it: left to the next pass.
+                // The walk is outdated for what this pass has moved: left to the next pass.
                 if !touched.is_clear(*root, path) || !touched.is_clear(ancestor.root, &ancestor.path) {
                     continue;
                 }
@@ -197,7 +197,7 @@ impl<'a> Settlement<'a> {
         Err(ProtectError::Restless(last))
     }
 
-    /// Keeps the mode of a directory that is no more, for the case that it is made again for what it held.
+    /// Keeps the mode of a removed directory, in case it is created again.
     fn note_removed(&mut self, ancestor: &'a Ancestor) {
         let current = nofollow::stat(&self.root(ancestor.root).fd, &ancestor.path);
         if let Some(mode) = ancestor.mode
@@ -207,7 +207,7 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Gives the directories that were made again the modes they had, inner ones first.
+    /// Restores the modes of directories that were created again, inner ones first.
     fn restore_modes(&mut self) {
         for ((root, path), mode) in std::mem::take(&mut self.removed_directories).into_iter().rev() {
             let root = self.root(root);
@@ -239,7 +239,7 @@ impl<'a> Settlement<'a> {
         }
         match rename((now, path), (home, &ancestor.path), how) {
             Ok(()) => {}
-            // One of the two is inside the other: out of it first, home in the next pass.
+            // One is inside the other: this pass moves it out, the next one moves it back.
             Err(Errno::EINVAL) if how == RenameFlags::RENAME_EXCHANGE => {
                 let temporary = temporary_name();
                 rename((now, path), (now, temporary.as_bytes()), RenameFlags::RENAME_NOREPLACE).map_err(fail)?;

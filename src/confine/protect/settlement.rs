@@ -1,4 +1,4 @@
-//! The work of one settling: what it is done with, and what came of it so far.
+//! The state of one settlement.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::tracked::{Tips, Tracked};
 use super::violation::{SettingNames, Violation, ViolationKind};
 use super::worktrees::WorkTrees;
 
-/// What settling came to.
+/// The result of a settlement.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// What was put back.
@@ -25,7 +25,7 @@ pub struct Outcome {
     pub(super) changes: Changes,
 }
 
-/// A settling under way.
+/// A settlement in progress.
 pub(super) struct Settlement<'a> {
     pub(super) roots: &'a [Root],
     pub(super) record: &'a Record,
@@ -87,7 +87,7 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Has what is told say which names could not be put back, or something below them.
+    /// Marks the violations whose path, or something below it, could not be restored.
     pub(super) fn mark_failures(&mut self) {
         for violation in &mut self.settled.violations {
             // A path comes right before what is below it.

@@ -19,7 +19,7 @@ pub(super) const MAX_TOTAL: u64 = 64 * 1024 * 1024;
 /// An entry as it is or was.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum State {
-    /// A regular file. Its modification time is kept for restoring, not for comparing; how many names it has is told apart.
+    /// A regular file. Modification time and number of links are not compared.
     File {
         mode: u32,
         modified: Modified,
@@ -29,16 +29,16 @@ pub(super) enum State {
     },
     /// A symlink.
     Symlink { target: Vec<u8> },
-    /// A directory that is itself protected; what is in it has states of its own.
+    /// A protected directory; its entries have states of their own.
     Directory { mode: u32 },
     /// A FIFO, socket or device.
     Special { mode: u32, device: u64 },
-    /// Something that was there and was not looked at: whatever becomes of it stays.
+    /// An entry that is not protected: whatever becomes of it stays.
     Ignored,
 }
 
 impl State {
-    /// How many names it has, if it is a file.
+    /// How many hard links it has, if it is a file.
     pub(super) fn links(&self) -> LinkCount {
         match self {
             Self::File { links, .. } => *links,
@@ -48,7 +48,7 @@ impl State {
         }
     }
 
-    /// The same file with other content; none where it is no file.
+    /// The same file with other content; `None` if it is no file.
     pub(super) fn with_content(&self, content: Vec<u8>) -> Option<Self> {
         match self {
             Self::File { mode, modified, .. } => Some(Self::File {
@@ -85,7 +85,7 @@ impl PartialEq for Modified {
 
 impl Eq for Modified {}
 
-/// How many names a file has, 0 where that is not known; equal to every other, like a [`Modified`].
+/// How many hard links a file has, 0 where that is not known; equal to every other, like a [`Modified`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LinkCount(pub(super) u64);
 
@@ -98,13 +98,13 @@ impl PartialEq for LinkCount {
 impl Eq for LinkCount {}
 
 impl LinkCount {
-    /// Whether it has been given another name since it had these: what is written to that is written to it.
+    /// Whether a hard link was added since.
     pub(super) fn exceeds(self, earlier: Self) -> bool {
         self.0 > earlier.0.max(1)
     }
 }
 
-/// What was found where an entry is looked for.
+/// What is at the path of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Observed {
     /// Nothing.
@@ -127,7 +127,7 @@ impl Observed {
     }
 }
 
-/// Looks at the entry `path` of a root, insisting where the way to it is shut; see [`read_entry`].
+/// Reads the entry `path` of a root, also where a directory above it is closed; see [`read_entry`].
 pub(super) fn observe(root: impl AsFd, path: &[u8], limit: u64) -> Observed {
     let (directory, name) = nofollow::split(path);
     let root = root.as_fd();
@@ -214,7 +214,7 @@ fn open(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat) -> nix::Res
     let opened = openat(directory, name, flags, Mode::empty());
     match &opened {
         Ok(file) if nofollow::Identity::of(&fstat(file)?) == nofollow::Identity::of(observed) => fchmod(file, mode)?,
-        // Another one has come there; that is looked at anew.
+        // Another file has come there; the caller looks again.
         Ok(_) => return Err(Errno::EAGAIN),
         Err(_) => set(mode)?,
     }

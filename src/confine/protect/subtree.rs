@@ -1,4 +1,4 @@
-//! Copying a thing out of the tree and removing it there: what a rename cannot do between file systems.
+//! Copying and removing whole subtrees: what a rename cannot do between file systems.
 //!
 //! Neither lets depth or size cost more than it should: a copy has a budget, and the removal moves directories
 //! up while it goes, so that no path in it is long. Nothing follows a link.
@@ -16,7 +16,7 @@ use super::nofollow::{self, join, split};
 use super::roots::Root;
 use crate::confine::sys;
 
-/// What may still be copied by one settling.
+/// What one settlement may still copy.
 #[derive(Debug)]
 pub(super) struct Budget {
     /// Bytes, by length: a sparse file becomes a full one.
@@ -36,16 +36,16 @@ impl Default for Budget {
 /// Bytes of paths listed at once.
 const MAX_PATHS: usize = 32 * 1024 * 1024;
 
-/// What becomes of the modes of directories that are shut to their owner.
+/// What to do with directories that their owner cannot enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Modes {
-    /// They are opened up for good: all of it is on its way out.
+    /// Open them for good: all of it will be removed.
     Opened,
-    /// They are what they were once the directory is read.
+    /// Restore their modes after reading.
     Kept,
 }
 
-/// Everything at and below `path`, at most `most`, holders first, each with whether it is a directory.
+/// Everything at and below `path`, at most `most`, parents first, each with whether it is a directory.
 pub(super) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::Result<Vec<(Vec<u8>, bool)>> {
     let is_directory = nofollow::kind(&nofollow::stat(&root.fd, path)?) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
@@ -92,7 +92,7 @@ fn children(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, 
     }
 }
 
-/// Lets the owner into a directory that is on its way out; its mode goes with it.
+/// Gives the owner all rights on a directory that will be removed.
 fn grant_owner(root: &Root, path: &[u8]) -> nix::Result<()> {
     let (parent, name) = split(path);
     let parent = nofollow::open_path(&root.fd, parent)?;
@@ -200,7 +200,7 @@ pub(super) fn copy(
     item: &[u8],
     budget: &mut Budget,
 ) -> nix::Result<()> {
-    // What could be shut out is shut out of the listing first, before anything is made in the target.
+    // List first: what cannot be listed fails before anything is created.
     let all = nofollow::with_owner_access(&root.fd, path, None, || list(root, path, budget.entries, Modes::Opened))?;
     budget.entries = budget.entries.saturating_sub(all.len());
     let bytes = Cell::new(budget.bytes);

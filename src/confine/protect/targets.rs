@@ -40,14 +40,14 @@ const MAX_NESTED: usize = 10;
 /// Targets in all.
 pub(super) const MAX_TARGETS: usize = 10_000;
 
-/// Absolute paths in the roots that something protected leads to, beyond what the patterns protect.
+/// Absolute paths in the roots that protected files refer to, beyond what the patterns protect.
 #[derive(Debug, Default)]
 pub(super) struct Targets {
     /// What git runs or obeys, also while a command is running.
     pub(super) live: BTreeSet<PathBuf>,
     /// The others.
     pub(super) others: BTreeSet<PathBuf>,
-    /// Links on the way to what git runs or obeys, which lead nowhere by themselves.
+    /// Links in the paths to what git runs or obeys.
     pub(super) links: BTreeSet<PathBuf>,
     /// Directories of hooks that are relative to a work tree.
     pub(super) hooks: BTreeSet<PathBuf>,
@@ -251,7 +251,7 @@ pub(super) fn with_access_to<T>(
     found.map_err(|error| ProtectError::io("look at", absolute(root, directory), error))?
 }
 
-/// What configs lead git to; paths as they are written.
+/// What configs make git read or run; paths as written.
 #[derive(Debug, Default)]
 struct ConfigTargets {
     /// Directories of hooks, below wherever they are run if not absolute.
@@ -276,7 +276,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What a person's own settings lead git to in all repositories.
+    /// What a person's own settings make git read or run in all repositories.
     fn user_configs(&self) -> Result<ConfigTargets, ProtectError> {
         let mut found_in_config = ConfigTargets::default();
         for config in self.person.configs() {
@@ -298,7 +298,7 @@ impl Reader<'_> {
         nested: usize,
         found_in_config: &mut ConfigTargets,
     ) -> Result<(), ProtectError> {
-        // By a shorter way more of what it includes counts.
+        // Reached by fewer includes, it may include more.
         if found_in_config.visited.get(config).is_some_and(|deep| *deep >= nested) {
             return Ok(());
         }
@@ -307,7 +307,7 @@ impl Reader<'_> {
             return Ok(());
         };
         if real != normalize(config) {
-            // What it leads to may have another name in a root.
+            // The link itself may lie in a root.
             found_in_config.files.insert(config.to_owned());
         }
         let Some(content) = self.content(real)? else {
@@ -360,7 +360,7 @@ impl Reader<'_> {
         self.read_config(target, nested, found_in_config)
     }
 
-    /// What git reads there, if anything; the path is where its own name leads.
+    /// What git reads there, if anything; the path is resolved.
     fn content(&self, file: PathBuf) -> Result<Option<Vec<u8>>, ProtectError> {
         let Some((root, below)) = root_of(self.roots, &file) else {
             return match repository::read(&file) {

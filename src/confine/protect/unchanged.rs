@@ -1,4 +1,4 @@
-//! Asking every directory of an earlier walk whether it is as it was.
+//! Checks every directory of an earlier walk for changes.
 //!
 //! In a quiet tree this is nearly all that a walk does, and nearly all of it is the kernel's: one look at each
 //! directory. The order of the looks does not matter. A symlink on the way cannot deceive a look, because it is the identity
@@ -20,7 +20,7 @@ const MAX_PIECE: usize = 3500;
 
 /// For each directory of `earlier`, whether it is certain that nothing was put into it, taken out or renamed in it.
 ///
-/// What could not be asked counts as changed, and so does one whose stamp tells nothing.
+/// A directory that cannot be checked, or has no stamp, counts as changed.
 pub(super) fn unchanged(roots: &[Root], earlier: &Inventory) -> Vec<bool> {
     let mut checker = Checker {
         roots,
@@ -35,12 +35,12 @@ pub(super) fn unchanged(roots: &[Root], earlier: &Inventory) -> Vec<bool> {
         .collect()
 }
 
-/// Who asks, and what helps with the next question.
+/// The check, and the prefix for the next one.
 struct Checker<'a> {
     roots: &'a [Root],
     earlier: &'a Inventory,
     path: Vec<u8>,
-    /// Children of one directory lie side by side: the way to them is put together once.
+    /// The children of a directory are adjacent, so their prefix is built once.
     prefix: (u32, usize),
 }
 

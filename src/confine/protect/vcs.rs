@@ -10,12 +10,12 @@ use super::gittext::Config;
 use super::names::{is_dot_git, same_name};
 use super::violation::SettingNames;
 
-/// What a name of a list is.
+/// The kind of a listed name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListedName {
     /// A file of data.
     File,
-    /// A text that is data or orders.
+    /// A text that may order commands.
     JudgedText,
     /// A link that is a lock: it names who holds it.
     Lock,
@@ -226,7 +226,7 @@ fn is_upper_case(name: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'))
 }
 
-/// What of a text may stay that is data or orders: without what it orders and did not order before.
+/// Judges a text that may order commands: new orders are taken out.
 pub(super) fn verdict(name: &[u8], old: Option<&[u8]>, new: &[u8]) -> Verdict {
     if old == Some(new) {
         return Verdict::Harmless;
@@ -251,7 +251,7 @@ pub(super) fn verdict(name: &[u8], old: Option<&[u8]>, new: &[u8]) -> Verdict {
     }
 }
 
-/// The file that says what submodules there are: data, but for a few settings.
+/// The file that lists submodules: data, but for a few settings.
 const SUBMODULES: &[u8] = b".gitmodules";
 /// Files that say which Python is wanted: data, but uv runs what one names by its path.
 const VERSIONS: [&[u8]; 2] = [b".python-version", b".python-versions"];
@@ -271,7 +271,7 @@ fn names_only_versions(text: &[u8]) -> bool {
     lines(text).all(|line| line.starts_with(b"#") || line.trim_ascii().iter().all(is_plain))
 }
 
-/// Without the lines that run a command and were not there.
+/// Takes out new lines that run a command.
 fn of_todo(old: &[u8], new: &[u8]) -> Verdict {
     let mut ordered: Vec<&[u8]> = lines(old).filter(|line| runs(line)).collect();
     let mut is_any = false;

@@ -1,4 +1,4 @@
-//! What a command did to protected names, as it is told.
+//! What a command did to protected names, as it is reported.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct Violation {
     pub failed: Option<String>,
 }
 
-/// Settings as git names them, as many as are told.
+/// Names of settings, as many as are reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SettingNames {
     /// Some.
@@ -29,7 +29,7 @@ pub struct SettingNames {
 }
 
 impl SettingNames {
-    /// How many bytes of names are told behind the first, and how many names: a command chooses both.
+    /// Limits on the bytes and the number of names after the first: a command chooses both.
     const MOST: (usize, usize) = (8 * 1024, 32);
 
     /// Adds a name, once.
@@ -50,19 +50,19 @@ impl SettingNames {
 /// What a command did to a protected name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ViolationKind {
-    /// It was there and became something else.
+    /// It was changed.
     Changed,
-    /// It was not there.
+    /// It was created.
     Created,
-    /// It was there and went: deleted, or moved with a directory that held it.
+    /// It was deleted, or moved with a directory above it.
     Removed,
-    /// It was there and went, and is of a kind that only who made it can make again.
+    /// It was removed and cannot be created again, as a socket.
     Lost,
-    /// It was given another name, through which another command could have written to it. It is a file of its own again.
+    /// It got another hard link, through which another command could have written to it. It is a file of its own again.
     Linked,
-    /// A directory on the way to protected names, whose owner it let in no longer.
+    /// A directory above protected names was closed to its owner.
     Closed,
-    /// It holds what it may hold, and its mode, group or access lists said something else of who may use it.
+    /// Its mode, group or access lists changed; the content may stay.
     Access,
 }
 

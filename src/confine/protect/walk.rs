@@ -113,7 +113,7 @@ pub(super) fn walk_through(
     let mut index = 0;
     while index < walker.inventory.directories.len() {
         if index > most_directories() {
-            // What was seen of it can be judged all the same.
+            // What was found so far can still be judged.
             errors.push(ProtectError::TooMany);
             break;
         }
@@ -192,7 +192,7 @@ impl Walker<'_> {
         self.add_listing(index, &directory)
     }
 
-    /// Takes over an unchanged directory; whether it was one.
+    /// Copies an unchanged directory from the earlier inventory; returns whether it was unchanged.
     fn reuse(&mut self, index: u32, directory: &Directory, earlier: &Inventory) -> Result<bool, ProtectError> {
         let before = &earlier.directories[directory.earlier as usize];
         if !self.unchanged[directory.earlier as usize] || before.inherited != directory.inherited {
@@ -342,7 +342,7 @@ impl Walker<'_> {
                 Layout::Mercurial | Layout::Jujutsu | Layout::JujutsuRepository | Layout::JujutsuStore,
             ) => true,
             DirectoryClass::Git => is_dot_git(self.inventory.name(directory.name)),
-            // Git removes it when what is under way has ended.
+            // Git removes it when the operation ends.
             DirectoryClass::Listed(Layout::Steps | Layout::Remotes | Layout::Git)
             | DirectoryClass::Data
             | DirectoryClass::Refs => false,
@@ -396,7 +396,7 @@ impl Walker<'_> {
             Ok(stat) if stat.st_uid == nix::unistd::geteuid().as_raw() => true,
             Ok(stat) => nofollow::permissions(&stat) & 0o022 != 0 || nofollow::can_be_searched(&root.fd, path),
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => false,
-            // Not even reachable, which may change: not certain is not safe.
+            // Not reachable now, which may change.
             Err(_) => true,
         }
     }

@@ -34,11 +34,11 @@ use super::state::{Observed, State, observe};
 use super::violation::Violation;
 use super::watched_paths::{ChangeTime, PathKind, WatchedPath, change_time, watched_paths};
 
-/// The name that leads a git directory to another one's settings.
+/// The file that makes a git directory share the settings of another.
 const COMMON: &[u8] = b"commondir";
 /// How often events are read before what they tell of is looked at: a full queue (16,384 events) of the longest names.
 const MOST_READS: usize = 1200;
-/// Longest text that leads somewhere.
+/// Longest `.git` or `commondir` file.
 const LONGEST: u64 = 1 << 13;
 /// How often what a hook leads to is taken away from one command before that is killed: a rebase may write it several times.
 const MOST_TAKEN: u32 = 8;
@@ -52,26 +52,26 @@ pub struct Watch {
     common: HashSet<RootPath>,
     /// The directories that held a `.git`, which was this if it was a directory.
     work_trees: HashMap<RootPath, Option<Identity>>,
-    /// The files that lead git somewhere, and when they were changed last.
+    /// The `.git` and `commondir` files, and when they were changed last.
     git_files: Vec<(RootPath, ChangeTime)>,
     /// The directories that hold what mounts cover, and which these were: a mount goes along when one is moved away.
     ancestors: Vec<(RootPath, Identity)>,
-    /// The links that lead git to what it obeys, and the files that hooks are links to.
+    /// The links to what git obeys, and the scripts that hooks are links to.
     watched: Vec<WatchedPath>,
-    /// How often such a file was taken away.
+    /// How often such a script was removed.
     taken: u32,
-    /// What a command made or changed of them.
+    /// What a command created or changed of them, and is not judged yet.
     changed: BTreeSet<RootPath>,
-    /// Where a `.git` leads rightfully.
+    /// The git directories that a `.git` may name.
     known_gits: HashSet<RootPath>,
 }
 
-/// What is to be taken away.
+/// What is to be removed at once.
 #[derive(Debug, Default)]
 struct Hostile {
-    /// It leads git elsewhere.
+    /// `.git` and `commondir` files, and links.
     git_files: Vec<RootPath>,
-    /// It is a script that a hook is a link to.
+    /// Scripts that hooks are links to.
     scripts: Vec<RootPath>,
     /// Whether the command is to be killed.
     is_killing: bool,
@@ -127,7 +127,7 @@ impl Watch {
         for ((root, path), _) in &watched {
             watch.add(&roots[usize::from(*root)], *root, split(path).0)?;
         }
-        // Not of what is held: tools remove a directory of links or scripts, and make it again.
+        // Not of watched links and scripts: tools remove their directory and create it again.
         let covered = covers.into_iter().flat_map(Covers::paths);
         let above: BTreeSet<RootPath> = covered.map(|(root, path)| (root, split(&path).0.to_vec())).collect();
         for (root, path) in above.into_iter().filter(|(_, path)| !path.is_empty()) {
@@ -150,7 +150,7 @@ impl Watch {
             Err(errno) => return Err(fail(errno)),
         };
         let mask = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_MODIFY;
-        // The kernel takes a path alone, and this one leads nowhere else.
+        // inotify takes a path only, and this one cannot lead elsewhere.
         let itself = format!("/proc/self/fd/{}", directory.as_raw_fd());
         let added = self.inotify.add_watch(itself.as_str(), mask).map_err(fail)?;
         self.directories.insert(added, (root, path.to_vec()));
@@ -163,12 +163,12 @@ impl Watch {
         }
     }
 
-    /// Readable when something has happened in one of them.
+    /// The descriptor, which is readable when there are events.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()
     }
 
-    /// Whether something is to be looked at again although nothing happened.
+    /// Whether something must be checked again without an event.
     pub fn needs_polling(&self) -> bool {
         !self.git_files.is_empty() || !self.changed.is_empty() || !self.ancestors.is_empty() || !self.watched.is_empty()
     }
@@ -192,10 +192,10 @@ impl Watch {
         settle::take_away(guard.roots(), guard.record(), guard.store(), all)
     }
 
-    /// What leads git elsewhere now, and did not when the command started.
+    /// What makes git look elsewhere now, and did not when the command started.
     fn hostile(&mut self, roots: &[Root]) -> Hostile {
         self.read_events();
-        // What is only shut leads nowhere.
+        // A closed root hides nothing.
         roots.iter().for_each(Root::restore_mode_if_closed);
         for ((root, path), before) in &mut self.git_files {
             let now = change_time(&roots[usize::from(*root)], path);
@@ -220,7 +220,7 @@ impl Watch {
                 Err(Errno::ELOOP | Errno::ENOTDIR) => first_link(root_dir, *root, path),
                 // One that was moved away and has no other in its place leads nowhere.
                 Ok(_) | Err(Errno::ENOENT) => None,
-                // A command can shut what it put there to us, and not to root.
+                // A command can close a directory to us, but not to root.
                 Err(_) => Some((*root, path.clone())),
             }
         });
@@ -272,14 +272,14 @@ impl Watch {
             Ok(events) => events,
             Err(Errno::EINTR) => return true,
             Err(Errno::EAGAIN) => return false,
-            // What happened cannot be known.
+            // The events are lost.
             Err(_) => {
                 self.recheck_everything();
                 return false;
             }
         };
         for event in events {
-            // More happened than is told.
+            // Events were lost.
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
                 self.recheck_everything();
             }
@@ -299,7 +299,7 @@ impl Watch {
         true
     }
 
-    /// Has everything looked at again.
+    /// Marks everything as changed.
     fn recheck_everything(&mut self) {
         let common = self.common.iter().map(|(root, git)| (*root, join(git, COMMON)));
         let trees = self.work_trees.keys().map(|(root, tree)| (*root, join(tree, b".git")));
@@ -362,7 +362,7 @@ impl Watch {
     }
 }
 
-/// The first link on the way to a path.
+/// The first link in a path.
 fn first_link(root_dir: &Root, root: u16, path: &[u8]) -> Option<RootPath> {
     let is_link =
         |prefix: &&[u8]| nofollow::stat(&root_dir.fd, prefix).is_ok_and(|stat| nofollow::kind(&stat) == libc::S_IFLNK);
@@ -371,7 +371,7 @@ fn first_link(root_dir: &Root, root: u16, path: &[u8]) -> Option<RootPath> {
         .map(|prefix| (root, prefix.to_vec()))
 }
 
-/// What is at the path, also where a command has shut the way to it.
+/// Reads the status of a path, also where a command has closed a directory above it.
 fn stat_with_owner_access(root_dir: &Root, path: &[u8]) -> nix::Result<FileStat> {
     nofollow::with_owner_access(&root_dir.fd, split(path).0, None, || nofollow::stat(&root_dir.fd, path))
 }

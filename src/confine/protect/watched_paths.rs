@@ -21,16 +21,16 @@ const LONGEST: u64 = 1 << 20;
 /// When an inode was changed last.
 pub(super) type ChangeTime = (i64, i64);
 
-/// What one of them is.
+/// The kind of a watched path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathKind {
     /// A link.
     Link,
-    /// What the last link leads to: a file, or nothing yet.
+    /// The target of the last link: a file, or nothing yet.
     Script,
 }
 
-/// One of them.
+/// A path that is watched.
 #[derive(Debug)]
 pub(super) struct WatchedPath {
     pub(super) location: RootPath,
@@ -40,7 +40,7 @@ pub(super) struct WatchedPath {
     change_time: Option<ChangeTime>,
 }
 
-/// Those of a guard, but what lies in a place that is covered.
+/// The watched paths of a guard, without those that are covered.
 pub(super) fn watched_paths(guard: &Guard, covers: Option<&Covers>) -> Vec<WatchedPath> {
     let (roots, record) = (guard.roots(), guard.record());
     let covered: Vec<RootPath> = covers.into_iter().flat_map(Covers::paths).collect();
@@ -92,13 +92,13 @@ fn location(roots: &[Root], path: &Path) -> Option<RootPath> {
 }
 
 impl WatchedPath {
-    /// Whether it was changed since this was asked last.
+    /// Whether it has changed since the last call.
     pub(super) fn has_changed(&mut self, root_dir: &Root) -> bool {
         let before = std::mem::replace(&mut self.change_time, change_time(root_dir, &self.location.1));
         before != self.change_time
     }
 
-    /// Whether what came there is taken away before a command could write much more to it.
+    /// Whether it can be removed at once, without first killing the command.
     pub(super) fn is_removable(&self, root_dir: &Root) -> bool {
         matches!(
             observe(&root_dir.fd, &self.location.1, LONGEST),
@@ -106,7 +106,7 @@ impl WatchedPath {
         )
     }
 
-    /// Whether git is led to nothing by it that was not there.
+    /// Whether git reads or runs nothing there that is new.
     pub(super) fn is_harmless(&self, root_dir: &Root) -> bool {
         match (&self.before, observe(&root_dir.fd, &self.location.1, LONGEST)) {
             (_, Observed::Absent) => true,

@@ -1,4 +1,4 @@
-//! Work trees that go, move or are led back: what git does to the `.git` file of a submodule or of a further work tree.
+//! Work trees that are removed or moved: what git does to the `.git` file of a submodule or of a further work tree.
 //!
 //! Such a file only says where a git directory is. Where it goes with all that lay beside it, git obeys there what it obeys
 //! one directory above; where it goes along with its directory, git obeys what it obeyed. Neither lets a command choose.
@@ -22,7 +22,7 @@ use super::state::{Observed, State, observe};
 use super::tracked::Tracked;
 use crate::confine::sys;
 
-/// Longest text that leads somewhere.
+/// Longest `.git` or `gitdir` file.
 const LONGEST: u64 = 1 << 13;
 
 /// Longest config that is read for where a work tree is.
@@ -82,7 +82,7 @@ impl<'a> WorkTrees<'a> {
         if !tracked.has_tips() || !is_empty(root, top) {
             return false;
         }
-        // What a command made led nobody but to what the command made.
+        // A `.git` file that a command made matters to nobody else.
         if tracked.is_made_by_commands(kept) {
             return true;
         }
@@ -110,7 +110,7 @@ impl<'a> WorkTrees<'a> {
             .any(|other| other.path != root.path && root.path.starts_with(&other.path))
     }
 
-    /// Whether a holder moved with the work tree that it is or lies in, which is noted.
+    /// Whether a directory moved with its work tree; remembers the move.
     pub(super) fn moves_with_work_tree(
         &mut self,
         tracked: &Tracked<'_>,
@@ -150,7 +150,7 @@ impl<'a> WorkTrees<'a> {
         let is_made_by_commands = match observe(&root.fd, from, LONGEST) {
             Observed::Absent if is_blocked(root, from) => return false,
             Observed::Absent => self.is_made_by_commands(tracked, ancestor),
-            // Where its git directory was, a file leads to it.
+            // A file in its old place names it.
             Observed::Present(State::File { content, .. }) => {
                 let target = named_git_directories(self.roots, ancestor.root, split(from).0, &content);
                 if !target.contains(&(ancestor.root, to.to_vec())) || !self.is_made_by_commands(tracked, ancestor) {
@@ -188,7 +188,7 @@ impl<'a> WorkTrees<'a> {
         entries.filter(|kept| kept.root == ancestor.root && is_within(&kept.path, &ancestor.path))
     }
 
-    /// Whether the holder is, or holds, repositories, and commands made all of them.
+    /// Whether the directory has repositories in it, and commands made all of them.
     fn is_made_by_commands(&self, tracked: &Tracked<'_>, ancestor: &Ancestor) -> bool {
         let mut classify = self
             .entries_below(ancestor)
@@ -197,7 +197,7 @@ impl<'a> WorkTrees<'a> {
         classify.peek().is_some() && classify.all(|kept| tracked.is_made_by_commands(kept))
     }
 
-    /// Whether the `.git` file of the holder leads to the git directory that it led to.
+    /// Whether the `.git` file of the directory names the same git directory as before.
     fn git_file_points_where_it_did(&self, ancestor: &Ancestor, link: &[u8], to: &[u8]) -> bool {
         let Some(State::File { content: before, .. }) = self.saved(ancestor.root, link).map(|kept| &kept.state) else {
             return false;
@@ -211,7 +211,7 @@ impl<'a> WorkTrees<'a> {
         target == named_git_directories(self.roots, ancestor.root, to, &now) && target.iter().any(points_back)
     }
 
-    /// Whether a git directory says that its work tree is there, as git has it say when it moves that.
+    /// Whether a git directory names this work tree, as it does after `git worktree move`.
     fn points_back(&self, root: u16, git: &[u8], to: (u16, &[u8])) -> bool {
         let ancestor = &self.root(root).fd;
         match observe(ancestor, &join(git, b"gitdir"), LONGEST) {
@@ -236,7 +236,7 @@ impl<'a> WorkTrees<'a> {
         }
     }
 
-    /// Whether an entry is gone with what moved, or is the file that leads to where that is.
+    /// Whether an entry moved with its work tree, or is the file that names the new path.
     pub(super) fn moved_with_work_tree(&self, kept: &SavedEntry, observed: &Observed) -> bool {
         let is_at = |moved: &&MovedWorkTree| moved.root == kept.root && is_within(&kept.path, &moved.from);
         self.moved.iter().find(is_at).is_some_and(|moved| match observed {
@@ -249,7 +249,7 @@ impl<'a> WorkTrees<'a> {
         })
     }
 
-    /// What a new entry was, that came with a work tree that moved and is as it was.
+    /// The saved entry of a new one that moved with its work tree, unchanged.
     pub(super) fn entry_before_move(&self, found: &FoundEntry, observed: &Observed) -> Option<&SavedEntry> {
         self.moved.iter().find_map(|moved| {
             if moved.root != found.root || !is_within(&found.path, &moved.to) {
@@ -261,7 +261,7 @@ impl<'a> WorkTrees<'a> {
         })
     }
 
-    /// Whether a file of the kept role that leads somewhere leads there still, or back to where its work tree is now.
+    /// Whether a `.git` or `gitdir` file names what it named, or the new path of its work tree.
     pub(super) fn points_where_it_did(&self, kept: &SavedEntry, before: &[u8], now: &[u8]) -> bool {
         let top = split(&kept.path).0;
         match kept.role {
@@ -282,7 +282,7 @@ impl<'a> WorkTrees<'a> {
         }
     }
 
-    /// Whether the way back from a git directory leads to where its work tree was moved.
+    /// Whether `gitdir` of a git directory names the new path of its work tree.
     fn backlink_follows_move(&self, kept: &SavedEntry, before: &[u8], now: &[u8]) -> bool {
         let git = split(&kept.path).0;
         let targets = |text: &[u8]| {
@@ -305,7 +305,7 @@ impl<'a> WorkTrees<'a> {
         !was.is_empty() && was.iter().all(is_absent) && targets(now).iter().any(points_here)
     }
 
-    /// Where a `.git` file is gone with all that lay beside it.
+    /// The work trees that were removed completely.
     pub(super) fn removed(&self, tracked: &Tracked<'_>) -> HashSet<(u16, Vec<u8>)> {
         let removed_work_trees = self
             .record

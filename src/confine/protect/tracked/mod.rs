@@ -174,7 +174,7 @@ impl<'a> Tracked<'a> {
                     location,
                     before: before.cloned(),
                 }),
-                // Nobody need ask for it again.
+                // No further query is needed.
                 None => {
                     self.known.insert((root, path.to_vec()), (observed, Answer::default()));
                 }
@@ -322,7 +322,7 @@ fn may_be_tracked(role: Role, path: &[u8]) -> bool {
     role == Role::Name || (role == Role::JudgedText && is_judged_text(split(path).1))
 }
 
-/// What is asked of a path in a repository of that kind.
+/// The query for a path in a repository with this hash.
 fn query(queries: &PathQuery, algorithm: Algorithm) -> Query {
     let blob = |content: &[u8]| algorithm.name("blob", content);
     // By another name somebody could write to it. Its mode is set where it is found to stay.

@@ -18,7 +18,7 @@ const MOST_PARENTS: usize = 64;
 pub(super) enum Current {
     /// A file with the content of this blob.
     File { blob: Id, is_executable: bool },
-    /// A directory; what is in it is asked for by itself.
+    /// A directory; its entries have queries of their own.
     Directory,
     /// Nothing.
     Absent,
@@ -26,10 +26,10 @@ pub(super) enum Current {
     Other,
 }
 
-/// What is asked of one path.
+/// A query for one path.
 #[derive(Debug)]
 pub(super) struct Query {
-    /// The names on the way to it, from the top of the work tree.
+    /// Its components, from the top of the work tree.
     pub(super) path: Vec<Vec<u8>>,
     pub(super) now: Current,
     /// The file that would be put back.
@@ -38,7 +38,7 @@ pub(super) struct Query {
     pub(super) is_file: bool,
 }
 
-/// What came of it.
+/// The answer for one path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     /// A trusted commit has it so.
@@ -164,7 +164,7 @@ fn first_parents(objects: &mut Objects, tips: &[Id], head: Option<Id>) -> Vec<(I
     first_parents
 }
 
-/// A commit; what a tag names is queued.
+/// Reads a commit; the target of a tag is queued.
 fn commit(objects: &mut Objects, id: Id, queue: &mut VecDeque<Id>) -> Option<Commit> {
     let (kind, content) = objects.read(id)?;
     let mut lines = content.split(|byte| *byte == b'\n');
@@ -195,7 +195,7 @@ fn lookup(objects: &mut Objects, tree: Id, path: &[Vec<u8>]) -> TreeEntry {
     for name in path {
         let id = match at {
             TreeEntry::Entry { mode: 0o40_000, id } => id,
-            // Something else is in the way, so there is nothing behind it.
+            // It is no directory, so it has no entries.
             TreeEntry::Entry { .. } => return TreeEntry::Absent,
             TreeEntry::Absent | TreeEntry::Unreadable => return at,
         };

@@ -34,19 +34,19 @@ use super::reach::{Answer, Query, answer};
 use crate::backend::seccomp::{Instruction, Program};
 use crate::confine::sys::{self, filters};
 
-/// The last resort. What is read is bounded by counts, which come first on any machine that works.
+/// A last resort: the limits on what is read come first.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// The same for what it computes.
+/// The same for CPU time.
 const SECONDS: u64 = 15;
 /// Most memory that it may write to.
 const MEMORY: u64 = 512 * 1024 * 1024;
 
-/// Has the questions answered from that directory of objects.
+/// Forks the reader and returns its answers.
 pub(super) fn run(objects: OwnedFd, tips: &[Id], head: Option<Id>, queries: &[Query]) -> Option<Vec<Answer>> {
     let (reading, writing) = pipe2(OFlag::O_CLOEXEC).ok()?;
     match sys::fork().ok()? {
         None => {
-            // Whoever forked it is never returned to, not by a panic either.
+            // The child must never return, not even by a panic.
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 answer_in_child(objects, &writing, tips, head, queries)
             }));
@@ -55,7 +55,7 @@ pub(super) fn run(objects: OwnedFd, tips: &[Id], head: Option<Id>, queries: &[Qu
         Some(child) => {
             drop((writing, objects));
             let reply = receive(reading, queries.len());
-            // It has ended, or has said what nobody wants to hear.
+            // It has ended, or its reply is invalid.
             let _killed = kill(child, Signal::SIGKILL);
             let reply = reply.filter(|_| !has_failed(child))?;
             let answers = reply.iter().map(|byte| Answer {
@@ -67,7 +67,7 @@ pub(super) fn run(objects: OwnedFd, tips: &[Id], head: Option<Id>, queries: &[Qu
     }
 }
 
-/// Reaps the child; whether it was killed by another than us, or complained.
+/// Reaps the child; returns whether it failed or another process killed it.
 fn has_failed(child: Pid) -> bool {
     loop {
         match waitpid(child, None) {
@@ -78,7 +78,7 @@ fn has_failed(child: Pid) -> bool {
     }
 }
 
-/// What the child says, if that is as long as it should be and ends.
+/// The child's reply, if it is complete and not longer than expected.
 fn receive(reading: OwnedFd, length: usize) -> Option<Vec<u8>> {
     let until = Instant::now() + DEADLINE;
     let mut reply = Vec::new();
@@ -106,7 +106,7 @@ fn receive(reading: OwnedFd, length: usize) -> Option<Vec<u8>> {
     (reply.len() == length).then_some(reply)
 }
 
-/// The child.
+/// Answers the queries in the child.
 fn answer_in_child(
     objects: OwnedFd,
     writing: &OwnedFd,

@@ -37,7 +37,7 @@ pub(super) struct Ref {
     pub(super) name: Vec<u8>,
     /// `None` where that is odd.
     pub(super) value: Option<Id>,
-    /// The file that says so, where it can be seen that it was not written since.
+    /// Inode, size and stamp of its file, where a later write would show.
     file: Option<(u64, i64, Stamp)>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Ref {
 ///
 /// Files that are as they were in `earlier` are not read again.
 pub(super) fn read(git: &OwnedFd, earlier: &[Ref]) -> Option<Vec<Ref>> {
-    // Its refs are elsewhere, and what lies here says nothing.
+    // With reftable, the files here are no refs.
     if nofollow::stat(git, b"reftable").is_ok() {
         return None;
     }

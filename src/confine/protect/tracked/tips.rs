@@ -57,7 +57,7 @@ struct TipRecord {
     refs: Vec<Ref>,
     /// Whether that is what the refs named when the last command had ended.
     is_known: bool,
-    /// Whether a command made the repository, and no ref of it was the host's since.
+    /// Whether a command made the repository and the host has moved no ref of it since.
     is_made_by_command: bool,
 }
 
@@ -165,7 +165,7 @@ impl Tips {
                 .filter(|before| before.is_known && is_known && !is_shared)
             {
                 let moved = now.iter().filter(|one| match refs::find(&before.refs, &one.name) {
-                    // From what git may have read otherwise nobody can tell who moved it.
+                    // An odd ref does not show who moved it.
                     Some(earlier) => earlier.value.is_some() && earlier.value != one.value,
                     None => true,
                 });
@@ -267,7 +267,7 @@ impl Tips {
             .is_some_and(|one| one.record.is_made_by_command)
     }
 
-    /// No command came.
+    /// Removes the note of a command that did not come.
     pub(in super::super) fn forget(self) {
         if let Some(path) = self.under_way {
             // Left over, it makes us trust less.
@@ -366,7 +366,7 @@ fn abandoned(store: &Path) -> BTreeSet<String> {
         let name = note.file_name();
         let mut unfinished = OsString::from(".");
         unfinished.push(&name);
-        // Whatever is not known to be gone may be under way.
+        // Unless the journal is certainly gone, the command may still run.
         if [&name, &unfinished].iter().any(|name| {
             !matches!(fs::symlink_metadata(journals.join(name)), Err(error) if error.kind() == io::ErrorKind::NotFound)
         }) {
