@@ -6,10 +6,10 @@
 
 use nix::errno::Errno;
 
-use super::nofollow::{self, join};
+use super::entry::nofollow::{self, join};
+use super::entry::state::{Observed, State, observe};
 use super::record::SavedEntry;
 use super::roots::Root;
-use super::state::{Observed, State, observe};
 use crate::confine::sys;
 
 /// Most bytes that all copies of one settling hold.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use similar::TextDiff;
 
 use super::change::{Change, TreeCopy};
-use super::state::State;
+use super::entry::state::State;
 use super::violation::ViolationKind;
 use crate::policy::hex::hex;
 use crate::policy::path::display;

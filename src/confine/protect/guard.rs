@@ -5,27 +5,28 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::appeared::{self, Appeared};
-use super::covers::Covers;
 use super::error::ProtectError;
-use super::inventory::{Inventory, root_creation_time};
-use super::inventory_cache::CachedInventory;
-use super::journal::{self, Journal};
-use super::names::Names;
+use super::live::covers::Covers;
+use super::live::present::{live, topmost};
+use super::naming::names::Names;
+use super::naming::patterns::Patterns;
 use super::offer::Offer;
-use super::other_sessions::{self, StoreLock};
-use super::patterns::Patterns;
-use super::present::{live, topmost};
 use super::program::Program;
 use super::record::{Record, save_entries};
-use super::repository::Person;
+use super::referenced::repository::Person;
 use super::roots::Root;
-use super::search::{Found, Scan, search};
+use super::storage::inventory_cache::CachedInventory;
+use super::storage::journal::{self, Journal};
+use super::storage::other_sessions::{self, StoreLock};
 use super::tracked::Tips;
+use super::tree::appeared::{self, Appeared};
+use super::tree::inventory::{Inventory, root_creation_time};
+use super::tree::search::{Found, Scan, search};
 
-use super::settlement::Outcome;
-use super::walk::{TICK, now};
-use super::{quota, settle};
+use super::settling::settle;
+use super::settling::settlement::Outcome;
+use super::storage::quota;
+use super::tree::walk::{TICK, now};
 
 /// The protected names below the writable roots, written down. Once it is claimed for a command, that may run until
 /// [`Guard::settle`].

@@ -6,8 +6,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fstat};
 
-use super::inventory::root_creation_time;
-use super::nofollow::Identity;
+use super::entry::nofollow::Identity;
+use super::tree::inventory::root_creation_time;
 
 /// Whether another directory, or none, is at this path; the recorded one may come back.
 pub(super) fn is_missing(path: &Path, identity: Identity, created: Option<(i64, u32)>) -> bool {

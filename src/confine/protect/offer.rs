@@ -12,15 +12,16 @@ use nix::fcntl::RenameFlags;
 use sha2::{Digest as _, Sha256};
 
 use super::change::{Change, Changes, TreeCopy, copy_tree};
+use super::diff;
+use super::entry::nofollow::{Identity, join, split};
+use super::entry::restore::{create, rename, set_mode};
+use super::entry::state::{Observed, State, observe};
+use super::entry::subtree;
 use super::error::ProtectError;
-use super::nofollow::{Identity, join, split};
-use super::other_sessions::StoreLock;
-use super::restore::{create, rename, set_mode};
 use super::roots::{Root, absolute};
-use super::state::{Observed, State, observe};
-use super::store::temporary_name;
+use super::storage::other_sessions::StoreLock;
+use super::storage::store::temporary_name;
 use super::violation::ViolationKind;
-use super::{diff, subtree};
 
 /// The changes of one settlement that may still be applied, all by one answer.
 #[derive(Debug)]

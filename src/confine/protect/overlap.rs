@@ -3,8 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::entry::nofollow::Identity;
 use super::missing::is_missing;
-use super::nofollow::Identity;
 
 /// Whether the root with this path and identity and the directory `other` share files.
 ///

@@ -16,12 +16,12 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use std::os::unix::ffi::OsStrExt;
 
+use super::entry::nofollow::{self, Identity, errno, split};
+use super::entry::restore::{create_parents, set_mode};
 use super::error::ProtectError;
-use super::nofollow::{self, Identity, errno, split};
-use super::quarantine::Quarantine;
-use super::restore::{create_parents, set_mode};
 use super::roots::{Root, RootPath, root_number_of, root_of};
-use super::store::{folder, remove_oldest, temporary_name, unique_name};
+use super::storage::quarantine::Quarantine;
+use super::storage::store::{folder, remove_oldest, temporary_name, unique_name};
 use super::violation::ViolationKind;
 
 /// The folder of copies in the store.

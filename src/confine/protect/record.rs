@@ -4,16 +4,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::access::Access;
-use super::class::Role;
+use super::entry::access::Access;
+use super::entry::nofollow::Identity;
+use super::entry::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
 use super::error::ProtectError;
-use super::inventory::{Ancestor, Inventory};
 use super::missing::is_missing;
-use super::names::Names;
-use super::nofollow::Identity;
+use super::naming::class::Role;
+use super::naming::names::Names;
 use super::program::Program;
 use super::roots::{Root, absolute};
-use super::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
+use super::tree::inventory::{Ancestor, Inventory};
 
 /// Everything needed to put protected entries back.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]

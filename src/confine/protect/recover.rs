@@ -8,18 +8,18 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::entry::nofollow::Identity;
 use super::error::ProtectError;
 use super::guard::Guard;
-use super::journal::{self, Journal, abandoned};
 use super::missing::is_missing;
-use super::nofollow::Identity;
-use super::other_sessions::StoreLock;
+use super::naming::patterns::Patterns;
 use super::overlap;
-use super::patterns::Patterns;
 use super::record::Record;
 use super::roots::{absolute, open_roots, unlock};
-use super::settle::settle;
-use super::settlement::Outcome;
+use super::settling::settle::settle;
+use super::settling::settlement::Outcome;
+use super::storage::journal::{self, Journal, abandoned};
+use super::storage::other_sessions::StoreLock;
 use super::violation::Violation;
 use crate::policy::path::display;
 

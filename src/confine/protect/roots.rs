@@ -9,10 +9,10 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fchmod, fstat};
 
-use super::class::Context;
+use super::entry::nofollow::{self, Identity};
 use super::error::ProtectError;
-use super::nofollow::{self, Identity};
-use super::patterns::Patterns;
+use super::naming::class::Context;
+use super::naming::patterns::Patterns;
 
 /// A path in a root: the number of the root and the path below it.
 pub(super) type RootPath = (u16, Vec<u8>);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 
-use super::super::repository::Person;
+use super::super::referenced::repository::Person;
 use super::super::{Guard, Names, ProtectError, ViolationKind};
 use super::{Scene, whole};
 

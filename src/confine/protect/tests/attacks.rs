@@ -2,11 +2,11 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::super::journal;
-use super::super::names::Names;
-use super::super::patterns::Patterns;
+use super::super::naming::names::Names;
+use super::super::naming::patterns::Patterns;
 use super::super::roots::open_roots;
-use super::super::settle::settle;
+use super::super::settling::settle::settle;
+use super::super::storage::journal;
 use super::super::{Guard, ViolationKind};
 use super::{Opened, Scene, one, whole};
 

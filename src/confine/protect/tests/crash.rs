@@ -4,9 +4,9 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::super::journal::{self, Journal};
-use super::super::repository::Person;
-use super::super::walk::MAX_IN_TEST;
+use super::super::referenced::repository::Person;
+use super::super::storage::journal::{self, Journal};
+use super::super::tree::walk::MAX_IN_TEST;
 use super::super::{Growth, Guard, Names, ProtectError, Violation, ViolationKind, recover, waiting};
 use super::{Scene, one, whole};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::super::repository::Person;
+use super::super::referenced::repository::Person;
 use super::super::{Guard, Names, ViolationKind, default_names, recover};
 use super::{Scene, one, whole};
 

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::super::repository::Person;
+use super::super::referenced::repository::Person;
 use super::super::{Guard, Names, ViolationKind};
 use super::{Scene, one, whole};
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::super::repository::Person;
-use super::super::state::MAX_FILE;
+use super::super::entry::state::MAX_FILE;
+use super::super::referenced::repository::Person;
 use super::super::{Guard, Names, ViolationKind, recover};
 use super::{Scene, whole};
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use flate2::bufread::ZlibDecoder;
 
-use super::super::nofollow;
+use super::super::entry::nofollow;
 use super::id::Id;
 use super::kind::{Kind, LONGEST};
 use super::pack::{Bases, Pack, packs};

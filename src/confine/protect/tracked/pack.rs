@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use flate2::bufread::ZlibDecoder;
 use nix::dir::Dir;
 
-use super::super::nofollow::{self, join};
+use super::super::entry::nofollow::{self, join};
 use super::id::{Algorithm, Id};
 use super::kind::{Kind, LONGEST};
 

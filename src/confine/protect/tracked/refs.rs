@@ -15,8 +15,8 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{fstat, fstatat};
 use nix::sys::statfs::fstatfs;
 
-use super::super::nofollow::{self, join};
-use super::super::stamp::{FileSystem, Stamp, classify};
+use super::super::entry::nofollow::{self, join};
+use super::super::tree::stamp::{FileSystem, Stamp, classify};
 use super::id::Id;
 use crate::policy::hex::hex;
 
@@ -225,7 +225,7 @@ pub(super) fn key(git: impl AsFd, path: &[u8]) -> Option<String> {
     let mut hash = Sha256::new();
     hash.update(b"stockade tips 1\n");
     hash.update(stat.st_ino.to_le_bytes());
-    match super::super::inventory::root_creation_time(&git) {
+    match super::super::tree::inventory::root_creation_time(&git) {
         // The number of a device may be another after each start of the machine. Time and number together have no second.
         Some((seconds, nanoseconds)) => {
             hash.update(seconds.to_le_bytes());

@@ -24,14 +24,14 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-use super::super::inventory::Inventory;
-use super::super::journal::JOURNAL;
-use super::super::markers::Markers;
-use super::super::nofollow;
+use super::super::entry::nofollow;
+use super::super::naming::markers::Markers;
 use super::super::overlap::overlaps;
 use super::super::record::Record;
 use super::super::roots::{Root, absolute};
-use super::super::store::{folder, in_folder};
+use super::super::storage::journal::JOURNAL;
+use super::super::storage::store::{folder, in_folder};
+use super::super::tree::inventory::Inventory;
 use super::id::Id;
 use super::refs::{self, Ref};
 
@@ -342,7 +342,7 @@ fn load(store: &Path, key: &str) -> Loaded {
 fn save(store: &Path, key: &str, record: &TipRecord) -> io::Result<()> {
     let bytes = postcard::to_extend(record, MAGIC.to_vec()).map_err(io::Error::other)?;
     let path = folder(store, TIPS).map_err(io::Error::other)?.join(key);
-    let unfinished = path.with_extension(super::super::store::unique_name());
+    let unfinished = path.with_extension(super::super::storage::store::unique_name());
     let written = write_new(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {
         let _gone = fs::remove_file(&unfinished);

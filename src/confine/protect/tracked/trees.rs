@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::class::Role;
-use super::super::inspect::{KnownGits, NewEntryVerdict, judge_new_entry};
-use super::super::inventory::FoundEntry;
-use super::super::nofollow::split;
+use super::super::entry::nofollow::split;
+use super::super::entry::state::{Observed, State, observe};
+use super::super::naming::class::Role;
 use super::super::record::SavedEntry;
-use super::super::state::{Observed, State, observe};
+use super::super::settling::inspect::{KnownGits, NewEntryVerdict, judge_new_entry};
+use super::super::tree::inventory::FoundEntry;
 use super::Tracked;
 
 impl Tracked<'_> {

@@ -1,0 +1,322 @@
+//! Private copies of what host programs run or obey while a command runs: configs and hooks of git, and this config.
+//!
+//! Mounts show them in the place of the files ([`PrivateCopy`](crate::backend::namespaces::PrivateCopy)). A command may change
+//! its copy as it likes, and finds there what it wrote; the host goes on reading its own file. When the tree of the command is
+//! dead, `copied` does the harmless part of each change to the host's file and reports the rest. The copies lie in a folder of
+//! the store, which its owner holds locked; what a crash leaves is removed by whoever makes copies next.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+
+use super::super::entry::nofollow::{self, is_within, join};
+use super::super::entry::restore::{create, set_mode};
+use super::super::entry::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
+use super::super::entry::subtree::{Modes, list, names, remove};
+use super::super::error::ProtectError;
+use super::super::naming::names::Names;
+use super::super::naming::patterns::Patterns;
+use super::super::record::{Record, SavedEntry};
+use super::super::roots::{Root, RootPath, absolute, open_roots};
+use super::super::storage::other_sessions::StoreLock;
+use super::super::storage::quarantine::Quarantine;
+use super::super::storage::store;
+use super::super::violation::ViolationKind;
+use crate::confine::session;
+
+/// The folder of copies.
+const COPIES: &str = "copies";
+/// The most entries of one copy that are read beside those that the host has.
+const MOST_NEW: usize = 1_000;
+
+/// The copies of one session.
+#[derive(Debug)]
+pub struct Covers {
+    /// The folder they lie in.
+    folder: Root,
+    /// Kept locked as long as the copies may be mounted.
+    _lock: File,
+    copies: Vec<CoverCopy>,
+}
+
+/// One copy.
+#[derive(Debug)]
+struct CoverCopy {
+    root: u16,
+    /// The protected path in the root.
+    path: Vec<u8>,
+    /// Its name in the folder.
+    name: Vec<u8>,
+}
+
+/// What a command made of an entry of a copy.
+#[derive(Debug)]
+pub(in super::super) struct Difference<'a> {
+    pub(in super::super) root: u16,
+    pub(in super::super) path: Vec<u8>,
+    /// What the host has, if it was there when the command started.
+    pub(in super::super) before: Option<&'a SavedEntry>,
+    pub(in super::super) after: Observed,
+}
+
+impl Covers {
+    /// Copies of what was recorded and is to be covered.
+    ///
+    /// # Errors
+    /// Nothing may run where they were to be.
+    pub(in crate::confine) fn create(
+        record: &Record,
+        to_cover: Vec<RootPath>,
+        store: &Path,
+    ) -> Result<Self, ProtectError> {
+        // Without this lock, another session would remove the folder before it is locked.
+        let _gate = StoreLock::enter(store)?;
+        let all = store::folder(store, COPIES)?;
+        remove_abandoned(&all);
+        let own = store::folder(&all, &store::unique_name())?;
+        let fail = |step| {
+            let path = own.clone();
+            move |source| ProtectError::Io { step, path, source }
+        };
+        let lock = File::open(&own).map_err(fail("open"))?;
+        lock.lock().map_err(fail("lock"))?;
+        // A mount is named by a path without links.
+        let own = std::fs::canonicalize(&own).map_err(fail("look at"))?;
+        let folder = open_roots(std::slice::from_ref(&own), &[], &mut Patterns::new(&Names::default()))?
+            .into_iter()
+            .next();
+        let folder = folder.ok_or_else(|| ProtectError::io("open", own, Errno::ENOTDIR))?;
+        let covered = to_cover.into_iter().zip(0_usize..);
+        let copies = covered.map(|((root, path), number)| CoverCopy {
+            root,
+            path,
+            name: number.to_string().into_bytes(),
+        });
+        let covers = Self {
+            copies: copies.collect(),
+            _lock: lock,
+            folder,
+        };
+        covers.refresh(record)?;
+        Ok(covers)
+    }
+
+    /// Whether there are copies of all that is to be covered by now, of `most` at most.
+    pub(in crate::confine) fn include_all(&self, to_cover: &[RootPath], most: usize) -> bool {
+        let has = |(root, path): &RootPath| {
+            self.copies
+                .iter()
+                .any(|copy| copy.root == *root && is_within(path, &copy.path))
+        };
+        self.copies.len() >= most || to_cover.iter().all(has)
+    }
+
+    /// What there are copies of, by the numbers of the roots.
+    pub(in super::super) fn paths(&self) -> impl Iterator<Item = RootPath> + '_ {
+        self.copies.iter().map(|copy| (copy.root, copy.path.clone()))
+    }
+
+    /// The protected paths, and the copies in their places.
+    pub(in crate::confine) fn pairs<'a>(&'a self, roots: &'a [Root]) -> impl Iterator<Item = (PathBuf, PathBuf)> + 'a {
+        self.copies.iter().map(|copy| {
+            let source = self.folder.path.join(OsStr::from_bytes(&copy.name));
+            (absolute(&roots[usize::from(copy.root)], &copy.path), source)
+        })
+    }
+
+    /// Makes the copies equal to the host's files, for the next command.
+    ///
+    /// # Errors
+    /// A copy is not what the host has, so the command must not start.
+    pub(in crate::confine) fn refresh(&self, record: &Record) -> Result<(), ProtectError> {
+        for copy in &self.copies {
+            let wanted = copy.of(record);
+            let is_current = || {
+                let current = self.current(copy, &wanted, &mut (2 * MAX_TOTAL));
+                current.is_some_and(|current| is_same(&wanted, &current))
+            };
+            if !is_current() {
+                let laid = self.write_copy(copy, &wanted);
+                let laid = laid.and_then(|()| if is_current() { Ok(()) } else { Err(Errno::EBUSY) });
+                laid.map_err(|error| ProtectError::io("copy", absolute(&self.folder, &copy.name), error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves to quarantine what a copy has become, as far as there is room, and returns where.
+    pub(in super::super) fn keep(
+        &self,
+        root: u16,
+        path: &[u8],
+        kind: ViolationKind,
+        root_dir: &Root,
+        quarantine: &mut Quarantine,
+    ) -> Option<PathBuf> {
+        let copy = self
+            .copies
+            .iter()
+            .find(|copy| copy.root == root && is_within(path, &copy.path))?;
+        let copy_path = copy.copy_path(&path[copy.path.len()..]);
+        quarantine.copy(&self.folder, &copy_path, root_dir, path, kind)
+    }
+
+    /// Keeps the inode of the copy, because it may be mounted.
+    fn write_copy(&self, copy: &CoverCopy, wanted: &BTreeMap<Vec<u8>, &SavedEntry>) -> nix::Result<()> {
+        let is_there = nofollow::stat(&self.folder.fd, &copy.name).is_ok();
+        for (below, kept) in wanted {
+            let copy_path = copy.copy_path(below);
+            match &kept.state {
+                State::File { mode, content, .. } if below.is_empty() && is_there => {
+                    self.write(&copy_path, *mode, content)?;
+                }
+                State::Directory { mode } if below.is_empty() && is_there => {
+                    self.set_mode_of(&copy_path, 0o700)?;
+                    self.empty(&copy_path)?;
+                    self.set_mode_of(&copy_path, *mode)?;
+                }
+                // Host programs neither run nor obey these.
+                State::Special { .. } | State::Ignored => {}
+                state @ (State::File { .. } | State::Symlink { .. } | State::Directory { .. }) => {
+                    create(&self.folder, &copy_path, state)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn empty(&self, directory: &[u8]) -> nix::Result<()> {
+        let open = nofollow::open_directory(&self.folder.fd, directory)?;
+        let all = names(&open)?;
+        let mut removed = all.iter().map(|name| remove(&self.folder, &join(directory, name)));
+        removed.try_for_each(|removed| removed)
+    }
+
+    fn write(&self, copy_path: &[u8], mode: u32, content: &[u8]) -> nix::Result<()> {
+        self.set_mode_of(copy_path, 0o600)?;
+        let flags = OFlag::O_WRONLY | OFlag::O_TRUNC | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut file = File::from(openat(&self.folder.fd, copy_path, flags, Mode::empty())?);
+        let written = file.write_all(content);
+        written.map_err(nofollow::errno)?;
+        self.set_mode_of(copy_path, mode)
+    }
+
+    fn set_mode_of(&self, copy_path: &[u8], mode: u32) -> nix::Result<()> {
+        set_mode(&self.folder, copy_path, mode).map_err(|error| match error {
+            ProtectError::Io { source, .. } => nofollow::errno(source),
+            _ => Errno::EIO,
+        })
+    }
+
+    /// What commands changed in the copies, by path.
+    pub(in super::super) fn differences<'a>(&self, record: &'a Record) -> Vec<Difference<'a>> {
+        let mut all = Vec::new();
+        // Commands choose how much they write.
+        let mut left = 2 * MAX_TOTAL;
+        for copy in &self.copies {
+            let before = copy.of(record);
+            let Some(mut current) = self.current(copy, &before, &mut left) else {
+                all.push(Difference {
+                    root: copy.root,
+                    path: copy.path.clone(),
+                    before: before.get(&Vec::new()).copied(),
+                    after: Observed::Unreadable(Errno::E2BIG),
+                });
+                continue;
+            };
+            for (below, kept) in before {
+                let after = current.remove(&below).unwrap_or(Observed::Absent);
+                // A clone that fails removes the sample hooks; nobody needs them.
+                let is_same = matches!(&after, Observed::Present(state) if *state == kept.state)
+                    || matches!(kept.state, State::Special { .. })
+                    || (matches!(after, Observed::Absent) && below.ends_with(b".sample"));
+                if !is_same {
+                    all.push(Difference {
+                        root: copy.root,
+                        path: kept.path.clone(),
+                        before: Some(kept),
+                        after,
+                    });
+                }
+            }
+            all.extend(current.into_iter().map(|(below, after)| Difference {
+                root: copy.root,
+                path: [copy.path.as_slice(), &below].concat(),
+                before: None,
+                after,
+            }));
+        }
+        all
+    }
+
+    /// What a copy holds, by the path below it; `None` where that is too much.
+    fn current(
+        &self,
+        copy: &CoverCopy,
+        wanted: &BTreeMap<Vec<u8>, &SavedEntry>,
+        left: &mut u64,
+    ) -> Option<BTreeMap<Vec<u8>, Observed>> {
+        let most = wanted.len() + MOST_NEW;
+        let all = match list(&self.folder, &copy.name, most, Modes::Kept) {
+            Ok(all) => all,
+            Err(Errno::ENOENT) => return Some(BTreeMap::new()),
+            Err(_) => return None,
+        };
+        let found = all.into_iter().map(|(path, _)| {
+            let observed = observe(&self.folder.fd, &path, MAX_FILE.min(*left));
+            *left = left.saturating_sub(observed.length());
+            (path[copy.name.len()..].to_vec(), observed)
+        });
+        Some(found.collect())
+    }
+}
+
+impl Drop for Covers {
+    fn drop(&mut self) {
+        // Best effort: what is left is swept by the next session, for nobody holds it locked.
+        session::remove(&self.folder.path);
+    }
+}
+
+impl CoverCopy {
+    /// What was recorded of it, by the path below it.
+    fn of<'a>(&self, record: &'a Record) -> BTreeMap<Vec<u8>, &'a SavedEntry> {
+        let own = record
+            .entries
+            .iter()
+            .filter(|kept| kept.root == self.root && is_within(&kept.path, &self.path));
+        own.map(|kept| (kept.path[self.path.len()..].to_vec(), kept)).collect()
+    }
+
+    fn copy_path(&self, below: &[u8]) -> Vec<u8> {
+        [self.name.as_slice(), below].concat()
+    }
+}
+
+fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, Observed>) -> bool {
+    let lasting = || {
+        wanted
+            .iter()
+            .filter(|(_, kept)| !matches!(kept.state, State::Special { .. }))
+    };
+    lasting().count() == current.len()
+        && lasting()
+            .all(|(below, kept)| matches!(current.get(below), Some(Observed::Present(state)) if *state == kept.state))
+}
+
+/// Removes the folders that no session has locked.
+fn remove_abandoned(all: &Path) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let is_abandoned = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
+        if is_abandoned {
+            session::remove(&entry.path());
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The paths by which git finds hooks, settings and git directories.
+//!
+//! A link on such a way is put back like a protected name, and watched while a command runs. A way that enters a directory of a root
+//! and leaves it by `..` is refused.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::super::entry::nofollow::join;
+use super::super::entry::state::{Observed, State, observe};
+use super::super::error::ProtectError;
+use super::super::roots::{Root, root_of};
+use super::super::tree::inventory::Inventory;
+use super::repository::{self, MAX_CONFIG, is_out_of_reach};
+use super::resolve::{Resolution, normalize, resolve_from};
+
+/// A path as written and as resolved; collects every link in it.
+pub(in super::super) fn git_paths(
+    roots: &[Root],
+    base: &Path,
+    path: &Path,
+    links: &mut BTreeSet<PathBuf>,
+) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let named_path = base.join(path);
+    let resolution = resolve_from(base, path);
+    // A path that was joined before does not show where its `..` were written.
+    if base.parent().is_some() {
+        refuse_detour(roots, &named_path, &resolution)?;
+    }
+    links.extend(resolution.links);
+    Ok([normalize(&named_path)].into_iter().chain(resolution.end).collect())
+}
+
+/// Refuses a way that a command can lead elsewhere by a link in the place of a directory: to protect that would be to protect all that
+/// is in it.
+pub(in super::super) fn refuse_detour(
+    roots: &[Root],
+    named_path: &Path,
+    resolution: &Resolution,
+) -> Result<(), ProtectError> {
+    match resolution.detours.iter().find(|left| root_of(roots, left).is_some()) {
+        Some(left) => Err(ProtectError::Detour {
+            written: named_path.to_owned(),
+            left: left.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The links that git follows from a `.git` or a `commondir`. Git reads a file behind a link as if it lay at the link.
+pub(in super::super) fn links_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
+    let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let resolution = resolve_from(base, Path::new(name));
+    let text = resolution.end.as_deref().map_or(Ok(None), |end| text(roots, end))?;
+    let mut resolutions = vec![resolution];
+    resolutions.extend(text.map(|text| resolve_from(base, named_path(&text))));
+    let mut found = Vec::new();
+    for resolution in resolutions {
+        refuse_detour(roots, entry, &resolution)?;
+        found.extend(resolution.links);
+    }
+    Ok(found)
+}
+
+/// The text of a file, if it is one that git can read.
+fn text(roots: &[Root], file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
+    let Some((root, below)) = root_of(roots, file) else {
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            return Ok(None);
+        }
+        return match repository::read(file) {
+            Err(error) if is_out_of_reach(&error) => Ok(None),
+            read => read,
+        };
+    };
+    match observe(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
+        Observed::Present(State::File { content, .. }) => Ok(Some(content)),
+        Observed::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored)
+        | Observed::Absent
+        | Observed::TooLong { .. }
+        | Observed::Unreadable(_) => Ok(None),
+    }
+}
+
+/// The path that a `.git` file or a `commondir` names.
+fn named_path(text: &[u8]) -> &Path {
+    let text = text.strip_prefix(b"gitdir:").unwrap_or(text);
+    Path::new(OsStr::from_bytes(text.trim_ascii()))
+}
+
+/// The links from each `.git` to its git directory, and from that to the one it shares.
+pub(in super::super) fn links_to_directories(
+    roots: &[Root],
+    inventory: &Inventory,
+) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let mut found = BTreeSet::new();
+    let named = inventory.git_links().chain(
+        inventory
+            .git_directories()
+            .into_iter()
+            .map(|(root, git)| (root, join(&git, b"commondir"))),
+    );
+    for (number, path) in named {
+        let Some(root) = roots.get(usize::from(number)) else {
+            continue;
+        };
+        let entry = root.path.join(OsStr::from_bytes(&path));
+        found.extend(links_from(roots, &entry)?.into_iter().filter(|link| *link != entry));
+    }
+    Ok(found)
+}

@@ -1,0 +1,94 @@
+//! The hooks of git: what they are called, and where it finds them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::super::error::ProtectError;
+use super::super::roots::{Root, root_of};
+use super::git_paths::refuse_detour;
+use super::resolve::{Resolution, normalize, resolve, resolve_from};
+
+/// What git runs of a directory of hooks.
+pub(in super::super) const HOOKS: &[&str] = &[
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+];
+/// What husky's hooks read that lie in the same directory.
+const OF_HUSKY: &[&str] = &["h", "husky.sh"];
+
+/// The single scripts in a root that hooks in a directory outside of the roots are links to.
+pub(in super::super) fn linked_scripts(
+    roots: &[Root],
+    hooks: &Path,
+    passed: &mut BTreeSet<PathBuf>,
+) -> Result<BTreeSet<PathBuf>, ProtectError> {
+    let mut scripts = BTreeSet::new();
+    for name in HOOKS.iter().chain(OF_HUSKY) {
+        if hooks.join(name).read_link().is_ok() {
+            let resolution = resolve_from(hooks, Path::new(name));
+            refuse_detour(roots, &hooks.join(name), &resolution)?;
+            let Resolution { links, end, .. } = resolution;
+            passed.extend(links);
+            scripts.extend(end.filter(|end| root_of(roots, end).is_some()));
+        }
+    }
+    Ok(scripts)
+}
+
+/// The directory of the hooks that husky's own, in `_`, run.
+fn husky_hooks(hooks: &Path) -> Option<&Path> {
+    let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
+    // Before husky has run, nothing but the name tells.
+    let is_of_husky = [".husky", "husky"]
+        .map(OsStr::new)
+        .map(Some)
+        .contains(&above.file_name());
+    let has = |name| std::fs::symlink_metadata(hooks.join(name)).is_ok();
+    (is_of_husky || has("h") || has("husky.sh")).then_some(above)
+}
+
+/// What is protected of a directory of hooks: all of it, and what lies beside that of husky. What holds the repository itself cannot
+/// be kept as it is, but the hooks in it can.
+pub(in super::super) fn protected_hooks(directory: &Path, holds_repository: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    if holds_repository(directory) {
+        return HOOKS.iter().map(|hook| directory.join(hook)).collect();
+    }
+    let husky_hooks = husky_hooks(directory).filter(|husky_hooks| !holds_repository(husky_hooks));
+    husky_hooks.into_iter().chain([directory]).map(Path::to_owned).collect()
+}
+
+/// The hooks that a relative `core.hooksPath` names in a work tree.
+pub(in super::super) fn hooks_in_work_tree(work_tree: &Path, value: &Path) -> BTreeSet<PathBuf> {
+    let written = work_tree.join(value);
+    let targets = [normalize(&written)].into_iter().chain(resolve(&written));
+    targets
+        .flat_map(|target| protected_hooks(&target, |path| work_tree.starts_with(path)))
+        .collect()
+}

@@ -1,0 +1,147 @@
+//! Changes to private copies: the harmless part is applied to the host's files, the rest is reported.
+
+use super::super::entry::nofollow::split;
+use super::super::entry::restore::{overwrite, recreate};
+use super::super::entry::state::{MAX_FILE, Observed, State, observe};
+use super::super::error::ProtectError;
+use super::super::gitconfig::judge::{self, Verdict};
+use super::super::gitconfig::scope::Scope;
+use super::super::live::covers::{Covers, Difference};
+use super::super::naming::class::Role;
+use super::super::record::SavedEntry;
+use super::super::violation::{SettingNames, ViolationKind};
+use super::inspect::MAX_NEW;
+use super::settlement::Settlement;
+
+/// What commands made of the covers, and the settlement that it goes to.
+struct CoverChanges<'s, 'a> {
+    settlement: &'s mut Settlement<'a>,
+    covers: &'s Covers,
+}
+
+/// Settles each difference between the copies and what was recorded; returns what failed.
+pub(in super::super) fn settle_covers(settlement: &mut Settlement<'_>, covers: &Covers) -> Vec<ProtectError> {
+    CoverChanges { settlement, covers }.settle()
+}
+
+impl CoverChanges<'_, '_> {
+    fn settle(&mut self) -> Vec<ProtectError> {
+        let mut errors = Vec::new();
+        for difference in self.covers.differences(self.settlement.record) {
+            match self.harmless_part(&difference) {
+                Some((kept, text, named)) if self.is_unchanged(kept) => match self.apply(kept, text) {
+                    // Some rejected parts have no name, such as an odd header.
+                    Ok(now) if !has_everything(&difference, &now) => {
+                        self.report_difference(&difference, Some(&now), named);
+                    }
+                    Ok(_) => {}
+                    Err(error) => errors.push(error),
+                },
+                // A change that the host made meanwhile wins.
+                Some(_) | None => self.report_difference(
+                    &difference,
+                    difference.before.map(|kept| &kept.state),
+                    SettingNames::default(),
+                ),
+            }
+        }
+        errors
+    }
+
+    /// The harmless part of a changed config, and what was rejected; `None` where it is no config or not understood.
+    fn harmless_part<'d>(&self, difference: &Difference<'d>) -> Option<(&'d SavedEntry, Vec<u8>, SettingNames)> {
+        let kept = difference.before.filter(|kept| kept.role == Role::GitConfig)?;
+        let (State::File { content: old, .. }, Observed::Present(State::File { content: new, .. })) =
+            (&kept.state, &difference.after)
+        else {
+            return None;
+        };
+        if new.len() > old.len().max(MAX_NEW) {
+            return None;
+        }
+        let may_set_work_tree = |path: Option<&[u8]>| {
+            self.settlement
+                .work_trees
+                .may_set_work_tree(kept.root, &kept.path, path)
+        };
+        match judge::judge_change(Scope::of(split(&kept.path).1), old, new, &may_set_work_tree) {
+            // A mode that a command gave its copy is the copy's alone.
+            Verdict::Harmless => Some((kept, new.clone(), SettingNames::default())),
+            Verdict::Filtered(text, named) => Some((kept, text, named)),
+            Verdict::Unclear => None,
+        }
+    }
+
+    fn is_unchanged(&self, kept: &SavedEntry) -> bool {
+        let now = observe(&self.settlement.root(kept.root).fd, &kept.path, MAX_FILE);
+        matches!(now, Observed::Present(state) if state == kept.state)
+    }
+
+    /// Writes this text to the host's config and returns the new state.
+    fn apply(&mut self, kept: &SavedEntry, text: Vec<u8>) -> Result<State, ProtectError> {
+        let unchanged = matches!(&kept.state, State::File { content, .. } if *content == text);
+        let state = kept.state.with_content(text).filter(|_| !unchanged);
+        let Some(state) = state else {
+            return Ok(kept.state.clone());
+        };
+        // In place: a new file would detach the mounts of other commands.
+        let root = self.settlement.root(kept.root);
+        match overwrite(root, &kept.path, &state) {
+            Ok(()) => {}
+            // A file that its owner cannot write is replaced.
+            Err(_) => drop(recreate(root, &kept.path, &state, &mut self.settlement.quarantine)?),
+        }
+        Ok(state)
+    }
+
+    /// Reports the rejected part, keeps it in quarantine, and offers it to a person.
+    fn report_difference(&mut self, difference: &Difference<'_>, now: Option<&State>, named: SettingNames) {
+        let Difference {
+            root,
+            path,
+            before,
+            after,
+        } = difference;
+        let kind = match (before, after) {
+            (None, _) => ViolationKind::Created,
+            (Some(_), Observed::Absent) => ViolationKind::Removed,
+            (Some(_), Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_)) => {
+                ViolationKind::Changed
+            }
+        };
+        let root_dir = self.settlement.root(*root);
+        let quarantined = match after {
+            Observed::Present(state) => self.settlement.quarantine.keep(root_dir, path, kind, state),
+            Observed::Absent => None,
+            Observed::TooLong { .. } | Observed::Unreadable(_) => {
+                self.covers
+                    .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
+            }
+        };
+        self.settlement.report(*root, path, kind, quarantined, named);
+        // A person is shown files.
+        let after = match after {
+            Observed::Absent => None,
+            Observed::Present(state @ State::File { .. }) => Some(state),
+            Observed::Present(
+                State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored,
+            )
+            | Observed::TooLong { .. }
+            | Observed::Unreadable(_) => return,
+        };
+        match now {
+            None | Some(State::File { .. } | State::Symlink { .. }) => {
+                self.settlement.settled.changes.keep_copied(*root, path, now, after);
+            }
+            Some(State::Directory { .. } | State::Special { .. } | State::Ignored) => {}
+        }
+    }
+}
+
+/// Whether the host's file has all that the command wrote.
+fn has_everything(difference: &Difference<'_>, now: &State) -> bool {
+    match (&difference.after, now) {
+        (Observed::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,
+        (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => false,
+    }
+}

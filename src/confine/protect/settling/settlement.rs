@@ -1,0 +1,128 @@
+//! The state of one settlement.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::super::change::Changes;
+use super::super::entry::nofollow::Identity;
+use super::super::error::ProtectError;
+use super::super::record::Record;
+use super::super::roots::{Root, absolute};
+use super::super::storage::quarantine::Quarantine;
+use super::super::tracked::{Tips, Tracked};
+use super::super::violation::{SettingNames, Violation, ViolationKind};
+use super::reported::Reported;
+use super::worktrees::WorkTrees;
+
+/// The result of a settlement.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was put back.
+    pub violations: Vec<Violation>,
+    /// What could not be put back; empty when everything is as it was.
+    pub errors: Vec<ProtectError>,
+    /// What was undone and a person could still want.
+    pub(in super::super) changes: Changes,
+}
+
+/// A settlement in progress.
+pub(in super::super) struct Settlement<'a> {
+    pub(in super::super) roots: &'a [Root],
+    pub(in super::super) record: &'a Record,
+    pub(in super::super) ancestors: HashSet<Identity>,
+    pub(in super::super) quarantine: Quarantine,
+    reported: Reported,
+    pub(in super::super) tracked: Tracked<'a>,
+    pub(in super::super) work_trees: WorkTrees<'a>,
+    /// The directories that were not there when settling began, with the modes they had.
+    pub(in super::super) removed_directories: BTreeMap<(u16, &'a [u8]), u32>,
+    /// Changes made to the tree.
+    pub(in super::super) changes: usize,
+    pub(in super::super) settled: Outcome,
+    /// What this round could not put back, and why.
+    pub(in super::super) failed: BTreeMap<PathBuf, String>,
+}
+
+impl<'a> Settlement<'a> {
+    pub(in super::super) fn new(roots: &'a [Root], record: &'a Record, store: &Path, tips: Option<&'a Tips>) -> Self {
+        Self {
+            roots,
+            record,
+            ancestors: record.ancestors.iter().map(|ancestor| ancestor.identity).collect(),
+            quarantine: Quarantine::new(store),
+            reported: Reported::default(),
+            tracked: Tracked::new(roots, record, tips),
+            work_trees: WorkTrees::new(roots, record),
+            removed_directories: BTreeMap::new(),
+            changes: 0,
+            settled: Outcome::default(),
+            failed: BTreeMap::new(),
+        }
+    }
+
+    pub(in super::super) fn root(&self, number: u16) -> &'a Root {
+        &self.roots[usize::from(number)]
+    }
+
+    pub(in super::super) fn report(
+        &mut self,
+        root: u16,
+        path: &[u8],
+        kind: ViolationKind,
+        quarantined: Option<PathBuf>,
+        settings: SettingNames,
+    ) {
+        let is_other_in_head =
+            !matches!(kind, ViolationKind::Access | ViolationKind::Closed) && self.tracked.is_other_in_head(root, path);
+        let path = absolute(self.root(root), path);
+        if self.reported.insert(&path, kind) || quarantined.is_some() {
+            self.settled.violations.push(Violation {
+                path,
+                kind,
+                quarantined,
+                settings,
+                is_other_in_head,
+                failed: None,
+            });
+        }
+    }
+
+    /// Marks the violations whose path, or something below it, could not be restored.
+    pub(in super::super) fn mark_failures(&mut self) {
+        for violation in &mut self.settled.violations {
+            // A path comes right before what is below it.
+            let next = self.failed.range(violation.path.clone()..).next();
+            let below = next.filter(|(path, _)| path.starts_with(&violation.path));
+            violation.failed = below.map(|(_, why)| why.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_not_be_put_back_or_one_below_it_is_told_as_such_and_no_other() {
+        let record = Record::default();
+        let mut work = Settlement::new(&[], &record, Path::new("/nowhere"), None);
+        let violation = |path: &str| Violation {
+            path: path.into(),
+            kind: ViolationKind::Changed,
+            quarantined: None,
+            settings: SettingNames::default(),
+            is_other_in_head: false,
+            failed: None,
+        };
+        work.settled.violations = ["/w/.git", "/w/.gita", "/w/.envrc"].map(violation).into();
+        work.failed.insert("/w/.git/config".into(), "no room".to_owned());
+        work.failed.insert("/w/.envrc".into(), "no".to_owned());
+        work.mark_failures();
+        let marked = work
+            .settled
+            .violations
+            .iter()
+            .map(|violation| violation.failed.as_deref());
+        assert_eq!(marked.collect::<Vec<_>>(), [Some("no room"), None, Some("no")]);
+    }
+}
