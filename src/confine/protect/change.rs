@@ -7,7 +7,7 @@
 use nix::errno::Errno;
 
 use super::entry::nofollow::{self, join};
-use super::entry::state::{Observed, State, observe};
+use super::entry::state::{Found, State, observe};
 use super::record::SavedEntry;
 use super::roots::Root;
 use crate::confine::sys;
@@ -63,16 +63,16 @@ impl Default for Changes {
 
 impl Changes {
     /// Copies what a command made of a saved entry, before that is restored.
-    pub(super) fn record_change(&mut self, root: &Root, changes: &SavedEntry, observed: &Observed) -> Option<Change> {
+    pub(super) fn record_change(&mut self, root: &Root, changes: &SavedEntry, observed: &Found) -> Option<Change> {
         match &changes.state {
             State::File { .. } | State::Symlink { .. } => {}
             // What is in a directory was put back entry by entry; a device or socket cannot be made again.
             State::Directory { .. } | State::Special { .. } | State::Ignored => return None,
         }
         let after = match observed {
-            Observed::Absent => None,
-            Observed::Present(_) | Observed::TooLong { .. } => Some(self.copy_tree(root, &changes.path)?),
-            Observed::Unreadable(_) => return None,
+            Found::Absent => None,
+            Found::Present(_) | Found::TooLong { .. } => Some(self.copy_tree(root, &changes.path)?),
+            Found::Unreadable(_) => return None,
         };
         Some(Change {
             root: changes.root,
@@ -151,10 +151,10 @@ pub(super) fn copy_tree(root: &Root, path: &[u8], budget: &mut u64) -> nix::Resu
     while let Some(below) = todo.pop() {
         let here = join(path, &below);
         let state = match observe(&root.fd, &here, *budget) {
-            Observed::Present(state) => state,
-            Observed::TooLong { .. } => return Err(Errno::EFBIG),
-            Observed::Unreadable(error) => return Err(error),
-            Observed::Absent => return Err(Errno::ENOENT),
+            Found::Present(state) => state,
+            Found::TooLong { .. } => return Err(Errno::EFBIG),
+            Found::Unreadable(error) => return Err(error),
+            Found::Absent => return Err(Errno::ENOENT),
         };
         *budget = budget.saturating_sub(state.length() + here.len() as u64);
         match &state {

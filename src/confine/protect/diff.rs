@@ -13,7 +13,7 @@ use similar::TextDiff;
 
 use super::change::{Change, TreeCopy};
 use super::entry::state::State;
-use super::violation::ViolationKind;
+use super::violation::Effect;
 use crate::policy::hex::hex;
 use crate::policy::path::display;
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Adds a change to the text of those before it; whether there was room for all of it. Everything that would be put back is
 /// in it: of a git directory too, where a hook or a config could lie under any name.
-pub(super) fn add(text: &mut String, path: &Path, kind: ViolationKind, change: &Change) -> bool {
+pub(super) fn add(text: &mut String, path: &Path, kind: Effect, change: &Change) -> bool {
     let one = text_of(change).map(|lines| format!("@@ {}: {} @@\n{lines}", display(path.as_os_str()), kind.label()));
     match one {
         Some(one) if text.len() + one.len() <= MAX_TEXT => {

@@ -1,7 +1,7 @@
 //! Why protected names could not be recorded or put back.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::policy::path::display;
 
@@ -129,6 +129,16 @@ impl ProtectError {
             | Self::Full { .. }
             | Self::Journal(_)
             | Self::Restless(_) => false,
+        }
+    }
+
+    /// What makes the error of a failed step from its cause.
+    pub(super) fn failed(step: &'static str, path: impl AsRef<Path>) -> impl Fn(io::Error) -> Self {
+        let path = path.as_ref().to_owned();
+        move |source| Self::Io {
+            step,
+            path: path.clone(),
+            source,
         }
     }
 

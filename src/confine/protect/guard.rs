@@ -1,6 +1,5 @@
 //! A snapshot of what is protected, from before a command to its settlement.
 
-use std::collections::HashSet;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +20,7 @@ use super::storage::other_sessions::{self, StoreLock};
 use super::tracked::Tips;
 use super::tree::appeared::{self, Appeared};
 use super::tree::inventory::{Inventory, root_creation_time};
-use super::tree::search::{Found, Scan, search};
+use super::tree::search::{Scan, SearchResult, search};
 
 use super::settling::settle;
 use super::settling::settlement::Outcome;
@@ -37,20 +36,20 @@ use super::tree::walk::{TICK, now};
 #[must_use = "a guard that is not settled leaves the protected names as the command left them"]
 pub struct Guard {
     roots: Vec<Root>,
-    patterns: Patterns,
+    pub(super) patterns: Patterns,
     record: Record,
-    inventory: Inventory,
+    pub(super) inventory: Inventory,
     journal: Journal,
     /// What is protected by its path.
     extra: Vec<PathBuf>,
     /// Those of `extra` that host programs run or obey while a command runs.
-    live: Vec<PathBuf>,
-    store: PathBuf,
+    pub(super) live: Vec<PathBuf>,
+    pub(super) store: PathBuf,
     tips: Tips,
     /// When the command was about to start.
     started: Duration,
     /// Whether something was removed while the command ran: then no commit it left is trusted.
-    has_quarantined: bool,
+    pub(super) has_quarantined: bool,
 }
 
 impl Guard {
@@ -92,7 +91,7 @@ impl Guard {
     ) -> Result<Self, ProtectError> {
         let _gate = StoreLock::enter(store)?;
         quota::check(store, quota::MOST)?;
-        let Found {
+        let SearchResult {
             scanned,
             extra,
             live,
@@ -238,45 +237,13 @@ impl Guard {
         live(&self.roots, &self.record.entries, &self.live, is_made_by_command, most)
     }
 
-    /// The git directories that were seen.
-    pub(super) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
-        self.inventory.git_directories()
-    }
-
-    /// Every `.git` that is no directory.
-    pub(super) fn git_links(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
-        self.inventory.git_links()
-    }
-
     /// Whether a command made the git directory and the host has moved no ref of it since.
     pub(super) fn is_made_by_command(&self, root: u16, git: &[u8]) -> bool {
         self.tips.is_made_by_command(root, git)
     }
 
-    /// Stops trusting refs, because something was removed while the command ran.
-    pub(super) fn distrust_refs(&mut self) {
-        self.has_quarantined = true;
-    }
-
-    pub(super) fn store(&self) -> &Path {
-        &self.store
-    }
-
     pub(in crate::confine) fn roots(&self) -> &[Root] {
         &self.roots
-    }
-
-    /// What is protected by its path and run or obeyed at once.
-    pub(super) fn live(&self) -> &[PathBuf] {
-        &self.live
-    }
-
-    pub(super) fn inventory(&self) -> &Inventory {
-        &self.inventory
-    }
-
-    pub(super) fn patterns(&self) -> &Patterns {
-        &self.patterns
     }
 
     pub(in crate::confine) fn record(&self) -> &Record {

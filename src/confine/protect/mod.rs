@@ -61,4 +61,4 @@ pub use settling::settlement::Outcome;
 pub use storage::inventory_cache::CachedInventory;
 pub use tree::appeared::Appeared;
 pub use tree::growth::Growth;
-pub use violation::{SettingNames, Violation, ViolationKind};
+pub use violation::{Effect, Keys, Violation};

@@ -15,13 +15,13 @@ use super::change::{Change, Changes, TreeCopy, copy_tree};
 use super::diff;
 use super::entry::nofollow::{Identity, join, split};
 use super::entry::restore::{create, rename, set_mode};
-use super::entry::state::{Observed, State, observe};
+use super::entry::state::{Found, State, observe};
 use super::entry::subtree;
 use super::error::ProtectError;
 use super::roots::{Root, absolute};
 use super::storage::other_sessions::StoreLock;
 use super::storage::store::temporary_name;
-use super::violation::ViolationKind;
+use super::violation::Effect;
 
 /// The changes of one settlement that may still be applied, all by one answer.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Diff {
     /// What it is known by.
     pub digest: Digest,
     /// The entries, and what the command did to each.
-    pub entries: Vec<(PathBuf, ViolationKind)>,
+    pub entries: Vec<(PathBuf, Effect)>,
     /// All the changes, as lines of text.
     pub text: String,
 }
@@ -78,9 +78,9 @@ impl Offer {
             };
             let path = absolute(root, &change.path);
             let kind = match (&change.before, &change.after) {
-                (None, _) => ViolationKind::Created,
-                (Some(_), None) => ViolationKind::Removed,
-                (Some(_), Some(_)) => ViolationKind::Changed,
+                (None, _) => Effect::Created,
+                (Some(_), None) => Effect::Removed,
+                (Some(_), Some(_)) => Effect::Changed,
             };
             let is_shown = diff::add(&mut text, &path, kind, change);
             if is_shown {
@@ -134,9 +134,9 @@ fn is_in_place(root: &Root) -> bool {
 /// Whether the entry is in this state.
 fn matches(root: &Root, path: &[u8], wanted: Option<&State>) -> bool {
     match (observe(&root.fd, path, wanted.map_or(0, State::length)), wanted) {
-        (Observed::Absent, None) => true,
-        (Observed::Present(now), Some(wanted)) => now == *wanted,
-        (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => false,
+        (Found::Absent, None) => true,
+        (Found::Present(now), Some(wanted)) => now == *wanted,
+        (Found::Absent | Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_), _) => false,
     }
 }
 

@@ -19,10 +19,10 @@ use std::os::unix::ffi::OsStrExt;
 use super::entry::nofollow::{self, Identity, errno, split};
 use super::entry::restore::{create_parents, set_mode};
 use super::error::ProtectError;
-use super::roots::{Root, RootPath, root_number_of, root_of};
+use super::roots::{Root, RootPath, root_number, root_of};
 use super::storage::quarantine::Quarantine;
 use super::storage::store::{folder, remove_oldest, temporary_name, unique_name};
-use super::violation::ViolationKind;
+use super::violation::Effect;
 
 /// The folder of copies in the store.
 const COPIES: &str = "programs";
@@ -99,7 +99,7 @@ impl Program {
 pub(super) struct Restored {
     /// Where it is.
     pub(super) location: RootPath,
-    pub(super) kind: ViolationKind,
+    pub(super) kind: Effect,
     /// Where what lay there is kept.
     pub(super) quarantined: Option<PathBuf>,
 }
@@ -112,10 +112,10 @@ impl Program {
         store: &Path,
         quarantine: &mut Quarantine,
     ) -> Result<Option<Restored>, ProtectError> {
-        let Some((root_number_of, below)) = root_number_of(roots, &self.path) else {
+        let Some((root_number, below)) = root_number(roots, &self.path) else {
             return Ok(None);
         };
-        let (root, path) = (&roots[usize::from(root_number_of)], below.as_os_str().as_bytes());
+        let (root, path) = (&roots[usize::from(root_number)], below.as_os_str().as_bytes());
         let now = nofollow::stat(&root.fd, path);
         if now.as_ref().is_ok_and(|now| Stamp::of(now) == self.stamp) {
             return Ok(None);
@@ -129,22 +129,18 @@ impl Program {
         if is_same && now.as_ref().is_ok_and(|now| nofollow::permissions(now) == self.mode) {
             return Ok(None);
         }
-        let kind = if now.is_ok() {
-            ViolationKind::Changed
-        } else {
-            ViolationKind::Removed
-        };
+        let kind = if now.is_ok() { Effect::Changed } else { Effect::Removed };
         let mut quarantined = None;
         if is_same {
             set_mode(root, path, self.mode)?;
         } else {
-            if kind == ViolationKind::Changed {
+            if kind == Effect::Changed {
                 quarantined = quarantine.take(root, path, kind)?;
             }
             create_parents(root, split(path).0, quarantine)?;
             write_program(root, path, self.mode, &copy).map_err(fail("restore"))?;
         }
-        let location = (root_number_of, path.to_vec());
+        let location = (root_number, path.to_vec());
         Ok(Some(Restored {
             location,
             kind,
@@ -181,7 +177,7 @@ fn has_content_of(root: &Root, path: &[u8], program: &Program, copy: &File) -> b
 /// Writes the copy beside the place and renames it there.
 fn write_program(root: &Root, path: &[u8], mode: u32, copy: &File) -> nix::Result<()> {
     let (directory, name) = split(path);
-    nofollow::with_owner_access(&root.fd, directory, None, || {
+    nofollow::as_owner(&root.fd, directory, None, || {
         let parent = nofollow::open_path(&root.fd, directory)?;
         let temporary = temporary_name();
         let done = write_temporary(&parent, &temporary, mode, copy)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::entry::access::Access;
 use super::entry::nofollow::Identity;
-use super::entry::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
+use super::entry::state::{Found, MAX_FILE, MAX_TOTAL, State, observe};
 use super::error::ProtectError;
 use super::missing::is_missing;
 use super::naming::class::Role;
@@ -134,20 +134,20 @@ pub(super) fn save_entries(roots: &[Root], inventory: &Inventory) -> Result<Vec<
         let observed = observe(&root.fd, &found.path, limit);
         let state = match observed {
             // Its content is not recorded, so it cannot be restored.
-            Observed::Present(State::Directory { .. } | State::Special { .. })
-            | Observed::TooLong { .. }
-            | Observed::Unreadable(_)
+            Found::Present(State::Directory { .. } | State::Special { .. })
+            | Found::TooLong { .. }
+            | Found::Unreadable(_)
                 if found.role == Role::Unlisted =>
             {
                 State::Ignored
             }
-            Observed::Present(state) => state,
-            Observed::Absent => continue,
-            Observed::TooLong { length } => {
+            Found::Present(state) => state,
+            Found::Absent => continue,
+            Found::TooLong { length } => {
                 let path = absolute(root, &found.path);
                 return Err(ProtectError::TooLarge { path, length, limit });
             }
-            Observed::Unreadable(error) => return Err(ProtectError::io("read", absolute(root, &found.path), error)),
+            Found::Unreadable(error) => return Err(ProtectError::io("read", absolute(root, &found.path), error)),
         };
         total_left = total_left.saturating_sub(state.length());
         if found.role == Role::Unlisted {

@@ -73,7 +73,7 @@ impl Unrecovered {
             return false;
         };
         let wanted = own.iter().map(|(identity, _)| *identity).collect();
-        let locations = guard.inventory().locate(&wanted);
+        let locations = guard.inventory.locate(&wanted);
         own.iter().any(|(identity, created)| {
             let location = locations.get(identity);
             location.is_some_and(|(root, path)| {

@@ -126,14 +126,14 @@ pub(super) fn open_roots(
 
 /// The root a path lies in, and its path there.
 pub(super) fn root_of<'a>(roots: &'a [Root], path: &'a Path) -> Option<(&'a Root, &'a Path)> {
-    let (number, below) = root_number_of(roots, path)?;
+    let (number, below) = root_number(roots, path)?;
     Some((&roots[usize::from(number)], below))
 }
 
 /// The number of the root a path lies in, and its path there.
-pub(super) fn root_number_of<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
-    (0..).zip(roots).find_map(|(root_number_of, root)| {
+pub(super) fn root_number<'a>(roots: &[Root], path: &'a Path) -> Option<(u16, &'a Path)> {
+    (0..).zip(roots).find_map(|(root_number, root)| {
         let below = path.strip_prefix(&root.path).ok()?;
-        (!below.as_os_str().is_empty()).then_some((root_number_of, below))
+        (!below.as_os_str().is_empty()).then_some((root_number, below))
     })
 }

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Guard, Outcome, Violation, ViolationKind};
+use super::{Effect, Guard, Outcome, Violation};
 
 /// A temporary directory with a store in it. What lies in quarantine is shut; an ordinary user could not remove it so.
 struct Opened(tempfile::TempDir);
@@ -136,7 +136,7 @@ impl Scene {
     }
 
     /// The violations as path below the root and what happened.
-    fn report(&self, command: impl FnOnce(&Self)) -> Vec<(PathBuf, ViolationKind)> {
+    fn report(&self, command: impl FnOnce(&Self)) -> Vec<(PathBuf, Effect)> {
         let found = self.run(command);
         let root = self.root();
         found
@@ -146,7 +146,7 @@ impl Scene {
     }
 }
 
-fn one(path: &str, what: ViolationKind) -> Vec<(PathBuf, ViolationKind)> {
+fn one(path: &str, what: Effect) -> Vec<(PathBuf, Effect)> {
     vec![(PathBuf::from(path), what)]
 }
 

@@ -8,11 +8,11 @@ pub struct Violation {
     /// The protected entry, or the moved directory that held some.
     pub path: PathBuf,
     /// What the command did to it.
-    pub kind: ViolationKind,
+    pub kind: Effect,
     /// Where the intruder is kept, if there was one.
     pub quarantined: Option<PathBuf>,
     /// The settings of a git config that were undone; what else it sets stays.
-    pub settings: SettingNames,
+    pub settings: Keys,
     /// Whether HEAD has another version than what is there now, which a commit of everything would revert.
     pub is_other_in_head: bool,
     /// Why it, or something below it, could not be put back, if so.
@@ -21,14 +21,14 @@ pub struct Violation {
 
 /// Names of settings, as many as are reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SettingNames {
+pub struct Keys {
     /// Some.
     pub names: Vec<Vec<u8>>,
     /// How many more there are.
     pub more: usize,
 }
 
-impl SettingNames {
+impl Keys {
     /// Limits on the bytes and the number of names after the first: a command chooses both.
     const MOST: (usize, usize) = (8 * 1024, 32);
 
@@ -49,7 +49,7 @@ impl SettingNames {
 
 /// What a command did to a protected name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ViolationKind {
+pub enum Effect {
     /// It was changed.
     Changed,
     /// It was created.
@@ -66,7 +66,7 @@ pub enum ViolationKind {
     Access,
 }
 
-impl ViolationKind {
+impl Effect {
     /// The word for people and manifests.
     pub fn label(self) -> &'static str {
         match self {

@@ -35,7 +35,7 @@ const SET_ID: u32 = 0o6000;
 
 /// The group of a file or directory, and its access lists, where it has some.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Access {
+pub(crate) struct Access {
     group: u32,
     lists: [Option<Vec<u8>>; 2],
 }
@@ -50,9 +50,9 @@ struct Entry {
 
 impl Access {
     /// Reads the access of the entry `path`; `None` where there is no file or directory.
-    pub(in super::super) fn of(root: &Root, path: &[u8]) -> Result<Option<Self>, ProtectError> {
+    pub(crate) fn of(root: &Root, path: &[u8]) -> Result<Option<Self>, ProtectError> {
         let (directory, _) = split(path);
-        let access = nofollow::with_owner_access(&root.fd, directory, None, || {
+        let access = nofollow::as_owner(&root.fd, directory, None, || {
             let entry = open_entry(root, path)?;
             entry.map(|entry| Self::read(&entry)).transpose()
         });
@@ -76,9 +76,9 @@ impl Access {
     }
 
     /// Restores group and lists of the entry `path`, and returns whether they differed. The mode stays.
-    pub(in super::super) fn restore(&self, root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
+    pub(crate) fn restore(&self, root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
         let (directory, name) = split(path);
-        let restored = nofollow::with_owner_access(&root.fd, directory, None, || {
+        let restored = nofollow::as_owner(&root.fd, directory, None, || {
             let Some(entry) = open_entry(root, path)? else {
                 return Ok(false);
             };
@@ -110,7 +110,7 @@ impl Access {
 /// The mode that a tracked entry gets which was there, where it has another. With the same content, and on a directory, that is
 /// the one it had. What git puts there for a commit has what the umask leaves of all rights, and nobody gets more than that or
 /// what there was. The owner loses nothing.
-pub(in super::super) fn mode_of_tracked(before: &State, now: &State, access: Option<&Access>) -> Option<u32> {
+pub(crate) fn mode_of_tracked(before: &State, now: &State, access: Option<&Access>) -> Option<u32> {
     let (before, mode) = match (before, now) {
         (
             State::File {
@@ -136,9 +136,9 @@ pub(in super::super) fn mode_of_tracked(before: &State, now: &State, access: Opt
 
 /// Takes from an entry that a command made what lets others in: lists, a group that is neither ours nor that of the directory,
 /// set-id bits, and the right to write that the umask takes. Whether it had any of that.
-pub(in super::super) fn restrict(root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
+pub(crate) fn restrict(root: &Root, path: &[u8]) -> Result<bool, ProtectError> {
     let (directory, name) = split(path);
-    let restricted = nofollow::with_owner_access(&root.fd, directory, None, || {
+    let restricted = nofollow::as_owner(&root.fd, directory, None, || {
         let Some(entry) = open_entry(root, path)? else {
             return Ok(false);
         };

@@ -12,16 +12,16 @@ use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstat, fstatat};
 
 /// Longest path given to the kernel in one piece, well below `PATH_MAX`.
-const MAX_PIECE: usize = 3500;
+pub(crate) const MAX_PIECE: usize = 3500;
 
 /// The number of an error of the standard library.
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` hands on")]
-pub(in super::super) fn errno(error: std::io::Error) -> Errno {
+pub(crate) fn errno(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
 /// A path's directory and its last component.
-pub(in super::super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&b| b == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (b"", path),
@@ -29,7 +29,7 @@ pub(in super::super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// `directory` and `name` as one path.
-pub(in super::super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
     path.extend_from_slice(directory);
     if !directory.is_empty() && !name.is_empty() {
@@ -40,30 +40,30 @@ pub(in super::super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// The path, after the directories above it; the outermost comes first, and the root itself does not count.
-pub(in super::super) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(end, _)| end);
     ends.chain([path.len()]).map(|end| &path[..end])
 }
 
 /// Whether `path` is `ancestor` or lies below it.
-pub(in super::super) fn is_within(path: &[u8], ancestor: &[u8]) -> bool {
+pub(crate) fn is_within(path: &[u8], ancestor: &[u8]) -> bool {
     ancestor.is_empty()
         || path == ancestor
         || (path.len() > ancestor.len() && path.starts_with(ancestor) && path[ancestor.len()] == b'/')
 }
 
 /// Opens the directory `path` for reading its entries or for work relative to it.
-pub(in super::super) fn open_directory(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
+pub(crate) fn open_directory(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
     open(root.as_fd(), path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)
 }
 
 /// Opens the directory `path` as a mere place: needs no right to read it.
-pub(in super::super) fn open_path(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
+pub(crate) fn open_path(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
     open(root.as_fd(), path, OFlag::O_PATH | OFlag::O_DIRECTORY)
 }
 
 /// Opens the regular file `path` for reading; anything else is `EINVAL`, and is not waited for.
-pub(in super::super) fn open_file(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
+pub(crate) fn open_file(root: impl AsFd, path: &[u8]) -> nix::Result<OwnedFd> {
     // A device would do something when it is opened.
     if kind(&stat(&root, path)?) != libc::S_IFREG {
         return Err(Errno::EINVAL);
@@ -122,7 +122,7 @@ fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> nix::Re
 }
 
 /// What is at `path`, itself and not what it points to.
-pub(in super::super) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileStat> {
+pub(crate) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileStat> {
     if path.is_empty() {
         return fstat(root);
     }
@@ -131,7 +131,7 @@ pub(in super::super) fn stat(root: impl AsFd, path: &[u8]) -> nix::Result<FileSt
 }
 
 /// Whether what lies in the directory `path` may be reached by its name. Only where it is certain that it cannot, it is not.
-pub(in super::super) fn can_be_searched(root: impl AsFd, path: &[u8]) -> bool {
+pub(crate) fn can_be_searched(root: impl AsFd, path: &[u8]) -> bool {
     let found = open_path(root, path).and_then(|fd| fstatat(fd, ".", AtFlags::AT_SYMLINK_NOFOLLOW));
     !matches!(
         found,
@@ -141,13 +141,13 @@ pub(in super::super) fn can_be_searched(root: impl AsFd, path: &[u8]) -> bool {
 
 /// Inode and device of a file: what it is, wherever it has been moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Identity {
-    pub(in super::super) device: u64,
-    pub(in super::super) inode: u64,
+pub(crate) struct Identity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 impl Identity {
-    pub(in super::super) fn of(stat: &FileStat) -> Self {
+    pub(crate) fn of(stat: &FileStat) -> Self {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
@@ -156,12 +156,12 @@ impl Identity {
 }
 
 /// The kind bits of a mode.
-pub(in super::super) fn kind(stat: &FileStat) -> u32 {
+pub(crate) fn kind(stat: &FileStat) -> u32 {
     stat.st_mode & libc::S_IFMT
 }
 
 /// The permission bits of a mode.
-pub(in super::super) fn permissions(stat: &FileStat) -> u32 {
+pub(crate) fn permissions(stat: &FileStat) -> u32 {
     stat.st_mode & 0o7777
 }
 
@@ -169,7 +169,7 @@ pub(in super::super) fn permissions(stat: &FileStat) -> u32 {
 /// length of a second try and sets its mode back.
 ///
 /// An agent that makes a directory unreadable or unwritable must not thereby hide what it put there.
-pub(in super::super) fn with_owner_access<T>(
+pub(crate) fn as_owner<T>(
     root: impl AsFd,
     directory: &[u8],
     entry: Option<&[u8]>,
@@ -210,6 +210,6 @@ pub(in super::super) fn with_owner_access<T>(
 }
 
 /// The outermost of these, by root and path, at or above the path.
-pub(in super::super) fn outermost<'a>(set: &HashSet<(u16, &[u8])>, root: u16, path: &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn outermost<'a>(set: &HashSet<(u16, &[u8])>, root: u16, path: &'a [u8]) -> Option<&'a [u8]> {
     prefixes(path).find(|above| set.contains(&(root, *above)))
 }

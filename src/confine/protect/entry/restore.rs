@@ -21,13 +21,13 @@ use super::super::error::ProtectError;
 use super::super::roots::{Root, absolute};
 use super::super::storage::quarantine::Quarantine;
 use super::super::storage::store::temporary_name;
-use super::super::violation::ViolationKind;
+use super::super::violation::Effect;
 use super::nofollow::{self, join, split};
 use super::state::State;
 use super::subtree;
 
 /// Creates the entry `path` and its parents; returns what stood in the way, now in quarantine.
-pub(in super::super) fn recreate(
+pub(crate) fn recreate(
     root: &Root,
     path: &[u8],
     state: &State,
@@ -43,11 +43,11 @@ pub(in super::super) fn recreate(
 /// Replaces the entry `path` by a file, and moves the old one to quarantine.
 ///
 /// In one step where the file system can exchange two names: git never finds less than one of them there.
-pub(in super::super) fn replace(
+pub(crate) fn replace(
     root: &Root,
     path: &[u8],
     state: &State,
-    kind: ViolationKind,
+    kind: Effect,
     quarantine: &mut Quarantine,
 ) -> Result<Option<PathBuf>, ProtectError> {
     let fail = |error| ProtectError::io("rewrite", absolute(root, path), error);
@@ -70,7 +70,7 @@ pub(in super::super) fn replace(
 }
 
 /// Whether it can be created again: a socket belongs to the process that bound it, and a device needs privileges.
-pub(in super::super) fn can_be_created(state: &State) -> bool {
+pub(crate) fn can_be_created(state: &State) -> bool {
     match state {
         State::File { .. } | State::Symlink { .. } | State::Directory { .. } => true,
         State::Special { mode, .. } => mode & libc::S_IFMT == libc::S_IFIFO,
@@ -79,9 +79,9 @@ pub(in super::super) fn can_be_created(state: &State) -> bool {
 }
 
 /// Creates the entry `path` in an existing directory.
-pub(in super::super) fn create(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
+pub(crate) fn create(root: &Root, path: &[u8], state: &State) -> nix::Result<()> {
     let (directory, name) = split(path);
-    nofollow::with_owner_access(&root.fd, directory, None, || {
+    nofollow::as_owner(&root.fd, directory, None, || {
         let parent = nofollow::open_path(&root.fd, directory)?;
         match state {
             State::File {
@@ -137,12 +137,12 @@ fn put_file(parent: &OwnedFd, name: &[u8], mode: Mode, modified: TimeSpec, conte
 
 /// Writes what a file holds anew, in the file that is there. Whoever reads it meanwhile finds the old text or the new one, as far
 /// as one write goes.
-pub(in super::super) fn overwrite(root: &Root, path: &[u8], state: &State) -> Result<(), ProtectError> {
+pub(crate) fn overwrite(root: &Root, path: &[u8], state: &State) -> Result<(), ProtectError> {
     let State::File { content, .. } = state else {
         return Err(ProtectError::io("write", absolute(root, path), Errno::EINVAL));
     };
     let (directory, name) = split(path);
-    let written = nofollow::with_owner_access(&root.fd, directory, Some(name), || {
+    let written = nofollow::as_owner(&root.fd, directory, Some(name), || {
         let parent = nofollow::open_path(&root.fd, directory)?;
         let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&parent, name, flags, Mode::empty())?);
@@ -167,9 +167,9 @@ pub(in super::super) fn overwrite(root: &Root, path: &[u8], state: &State) -> Re
 }
 
 /// Sets the permission bits of the entry `path`, which is otherwise as it was.
-pub(in super::super) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<(), ProtectError> {
+pub(crate) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<(), ProtectError> {
     let (directory, name) = split(path);
-    let set = nofollow::with_owner_access(&root.fd, directory, None, || {
+    let set = nofollow::as_owner(&root.fd, directory, None, || {
         let parent = nofollow::open_path(&root.fd, directory)?;
         fchmodat(
             &parent,
@@ -182,7 +182,7 @@ pub(in super::super) fn set_mode(root: &Root, path: &[u8], mode: u32) -> Result<
 }
 
 /// Creates the directory `path` and its parents; returns what stood in the way, now in quarantine.
-pub(in super::super) fn create_parents(
+pub(crate) fn create_parents(
     root: &Root,
     path: &[u8],
     quarantine: &mut Quarantine,
@@ -194,10 +194,10 @@ pub(in super::super) fn create_parents(
     let mut done = Vec::new();
     for name in path.split(|&b| b == b'/') {
         let next = join(&done, name);
-        match nofollow::with_owner_access(&root.fd, &done, None, || nofollow::stat(&root.fd, &next)) {
+        match nofollow::as_owner(&root.fd, &done, None, || nofollow::stat(&root.fd, &next)) {
             Ok(found) if nofollow::kind(&found) == libc::S_IFDIR => {}
             Ok(_) => {
-                obstacle = quarantine.take(root, &next, ViolationKind::Created)?;
+                obstacle = quarantine.take(root, &next, Effect::Created)?;
                 make_directory(root, &done, &next)?;
             }
             Err(Errno::ENOENT) => make_directory(root, &done, &next)?,
@@ -209,7 +209,7 @@ pub(in super::super) fn create_parents(
 }
 
 fn make_directory(root: &Root, parent: &[u8], path: &[u8]) -> Result<(), ProtectError> {
-    let made = nofollow::with_owner_access(&root.fd, parent, None, || {
+    let made = nofollow::as_owner(&root.fd, parent, None, || {
         let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP | Mode::S_IROTH | Mode::S_IXOTH;
         mkdirat(nofollow::open_path(&root.fd, parent)?, split(path).1, mode)
     });
@@ -217,11 +217,11 @@ fn make_directory(root: &Root, parent: &[u8], path: &[u8]) -> Result<(), Protect
 }
 
 /// Moves an entry, over nothing or in exchange.
-pub(in super::super) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: RenameFlags) -> nix::Result<()> {
+pub(crate) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: RenameFlags) -> nix::Result<()> {
     let (from_directory, from_name) = split(from.1);
     let (to_directory, to_name) = split(to.1);
-    nofollow::with_owner_access(&from.0.fd, from_directory, Some(from_name), || {
-        nofollow::with_owner_access(&to.0.fd, to_directory, None, || {
+    nofollow::as_owner(&from.0.fd, from_directory, Some(from_name), || {
+        nofollow::as_owner(&to.0.fd, to_directory, None, || {
             let from_parent = nofollow::open_path(&from.0.fd, from_directory)?;
             let to_parent = nofollow::open_path(&to.0.fd, to_directory)?;
             renameat2(&from_parent, from_name, &to_parent, to_name, how)
@@ -230,7 +230,7 @@ pub(in super::super) fn rename(from: (&Root, &[u8]), to: (&Root, &[u8]), how: Re
 }
 
 /// Whether something that is no directory stands above an entry.
-pub(in super::super) fn is_blocked(root: &Root, path: &[u8]) -> bool {
+pub(crate) fn is_blocked(root: &Root, path: &[u8]) -> bool {
     let mut above = split(path).0;
     while !above.is_empty() {
         match nofollow::stat(&root.fd, above) {

@@ -12,13 +12,13 @@ use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat, fst
 use super::nofollow;
 
 /// Longest protected file that can be restored, in bytes.
-pub(in super::super) const MAX_FILE: u64 = 16 * 1024 * 1024;
+pub(crate) const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// Bytes of protected files in all.
-pub(in super::super) const MAX_TOTAL: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_TOTAL: u64 = 64 * 1024 * 1024;
 
 /// An entry as it is or was.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(in super::super) enum State {
+pub(crate) enum State {
     /// A regular file. Modification time and number of links are not compared.
     File {
         mode: u32,
@@ -39,7 +39,7 @@ pub(in super::super) enum State {
 
 impl State {
     /// How many hard links it has, if it is a file.
-    pub(in super::super) fn links(&self) -> LinkCount {
+    pub(crate) fn links(&self) -> LinkCount {
         match self {
             Self::File { links, .. } => *links,
             Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Ignored => {
@@ -49,7 +49,7 @@ impl State {
     }
 
     /// The same file with other content; `None` if it is no file.
-    pub(in super::super) fn with_content(&self, content: Vec<u8>) -> Option<Self> {
+    pub(crate) fn with_content(&self, content: Vec<u8>) -> Option<Self> {
         match self {
             Self::File { mode, modified, .. } => Some(Self::File {
                 mode: *mode,
@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Bytes of content.
-    pub(in super::super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         match self {
             Self::File { content, .. } => content.len() as u64,
             Self::Symlink { .. } | Self::Directory { .. } | Self::Special { .. } | Self::Ignored => 0,
@@ -72,9 +72,9 @@ impl State {
 
 /// A modification time; equal to every other, so that states compare by what they hold.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Modified {
-    pub(in super::super) seconds: i64,
-    pub(in super::super) nanoseconds: i64,
+pub(crate) struct Modified {
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: i64,
 }
 
 impl PartialEq for Modified {
@@ -87,7 +87,7 @@ impl Eq for Modified {}
 
 /// How many hard links a file has, 0 where that is not known; equal to every other, like a [`Modified`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(in super::super) struct LinkCount(pub(in super::super) u64);
+pub(crate) struct LinkCount(pub(crate) u64);
 
 impl PartialEq for LinkCount {
     fn eq(&self, _other: &Self) -> bool {
@@ -99,14 +99,14 @@ impl Eq for LinkCount {}
 
 impl LinkCount {
     /// Whether a hard link was added since.
-    pub(in super::super) fn exceeds(self, earlier: Self) -> bool {
+    pub(crate) fn exceeds(self, earlier: Self) -> bool {
         self.0 > earlier.0.max(1)
     }
 }
 
 /// What is at the path of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) enum Observed {
+pub(crate) enum Found {
     /// Nothing.
     Absent,
     /// This.
@@ -117,9 +117,9 @@ pub(in super::super) enum Observed {
     Unreadable(Errno),
 }
 
-impl Observed {
+impl Found {
     /// Bytes of content that were read.
-    pub(in super::super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         match self {
             Self::Present(state) => state.length(),
             Self::Absent | Self::TooLong { .. } | Self::Unreadable(_) => 0,
@@ -128,51 +128,51 @@ impl Observed {
 }
 
 /// Reads the entry `path` of a root, also where a directory above it is closed; see [`read_entry`].
-pub(in super::super) fn observe(root: impl AsFd, path: &[u8], limit: u64) -> Observed {
+pub(crate) fn observe(root: impl AsFd, path: &[u8], limit: u64) -> Found {
     let (directory, name) = nofollow::split(path);
     let root = root.as_fd();
-    let observed = nofollow::with_owner_access(root, directory, None, || {
+    let observed = nofollow::as_owner(root, directory, None, || {
         match read_entry(nofollow::open_path(root, directory)?, name, limit) {
-            Observed::Unreadable(error @ (Errno::EACCES | Errno::EPERM)) => Err(error),
+            Found::Unreadable(error @ (Errno::EACCES | Errno::EPERM)) => Err(error),
             observed => Ok(observed),
         }
     });
     match observed {
         Ok(observed) => observed,
-        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Observed::Absent,
-        Err(error) => Observed::Unreadable(error),
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Found::Absent,
+        Err(error) => Found::Unreadable(error),
     }
 }
 
 /// Looks at the entry `name` of the open directory, reading at most `limit` bytes of a file.
 ///
 /// Never follows a symlink and never waits for the other end of a FIFO.
-fn read_entry(directory: impl AsFd, name: &[u8], limit: u64) -> Observed {
+fn read_entry(directory: impl AsFd, name: &[u8], limit: u64) -> Found {
     match try_read_entry(directory, name, limit) {
         Ok(observed) => observed,
-        Err(Errno::ENOENT | Errno::ENOTDIR) => Observed::Absent,
-        Err(error) => Observed::Unreadable(error),
+        Err(Errno::ENOENT | Errno::ENOTDIR) => Found::Absent,
+        Err(error) => Found::Unreadable(error),
     }
 }
 
-fn try_read_entry(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Observed> {
+fn try_read_entry(directory: impl AsFd, name: &[u8], limit: u64) -> nix::Result<Found> {
     let directory = directory.as_fd();
     let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let mode = nofollow::permissions(&stat);
     Ok(match nofollow::kind(&stat) {
         libc::S_IFREG => return read_file(directory, name, &stat, limit),
-        libc::S_IFLNK => Observed::Present(State::Symlink {
+        libc::S_IFLNK => Found::Present(State::Symlink {
             target: readlinkat(directory, name)?.into_vec(),
         }),
-        libc::S_IFDIR => Observed::Present(State::Directory { mode }),
-        _ => Observed::Present(State::Special {
+        libc::S_IFDIR => Found::Present(State::Directory { mode }),
+        _ => Found::Present(State::Special {
             mode: stat.st_mode,
             device: stat.st_rdev,
         }),
     })
 }
 
-fn read_file(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat, limit: u64) -> nix::Result<Observed> {
+fn read_file(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat, limit: u64) -> nix::Result<Found> {
     let mut file = File::from(open(directory, name, observed)?);
     let stat = fstat(&file)?;
     if nofollow::kind(&stat) != libc::S_IFREG {
@@ -180,7 +180,7 @@ fn read_file(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat, limit:
     }
     let length = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
     if length > limit {
-        return Ok(Observed::TooLong { length });
+        return Ok(Found::TooLong { length });
     }
     let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     let read_file = Read::by_ref(&mut file)
@@ -189,11 +189,14 @@ fn read_file(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat, limit:
     read_file.map_err(nofollow::errno)?;
     let length = content.len() as u64;
     if length > limit {
-        return Ok(Observed::TooLong { length });
+        return Ok(Found::TooLong { length });
     }
-    Ok(Observed::Present(State::File {
+    Ok(Found::Present(State::File {
         mode: nofollow::permissions(&stat),
-        modified: modified(&stat),
+        modified: Modified {
+            seconds: stat.st_mtime,
+            nanoseconds: stat.st_mtime_nsec,
+        },
         links: LinkCount(stat.st_nlink),
         content,
     }))
@@ -219,11 +222,4 @@ fn open(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat) -> nix::Res
         Err(_) => set(mode)?,
     }
     opened
-}
-
-fn modified(stat: &FileStat) -> Modified {
-    Modified {
-        seconds: stat.st_mtime,
-        nanoseconds: stat.st_mtime_nsec,
-    }
 }

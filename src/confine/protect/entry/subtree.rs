@@ -18,7 +18,7 @@ use crate::confine::sys;
 
 /// What one settlement may still copy.
 #[derive(Debug)]
-pub(in super::super) struct Budget {
+pub(crate) struct Budget {
     /// Bytes, by length: a sparse file becomes a full one.
     bytes: u64,
     entries: usize,
@@ -38,7 +38,7 @@ const MAX_PATHS: usize = 32 * 1024 * 1024;
 
 /// What to do with directories that their owner cannot enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Modes {
+pub(crate) enum Modes {
     /// Open them for good: all of it will be removed.
     Opened,
     /// Restore their modes after reading.
@@ -46,7 +46,7 @@ pub(in super::super) enum Modes {
 }
 
 /// Everything at and below `path`, at most `most`, parents first, each with whether it is a directory.
-pub(in super::super) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::Result<Vec<(Vec<u8>, bool)>> {
+pub(crate) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::Result<Vec<(Vec<u8>, bool)>> {
     let is_directory = nofollow::kind(&nofollow::stat(&root.fd, path)?) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
     let mut index = 0;
@@ -59,7 +59,7 @@ pub(in super::super) fn list(root: &Root, path: &[u8], most: usize, modes: Modes
         }
         let children = match modes {
             Modes::Opened => grant_owner(root, &path).and_then(|()| children(root, &path, most))?,
-            Modes::Kept => nofollow::with_owner_access(&root.fd, &path, None, || children(root, &path, most))?,
+            Modes::Kept => nofollow::as_owner(&root.fd, &path, None, || children(root, &path, most))?,
         };
         for (name, is_directory) in children {
             let below = join(&path, &name);
@@ -106,9 +106,9 @@ fn grant_owner(root: &Root, path: &[u8]) -> nix::Result<()> {
 }
 
 /// Removes the entry `path` with everything below it.
-pub(in super::super) fn remove(root: &Root, path: &[u8]) -> nix::Result<()> {
+pub(crate) fn remove(root: &Root, path: &[u8]) -> nix::Result<()> {
     let (directory, name) = split(path);
-    nofollow::with_owner_access(&root.fd, directory, None, || {
+    nofollow::as_owner(&root.fd, directory, None, || {
         let parent = nofollow::open_path(&root.fd, directory)?;
         if nofollow::kind(&fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) != libc::S_IFDIR {
             return unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir);
@@ -179,7 +179,7 @@ fn unlink_or_open(parent: &OwnedFd, name: &[u8]) -> nix::Result<Option<OwnedFd>>
 }
 
 /// The names in an open directory.
-pub(in super::super) fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> {
+pub(crate) fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> {
     let mut buffer = vec![0; 64 * 1024];
     let mut all = Vec::new();
     loop {
@@ -193,7 +193,7 @@ pub(in super::super) fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> 
 
 /// Copies the entry `path` with everything below it to `item` in the open directory; sockets and devices
 /// are not copied, nor is a mode beyond the owner's, nor what the budget does not hold.
-pub(in super::super) fn copy(
+pub(crate) fn copy(
     root: &Root,
     path: &[u8],
     target: BorrowedFd<'_>,
@@ -201,10 +201,10 @@ pub(in super::super) fn copy(
     budget: &mut Budget,
 ) -> nix::Result<()> {
     // List first: what cannot be listed fails before anything is created.
-    let all = nofollow::with_owner_access(&root.fd, path, None, || list(root, path, budget.entries, Modes::Opened))?;
+    let all = nofollow::as_owner(&root.fd, path, None, || list(root, path, budget.entries, Modes::Opened))?;
     budget.entries = budget.entries.saturating_sub(all.len());
     let bytes = Cell::new(budget.bytes);
-    let copied = nofollow::with_owner_access(&root.fd, path, None, || {
+    let copied = nofollow::as_owner(&root.fd, path, None, || {
         copy_listed(root, path, &all, target, item, &bytes)
     });
     budget.bytes = bytes.get();

@@ -11,27 +11,27 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use super::super::violation::SettingNames;
+use super::super::violation::Keys;
 use super::keys::{self, Change};
 use super::scope::Scope;
 use super::text::{Config, Header, Setting, line_end, written};
 
 /// What a config was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) enum Verdict {
+pub(crate) enum Verdict {
     /// All of it may stay.
     Harmless,
     /// This may, without what is named; empty where no setting is left.
-    Filtered(Vec<u8>, SettingNames),
+    Filtered(Vec<u8>, Keys),
     /// It is not understood.
     Unclear,
 }
 
 /// Whether the config of a git directory may say that its work tree is there, or say it no longer.
-pub(in super::super) type MaySetWorkTree<'a> = &'a dyn Fn(Option<&[u8]>) -> bool;
+pub(crate) type MaySetWorkTree<'a> = &'a dyn Fn(Option<&[u8]>) -> bool;
 
 /// Judges a config that was not there. Of a submodule it says where the work tree is: `is_own` knows whether a path is that.
-pub(in super::super) fn judge_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
+pub(crate) fn judge_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Verdict {
     let is_listed = |config: &Config<'_>, setting: &Setting| {
         let own = || setting.plain && setting.value.as_deref().is_some_and(is_own);
         is_listed_in(scope, config, setting) || (is_work_tree(scope, config, setting) && own())
@@ -62,7 +62,7 @@ pub(in super::super) fn judge_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u
     if !is_as_expected {
         return Verdict::Unclear;
     }
-    let mut named = SettingNames::default();
+    let mut named = Keys::default();
     for setting in offences {
         named.add(name(&config, setting));
     }
@@ -72,12 +72,7 @@ pub(in super::super) fn judge_new(scope: Scope, text: &[u8], is_own: &dyn Fn(&[u
 }
 
 /// Judges what became of a config that was there.
-pub(in super::super) fn judge_change(
-    scope: Scope,
-    old: &[u8],
-    new: &[u8],
-    may_set_work_tree: MaySetWorkTree<'_>,
-) -> Verdict {
+pub(crate) fn judge_change(scope: Scope, old: &[u8], new: &[u8], may_set_work_tree: MaySetWorkTree<'_>) -> Verdict {
     let (Some(before), Some(after)) = (Config::read(old), Config::read(new)) else {
         return Verdict::Unclear;
     };
@@ -96,7 +91,7 @@ pub(in super::super) fn judge_change(
 }
 
 /// Judges what became of a `.gitmodules`, or one that was not there.
-pub(in super::super) fn judge_modules(old: Option<&[u8]>, new: &[u8]) -> Verdict {
+pub(crate) fn judge_modules(old: Option<&[u8]>, new: &[u8]) -> Verdict {
     match old {
         None => judge_new(Scope::Modules, new, &|_| false),
         Some(old) => judge_change(Scope::Modules, old, new, &|_| false),
@@ -296,8 +291,8 @@ impl<'a> Comparison<'a> {
         self.offences.is_empty() && !self.is_odd
     }
 
-    fn named(&self) -> SettingNames {
-        let mut named = SettingNames::default();
+    fn named(&self) -> Keys {
+        let mut named = Keys::default();
         let mut left: HashSet<Name<'a>> = self.offences.iter().copied().collect();
         for (side, config) in [self.before, self.after].into_iter().enumerate() {
             for (key, setting) in self.settings(side) {

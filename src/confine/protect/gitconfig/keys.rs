@@ -53,7 +53,7 @@ enum Sub {
 
 /// Whether a command may change the setting in a config that was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Change {
+pub(crate) enum Change {
     /// It may.
     Free,
     /// It may, but not go: without it git would not know the repository for its own.
@@ -233,14 +233,14 @@ const ROWS: &[Row] = &[
 
 /// A setting of the list.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct KnownSetting {
+pub(crate) struct KnownSetting {
     value: Value,
     /// How it may change.
-    pub(in super::super) change: Change,
+    pub(crate) change: Change,
 }
 
 /// What the list says of a setting; section and key in lower case.
-pub(in super::super) fn known(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<KnownSetting> {
+pub(crate) fn known(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<KnownSetting> {
     let fits = |sub: Sub| match (sub, subsection) {
         (No, None) | (Any, Some(_)) => true,
         (Remote, Some(name)) => is_name(name),
@@ -258,11 +258,7 @@ pub(in super::super) fn known(section: &[u8], subsection: Option<&[u8]>, key: &[
 }
 
 /// What the list of `.gitmodules` says of a setting. Git takes no more than this from there, and no command from `update`.
-pub(in super::super) fn known_of_modules(
-    section: &[u8],
-    subsection: Option<&[u8]>,
-    key: &[u8],
-) -> Option<KnownSetting> {
+pub(crate) fn known_of_modules(section: &[u8], subsection: Option<&[u8]>, key: &[u8]) -> Option<KnownSetting> {
     let is_name =
         |name: &[u8]| !name.is_empty() && !name.split(|&b| matches!(b, b'/' | b'\\')).any(|part| part == b"..");
     if section != b"submodule" || !subsection.is_some_and(is_name) {
@@ -283,7 +279,7 @@ pub(in super::super) fn known_of_modules(
 
 impl KnownSetting {
     /// Whether the value is of the kind that the setting takes.
-    pub(in super::super) fn takes(self, value: &[u8]) -> bool {
+    pub(crate) fn takes(self, value: &[u8]) -> bool {
         let is_one_of = |allowed: &[&str]| allowed.iter().any(|word| word.as_bytes() == value);
         let of = |signs: &[u8]| {
             let is_sign = |b: &u8| b.is_ascii_alphanumeric() || signs.contains(b);
@@ -321,7 +317,7 @@ impl KnownSetting {
 }
 
 /// Whether what is fetched stays among what is known of the remote.
-pub(in super::super) fn is_tracking(remote: &[u8], spec: &[u8]) -> bool {
+pub(crate) fn is_tracking(remote: &[u8], spec: &[u8]) -> bool {
     let spec = spec.strip_prefix(b"+").unwrap_or(spec);
     let to = [b":refs/remotes/", remote, b"/"].concat();
     let Some(position) = spec.windows(to.len()).position(|part| part == to) else {

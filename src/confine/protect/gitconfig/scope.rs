@@ -5,7 +5,7 @@ use super::text::Header;
 
 /// Which of a repository's configs it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Scope {
+pub(crate) enum Scope {
     /// The one.
     Repository,
     /// `config.worktree`, which has the last word: it may not say where a remote is.
@@ -16,7 +16,7 @@ pub(in super::super) enum Scope {
 
 impl Scope {
     /// That of the file with this name.
-    pub(in super::super) fn of(name: &[u8]) -> Self {
+    pub(crate) fn of(name: &[u8]) -> Self {
         if name == b"config.worktree" {
             Self::WorkTree
         } else {
@@ -25,7 +25,7 @@ impl Scope {
     }
 
     /// What the list says of a setting.
-    pub(in super::super) fn known(self, header: &Header, key: &[u8]) -> Option<KnownSetting> {
+    pub(crate) fn known(self, header: &Header, key: &[u8]) -> Option<KnownSetting> {
         match self {
             Self::Modules => keys::known_of_modules(&header.section, header.subsection.as_deref(), key),
             Self::Repository | Self::WorkTree => keys::known(&header.section, header.subsection.as_deref(), key),
@@ -33,7 +33,7 @@ impl Scope {
     }
 
     /// Whether a setting of the list is one of this config.
-    pub(in super::super) fn takes(self, header: &Header, known: KnownSetting) -> bool {
+    pub(crate) fn takes(self, header: &Header, known: KnownSetting) -> bool {
         let leads = matches!(header.section.as_slice(), b"branch" | b"remote" | b"submodule");
         match self {
             Self::Repository | Self::Modules => true,

@@ -10,17 +10,17 @@ use std::slice::Iter;
 
 /// One setting that has a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Setting {
+pub(crate) struct Setting {
     /// In lower case, without the subsection.
-    pub(in super::super) section: Vec<u8>,
+    pub(crate) section: Vec<u8>,
     /// In lower case.
-    pub(in super::super) key: Vec<u8>,
+    pub(crate) key: Vec<u8>,
     /// Without quotes, escapes and comment.
-    pub(in super::super) value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 /// Every setting with a value, in the order of the file.
-pub(in super::super) fn settings(text: &[u8]) -> Vec<Setting> {
+pub(crate) fn settings(text: &[u8]) -> Vec<Setting> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut lexer = Lexer {
         rest: text.iter().peekable(),

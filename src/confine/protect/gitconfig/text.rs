@@ -9,42 +9,42 @@ use std::ops::Range;
 
 /// A section's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Header {
+pub(crate) struct Header {
     /// In lower case.
-    pub(in super::super) section: Vec<u8>,
-    pub(in super::super) subsection: Option<Vec<u8>>,
+    pub(crate) section: Vec<u8>,
+    pub(crate) subsection: Option<Vec<u8>>,
     /// Whether it stands alone on its line, as git writes it.
-    pub(in super::super) plain: bool,
+    pub(crate) plain: bool,
     /// From bracket to bracket.
-    pub(in super::super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
 }
 
 /// One setting as it stands in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Setting {
+pub(crate) struct Setting {
     /// The number of its header.
-    pub(in super::super) header: usize,
+    pub(crate) header: usize,
     /// In lower case.
-    pub(in super::super) key: Vec<u8>,
+    pub(crate) key: Vec<u8>,
     /// Without quotes, escapes and comment; none where there is no equals sign.
-    pub(in super::super) value: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
     /// Whether it stands below a plain header, as git writes it.
-    pub(in super::super) plain: bool,
+    pub(crate) plain: bool,
     /// From the key to the end of its last line, without that.
-    pub(in super::super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
 }
 
 /// A config that is understood.
 #[derive(Debug)]
-pub(in super::super) struct Config<'a> {
-    pub(in super::super) text: &'a [u8],
-    pub(in super::super) headers: Vec<Header>,
-    pub(in super::super) settings: Vec<Setting>,
+pub(crate) struct Config<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) headers: Vec<Header>,
+    pub(crate) settings: Vec<Setting>,
 }
 
 impl<'a> Config<'a> {
     /// Reads a text; `None` where git would refuse it, or not all of it is understood.
-    pub(in super::super) fn read(text: &'a [u8]) -> Option<Self> {
+    pub(crate) fn read(text: &'a [u8]) -> Option<Self> {
         let is_odd = |b: &u8| b.is_ascii_control() && !matches!(b, b'\t' | b'\n');
         if text.iter().any(is_odd) {
             return None;
@@ -73,7 +73,7 @@ impl<'a> Config<'a> {
     }
 
     /// The lines that a setting or header takes, where nothing else stands on them; else the thing alone.
-    pub(in super::super) fn lines(&self, range: &Range<usize>) -> Range<usize> {
+    pub(crate) fn lines(&self, range: &Range<usize>) -> Range<usize> {
         let start = line_start(self.text, range.start);
         let end = line_end(self.text, range.end);
         let is_blank = |range: Range<usize>| self.text[range].iter().all(|b| matches!(b, b' ' | b'\t'));
@@ -108,7 +108,7 @@ fn line_start(text: &[u8], at: usize) -> usize {
 }
 
 /// Where the line of a place ends: at the line feed, or at the end of the text.
-pub(in super::super) fn line_end(text: &[u8], at: usize) -> usize {
+pub(crate) fn line_end(text: &[u8], at: usize) -> usize {
     text[at..]
         .iter()
         .position(|&b| b == b'\n')

@@ -18,7 +18,7 @@ use nix::sys::stat::Mode;
 
 use super::super::entry::nofollow::{self, is_within, join};
 use super::super::entry::restore::{create, set_mode};
-use super::super::entry::state::{MAX_FILE, MAX_TOTAL, Observed, State, observe};
+use super::super::entry::state::{Found, MAX_FILE, MAX_TOTAL, State, observe};
 use super::super::entry::subtree::{Modes, list, names, remove};
 use super::super::error::ProtectError;
 use super::super::naming::names::Names;
@@ -28,7 +28,7 @@ use super::super::roots::{Root, RootPath, absolute, open_roots};
 use super::super::storage::other_sessions::StoreLock;
 use super::super::storage::quarantine::Quarantine;
 use super::super::storage::store;
-use super::super::violation::ViolationKind;
+use super::super::violation::Effect;
 use crate::confine::session;
 
 /// The folder of copies.
@@ -58,12 +58,12 @@ struct CoverCopy {
 
 /// What a command made of an entry of a copy.
 #[derive(Debug)]
-pub(in super::super) struct Difference<'a> {
-    pub(in super::super) root: u16,
-    pub(in super::super) path: Vec<u8>,
+pub(crate) struct Difference<'a> {
+    pub(crate) root: u16,
+    pub(crate) path: Vec<u8>,
     /// What the host has, if it was there when the command started.
     pub(in super::super) before: Option<&'a SavedEntry>,
-    pub(in super::super) after: Observed,
+    pub(crate) after: Found,
 }
 
 impl Covers {
@@ -81,10 +81,7 @@ impl Covers {
         let all = store::folder(store, COPIES)?;
         remove_abandoned(&all);
         let own = store::folder(&all, &store::unique_name())?;
-        let fail = |step| {
-            let path = own.clone();
-            move |source| ProtectError::Io { step, path, source }
-        };
+        let fail = |step| ProtectError::failed(step, &own);
         let lock = File::open(&own).map_err(fail("open"))?;
         lock.lock().map_err(fail("lock"))?;
         // A mount is named by a path without links.
@@ -119,7 +116,7 @@ impl Covers {
     }
 
     /// What there are copies of, by the numbers of the roots.
-    pub(in super::super) fn paths(&self) -> impl Iterator<Item = RootPath> + '_ {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = RootPath> + '_ {
         self.copies.iter().map(|copy| (copy.root, copy.path.clone()))
     }
 
@@ -156,7 +153,7 @@ impl Covers {
         &self,
         root: u16,
         path: &[u8],
-        kind: ViolationKind,
+        kind: Effect,
         root_dir: &Root,
         quarantine: &mut Quarantine,
     ) -> Option<PathBuf> {
@@ -227,16 +224,16 @@ impl Covers {
                     root: copy.root,
                     path: copy.path.clone(),
                     before: before.get(&Vec::new()).copied(),
-                    after: Observed::Unreadable(Errno::E2BIG),
+                    after: Found::Unreadable(Errno::E2BIG),
                 });
                 continue;
             };
             for (below, kept) in before {
-                let after = current.remove(&below).unwrap_or(Observed::Absent);
+                let after = current.remove(&below).unwrap_or(Found::Absent);
                 // A clone that fails removes the sample hooks; nobody needs them.
-                let is_same = matches!(&after, Observed::Present(state) if *state == kept.state)
+                let is_same = matches!(&after, Found::Present(state) if *state == kept.state)
                     || matches!(kept.state, State::Special { .. })
-                    || (matches!(after, Observed::Absent) && below.ends_with(b".sample"));
+                    || (matches!(after, Found::Absent) && below.ends_with(b".sample"));
                 if !is_same {
                     all.push(Difference {
                         root: copy.root,
@@ -262,7 +259,7 @@ impl Covers {
         copy: &CoverCopy,
         wanted: &BTreeMap<Vec<u8>, &SavedEntry>,
         left: &mut u64,
-    ) -> Option<BTreeMap<Vec<u8>, Observed>> {
+    ) -> Option<BTreeMap<Vec<u8>, Found>> {
         let most = wanted.len() + MOST_NEW;
         let all = match list(&self.folder, &copy.name, most, Modes::Kept) {
             Ok(all) => all,
@@ -300,7 +297,7 @@ impl CoverCopy {
     }
 }
 
-fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, Observed>) -> bool {
+fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, Found>) -> bool {
     let lasting = || {
         wanted
             .iter()
@@ -308,7 +305,7 @@ fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, 
     };
     lasting().count() == current.len()
         && lasting()
-            .all(|(below, kept)| matches!(current.get(below), Some(Observed::Present(state)) if *state == kept.state))
+            .all(|(below, kept)| matches!(current.get(below), Some(Found::Present(state)) if *state == kept.state))
 }
 
 /// Removes the folders that no session has locked.

@@ -36,6 +36,7 @@ pub(crate) fn create_placeholders(guard: &Guard) -> Result<bool, ProtectError> {
     });
     let mut made_any = false;
     for (root, git) in guard
+        .inventory
         .git_directories()
         .into_iter()
         .filter(|location| !is_made_by_commands(location))

@@ -11,7 +11,7 @@ use super::super::naming::vcs::is_judged_text;
 use super::super::record::{SavedEntry, save_entries};
 use super::super::referenced::repository::Person;
 use super::super::roots::{Root, absolute};
-use super::super::tree::search::{Found, Scan, search};
+use super::super::tree::search::{Scan, SearchResult, search};
 use crate::backend::namespaces::MOST_PROTECTED;
 
 /// `PATH_MAX`, which counts the NUL byte behind a path.
@@ -25,7 +25,7 @@ pub fn present(
     names: &Names,
     person: &Person,
 ) -> Result<Vec<PathBuf>, ProtectError> {
-    let Found { scanned, extra, .. } = search(roots, extra, names, person, None, None)?;
+    let SearchResult { scanned, extra, .. } = search(roots, extra, names, person, None, None)?;
     let Scan { roots, inventory, .. } = scanned;
     Ok(topmost(
         &roots,
@@ -38,7 +38,7 @@ pub fn present(
 /// What programs of the host run or obey while a command is still running: the settings and hooks of git, but for git
 /// directories that a command made, and the files that were named one by one. The topmost of nested ones, `most` at most, by
 /// their roots.
-pub(in super::super) fn live(
+pub(crate) fn live(
     roots: &[Root],
     kept: &[SavedEntry],
     extra: &[PathBuf],
@@ -84,7 +84,7 @@ pub(in super::super) fn live(
 
 /// What can be covered by a mount of its own, the topmost of nested ones, `most` at most; the files that
 /// were named one by one, `extra`, come first. What is a link is left to be undone.
-pub(in super::super) fn topmost(roots: &[Root], kept: &[SavedEntry], extra: &[PathBuf], most: usize) -> Vec<PathBuf> {
+pub(crate) fn topmost(roots: &[Root], kept: &[SavedEntry], extra: &[PathBuf], most: usize) -> Vec<PathBuf> {
     let coverable = |kept: &&SavedEntry| match (kept.role, &kept.state) {
         // Git itself writes in it; what it must not write has roles of its own.
         (Role::GitDirectory | Role::LinkOnPath | Role::TooDeep, _)

@@ -21,7 +21,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDe
 use nix::sys::stat::FileStat;
 
 use super::super::entry::nofollow::{self, Identity, join, split};
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::state::{Found, State, observe};
 use super::super::error::ProtectError;
 use super::super::guard::Guard;
 use super::super::naming::class::Role;
@@ -97,7 +97,7 @@ impl Watch {
             watched: watched_paths(guard, covers),
             taken: 0,
             changed: BTreeSet::new(),
-            known_gits: guard.git_directories(),
+            known_gits: guard.inventory.git_directories(),
         };
         let is_own = |(root, git): &&RootPath| !guard.is_made_by_command(*root, git);
         let own: Vec<RootPath> = watch.known_gits.iter().filter(is_own).cloned().collect();
@@ -113,7 +113,7 @@ impl Watch {
             }
             watch.common.insert((root, git));
         }
-        for (root, link) in guard.git_links() {
+        for (root, link) in guard.inventory.git_links() {
             let (root_dir, above) = (&roots[usize::from(root)], split(&link).0);
             watch.add(root_dir, root, above)?;
             watch.work_trees.insert((root, above.to_vec()), None);
@@ -186,10 +186,10 @@ impl Watch {
             return Vec::new();
         };
         if is_killing {
-            guard.distrust_refs();
+            guard.has_quarantined = true;
             kill(absolute(&guard.roots()[usize::from(*root)], path));
         }
-        settle::take_away(guard.roots(), guard.record(), guard.store(), all)
+        settle::take_away(guard.roots(), guard.record(), &guard.store, all)
     }
 
     /// What makes git look elsewhere now, and did not when the command started.
@@ -317,32 +317,32 @@ impl Watch {
         let observed = observe(&root_dir.fd, path, LONGEST);
         if name == COMMON {
             return match observed {
-                Observed::Absent => true,
+                Found::Absent => true,
                 // A work tree was removed and added again. An empty one leads nowhere yet, and is looked at again.
-                Observed::Present(State::File { content, .. }) => {
+                Found::Present(State::File { content, .. }) => {
                     is_of_worktree(*root, path, &self.known_gits) && (content.is_empty() || content == b"../..\n")
                 }
-                Observed::Present(
+                Found::Present(
                     State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored,
                 )
-                | Observed::TooLong { .. }
-                | Observed::Unreadable(_) => false,
+                | Found::TooLong { .. }
+                | Found::Unreadable(_) => false,
             };
         }
         match observed {
-            Observed::Absent => true,
-            Observed::Present(State::Directory { .. }) => {
+            Found::Absent => true,
+            Found::Present(State::Directory { .. }) => {
                 let now = nofollow::stat(&root_dir.fd, path).ok().as_ref().map(Identity::of);
                 let before = self.work_trees.get(&(*root, directory.to_vec())).copied().flatten();
                 now.is_some() && now == before
             }
             // An empty one leads nowhere yet, and is looked at again.
-            Observed::Present(State::File { content, .. }) => {
+            Found::Present(State::File { content, .. }) => {
                 content.is_empty() || self.points_back(roots, location, &content)
             }
-            Observed::Present(State::Symlink { .. } | State::Special { .. } | State::Ignored)
-            | Observed::TooLong { .. }
-            | Observed::Unreadable(_) => false,
+            Found::Present(State::Symlink { .. } | State::Special { .. } | State::Ignored)
+            | Found::TooLong { .. }
+            | Found::Unreadable(_) => false,
         }
     }
 
@@ -373,7 +373,7 @@ fn first_link(root_dir: &Root, root: u16, path: &[u8]) -> Option<RootPath> {
 
 /// Reads the status of a path, also where a command has closed a directory above it.
 fn stat_with_owner_access(root_dir: &Root, path: &[u8]) -> nix::Result<FileStat> {
-    nofollow::with_owner_access(&root_dir.fd, split(path).0, None, || nofollow::stat(&root_dir.fd, path))
+    nofollow::as_owner(&root_dir.fd, split(path).0, None, || nofollow::stat(&root_dir.fd, path))
 }
 
 #[cfg(test)]

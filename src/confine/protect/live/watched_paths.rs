@@ -8,22 +8,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::entry::nofollow::{self, is_within};
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::state::{Found, State, observe};
 use super::super::guard::Guard;
 use super::super::naming::class::Role;
 use super::super::referenced::resolve::{Resolution, resolve_from};
-use super::super::roots::{Root, RootPath, absolute, root_number_of};
+use super::super::roots::{Root, RootPath, absolute, root_number};
 use super::covers::Covers;
 
 /// Longest script that git is expected to check out.
 const LONGEST: u64 = 1 << 20;
 
 /// When an inode was changed last.
-pub(in super::super) type ChangeTime = (i64, i64);
+pub(crate) type ChangeTime = (i64, i64);
 
 /// The kind of a watched path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum PathKind {
+pub(crate) enum PathKind {
     /// A link.
     Link,
     /// The target of the last link: a file, or nothing yet.
@@ -32,20 +32,20 @@ pub(in super::super) enum PathKind {
 
 /// A path that is watched.
 #[derive(Debug)]
-pub(in super::super) struct WatchedPath {
-    pub(in super::super) location: RootPath,
-    pub(in super::super) kind: PathKind,
+pub(crate) struct WatchedPath {
+    pub(crate) location: RootPath,
+    pub(crate) kind: PathKind,
     /// What was there before the command.
     before: Option<State>,
     change_time: Option<ChangeTime>,
 }
 
 /// The watched paths of a guard, without those that are covered.
-pub(in super::super) fn watched_paths(guard: &Guard, covers: Option<&Covers>) -> Vec<WatchedPath> {
+pub(crate) fn watched_paths(guard: &Guard, covers: Option<&Covers>) -> Vec<WatchedPath> {
     let (roots, record) = (guard.roots(), guard.record());
     let covered: Vec<RootPath> = covers.into_iter().flat_map(Covers::paths).collect();
     let is_covered = |(root, path): &RootPath| covered.iter().any(|(at, above)| at == root && is_within(path, above));
-    let live = guard.live();
+    let live = &guard.live;
     let links = record
         .entries
         .iter()
@@ -87,40 +87,40 @@ pub(in super::super) fn watched_paths(guard: &Guard, covers: Option<&Covers>) ->
 }
 
 fn location(roots: &[Root], path: &Path) -> Option<RootPath> {
-    let (root, below) = root_number_of(roots, path)?;
+    let (root, below) = root_number(roots, path)?;
     Some((root, below.as_os_str().as_bytes().to_vec()))
 }
 
 impl WatchedPath {
     /// Whether it has changed since the last call.
-    pub(in super::super) fn has_changed(&mut self, root_dir: &Root) -> bool {
+    pub(crate) fn has_changed(&mut self, root_dir: &Root) -> bool {
         let before = std::mem::replace(&mut self.change_time, change_time(root_dir, &self.location.1));
         before != self.change_time
     }
 
     /// Whether it can be removed at once, without first killing the command.
-    pub(in super::super) fn is_removable(&self, root_dir: &Root) -> bool {
+    pub(crate) fn is_removable(&self, root_dir: &Root) -> bool {
         matches!(
             observe(&root_dir.fd, &self.location.1, LONGEST),
-            Observed::Present(State::File { .. } | State::Symlink { .. })
+            Found::Present(State::File { .. } | State::Symlink { .. })
         )
     }
 
     /// Whether git reads or runs nothing there that is new.
-    pub(in super::super) fn is_harmless(&self, root_dir: &Root) -> bool {
+    pub(crate) fn is_harmless(&self, root_dir: &Root) -> bool {
         match (&self.before, observe(&root_dir.fd, &self.location.1, LONGEST)) {
-            (_, Observed::Absent) => true,
+            (_, Found::Absent) => true,
             // One that is being written is looked at again.
-            (_, Observed::Present(State::File { content, .. })) if content.is_empty() => true,
+            (_, Found::Present(State::File { content, .. })) if content.is_empty() => true,
             (
                 Some(State::File { mode, content, .. }),
-                Observed::Present(State::File {
+                Found::Present(State::File {
                     mode: new_mode,
                     content: new,
                     ..
                 }),
             ) => *content == new && new_mode & 0o111 & !mode == 0,
-            (Some(State::Symlink { target }), Observed::Present(State::Symlink { target: new })) => *target == new,
+            (Some(State::Symlink { target }), Found::Present(State::Symlink { target: new })) => *target == new,
             (
                 None
                 | Some(
@@ -130,14 +130,14 @@ impl WatchedPath {
                     | State::Special { .. }
                     | State::Ignored,
                 ),
-                Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_),
+                Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_),
             ) => false,
         }
     }
 }
 
 /// When the entry was changed last, if it is there.
-pub(in super::super) fn change_time(root_dir: &Root, path: &[u8]) -> Option<ChangeTime> {
+pub(crate) fn change_time(root_dir: &Root, path: &[u8]) -> Option<ChangeTime> {
     let stat = nofollow::stat(&root_dir.fd, path).ok()?;
     Some((stat.st_ctime, stat.st_ctime_nsec))
 }

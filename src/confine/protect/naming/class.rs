@@ -1,11 +1,11 @@
 //! What a directory means to the walk, and what each name in it is.
 //!
-//! Two things decide: the [`DirectoryClass`] (a plain directory, a git directory, inside a tree that is protected
+//! Two things decide: the [`Class`] (a plain directory, a git directory, inside a tree that is protected
 //! whole) and how far the path so far has matched a pattern, held as a node of a small tree of names ([`super::patterns`]).
 
 /// What a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(in super::super) enum DirectoryClass {
+pub(crate) enum Class {
     /// Nothing special.
     Plain,
     /// What git accepts as a git directory, or a `.git` that may become one.
@@ -26,7 +26,7 @@ pub(in super::super) enum DirectoryClass {
 
 /// A directory with a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(in super::super) enum Layout {
+pub(crate) enum Layout {
     /// A git directory.
     Git,
     /// The state of a rebase, merge or cherry-pick in progress.
@@ -45,7 +45,7 @@ pub(in super::super) enum Layout {
 
 /// What a protected entry is to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(in super::super) enum Role {
+pub(crate) enum Role {
     /// A directory called `.git`.
     GitDirectory,
     /// Anything else called `.git`: a file that names a git directory, a symlink.
@@ -72,7 +72,7 @@ pub(in super::super) enum Role {
 
 /// What an entry is by the directory listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(in super::super) enum Kind {
+pub(crate) enum Kind {
     Directory,
     Symlink,
     /// A regular file, or it is not known.
@@ -83,47 +83,47 @@ pub(in super::super) enum Kind {
 
 /// What the walk does with an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Classification {
+pub(crate) struct Classification {
     /// Protected, and as what.
-    pub(in super::super) protect: Option<Role>,
+    pub(crate) protect: Option<Role>,
     /// To be walked, and as what.
-    pub(in super::super) descend: Option<Context>,
+    pub(crate) descend: Option<Context>,
 }
 
 /// The class of a directory, and how far patterns have matched its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Context {
-    pub(in super::super) class: DirectoryClass,
+pub(crate) struct Context {
+    pub(crate) class: Class,
     /// Node of the pattern tree; [`Context::ANYWHERE`] where no pattern has begun to match.
-    pub(in super::super) pattern: u32,
+    pub(crate) pattern: u32,
     /// Node of the tree of files protected by path; [`Context::NOWHERE`] when none lies below.
-    pub(in super::super) path: u32,
+    pub(crate) path: u32,
     /// Whether it lies below a directory where names of the table say nothing.
-    pub(in super::super) third_party: bool,
+    pub(crate) third_party: bool,
 }
 
 impl Context {
     /// The node that every directory has beside its own.
-    pub(in super::super) const ANYWHERE: u32 = 0;
+    pub(crate) const ANYWHERE: u32 = 0;
     /// The node that nothing hangs on.
-    pub(in super::super) const NOWHERE: u32 = 1;
+    pub(crate) const NOWHERE: u32 = 1;
 
     /// Whether a pattern or a protected path may still match below the directory.
-    pub(in super::super) fn is_on_path(self) -> bool {
+    pub(crate) fn is_on_path(self) -> bool {
         self.pattern != Self::ANYWHERE || self.path != Self::NOWHERE
     }
 
     /// The same context, protected with everything below it.
-    pub(in super::super) fn protected(self) -> Self {
+    pub(crate) fn protected(self) -> Self {
         let class = match self.class {
-            DirectoryClass::Protected(_) => self.class,
-            DirectoryClass::Plain
-            | DirectoryClass::Git
-            | DirectoryClass::Modules
-            | DirectoryClass::Worktrees
-            | DirectoryClass::Listed(_)
-            | DirectoryClass::Data
-            | DirectoryClass::Refs => DirectoryClass::Protected(Role::Name),
+            Class::Protected(_) => self.class,
+            Class::Plain
+            | Class::Git
+            | Class::Modules
+            | Class::Worktrees
+            | Class::Listed(_)
+            | Class::Data
+            | Class::Refs => Class::Protected(Role::Name),
         };
         Self { class, ..self }
     }

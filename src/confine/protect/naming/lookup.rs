@@ -53,7 +53,7 @@ fn matches(pattern: &[u8], parts: &[&[u8]]) -> bool {
 }
 
 /// Whether a name is like one of a pattern, in which `*` stands for anything.
-pub(in super::super) fn matches_wildcard(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn matches_wildcard(pattern: &[u8], name: &[u8]) -> bool {
     let Some(star) = pattern.iter().position(|byte| *byte == b'*') else {
         return same_name(pattern, name);
     };

@@ -4,12 +4,12 @@ use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
-use super::class::{Context, DirectoryClass, Kind};
+use super::class::{Class, Context, Kind};
 
 /// Which of the names by which git knows a git directory have been seen in a listing.
 #[derive(Debug, Default, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "six names, each seen or not")]
-pub(in super::super) struct Markers {
+pub(crate) struct Markers {
     head: bool,
     objects: bool,
     refs: bool,
@@ -21,7 +21,7 @@ pub(in super::super) struct Markers {
 impl Markers {
     /// What a directory holds that is not listed. What cannot be looked at may be there: at worst hooks and
     /// settings stay as they are where git would run none.
-    pub(in super::super) fn of_directory(directory: &Path) -> Self {
+    pub(crate) fn of_directory(directory: &Path) -> Self {
         let mut markers = Self::default();
         for name in ["HEAD", "objects", "commondir", "refs", "config", "hooks"] {
             let kind = match metadata_if_present(&directory.join(name)) {
@@ -40,7 +40,7 @@ impl Markers {
     }
 
     /// Notes an entry.
-    pub(in super::super) fn note(&mut self, name: &[u8], kind: Kind) {
+    pub(crate) fn note(&mut self, name: &[u8], kind: Kind) {
         match name {
             b"HEAD" => self.head = true,
             b"objects" => self.objects = true,
@@ -55,32 +55,30 @@ impl Markers {
     /// Whether git would accept the directory: it asks for a HEAD, and for objects and refs either here
     /// or where `commondir` points. There it asks for no HEAD, and obeys the config and hooks. Of kinds only that of the
     /// config is looked at: git accepts more than one.
-    pub(in super::super) fn is_git_directory(self) -> bool {
+    pub(crate) fn is_git_directory(self) -> bool {
         (self.head && self.common) || (self.objects && self.refs && (self.head || self.config || self.hooks))
     }
 
     /// The context the directory has, given what it holds. One that was a git directory before is one as long as it holds some of
     /// what makes one: the rest may come back.
-    pub(in super::super) fn refine(self, context: Context, before: Option<DirectoryClass>) -> Context {
-        let is_remnant = before == Some(DirectoryClass::Git) && (self.head || self.objects || self.refs);
+    pub(crate) fn refine(self, context: Context, before: Option<Class>) -> Context {
+        let is_remnant = before == Some(Class::Git) && (self.head || self.objects || self.refs);
         match context.class {
             // It takes three empty files to make any directory a git directory, and nothing keeps a person from working below it.
-            DirectoryClass::Plain | DirectoryClass::Modules | DirectoryClass::Data | DirectoryClass::Refs
-                if self.is_git_directory() || is_remnant =>
-            {
+            Class::Plain | Class::Modules | Class::Data | Class::Refs if self.is_git_directory() || is_remnant => {
                 Context {
-                    class: DirectoryClass::Git,
+                    class: Class::Git,
                     ..context
                 }
             }
-            DirectoryClass::Plain
-            | DirectoryClass::Modules
-            | DirectoryClass::Git
-            | DirectoryClass::Worktrees
-            | DirectoryClass::Protected(_)
-            | DirectoryClass::Listed(_)
-            | DirectoryClass::Data
-            | DirectoryClass::Refs => context,
+            Class::Plain
+            | Class::Modules
+            | Class::Git
+            | Class::Worktrees
+            | Class::Protected(_)
+            | Class::Listed(_)
+            | Class::Data
+            | Class::Refs => context,
         }
     }
 }
@@ -91,7 +89,7 @@ pub fn metadata_if_present(entry: &Path) -> io::Result<Option<Metadata>> {
 }
 
 /// What was looked at, or that it is certainly not there.
-pub(in super::super) fn if_present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn if_present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),

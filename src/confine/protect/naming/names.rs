@@ -21,7 +21,7 @@ impl Names {
     }
 
     /// What counts.
-    pub(in super::super) fn patterns(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &str> {
         let listed = TOOLS
             .iter()
             .flat_map(|tool| tool.reads.iter().map(move |pattern| (tool, *pattern)));
@@ -35,20 +35,20 @@ impl Names {
 
 /// Directories of what others made: tools write and remove them, with whatever is in them. Below such a one the names of
 /// the table say nothing; git directories do, wherever they are. Their case counts: `Vendor` may be a person's own.
-pub(in super::super) const THIRD_PARTY: [&str; 4] = ["node_modules", "vendor", ".venv", "target"];
+pub(crate) const THIRD_PARTY: [&str; 4] = ["node_modules", "vendor", ".venv", "target"];
 
 /// Whether names of the table say nothing below a directory called so.
-pub(in super::super) fn is_third_party(name: &[u8]) -> bool {
+pub(crate) fn is_third_party(name: &[u8]) -> bool {
     THIRD_PARTY.iter().any(|one| one.as_bytes() == name)
 }
 
 /// Whether git may take the name for its own: `.git` in any ASCII case.
-pub(in super::super) fn is_dot_git(name: &[u8]) -> bool {
+pub(crate) fn is_dot_git(name: &[u8]) -> bool {
     same_name(name, b".git")
 }
 
 /// Whether two names are one where ASCII case is folded.
-pub(in super::super) fn same_name(one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn same_name(one: &[u8], other: &[u8]) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::super::entry::nofollow::{join, split};
-use super::class::{Classification, Context, DirectoryClass, Kind, Role};
+use super::class::{Class, Classification, Context, Kind, Role};
 use super::lookup::matches_wildcard;
 use super::markers::Markers;
 use super::names::{Names, is_third_party, same_name};
@@ -15,7 +15,7 @@ use super::vcs::{classify_in, is_judged_text};
 
 /// The tree.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Patterns {
+pub(crate) struct Patterns {
     nodes: Vec<Node>,
     /// For each first byte, in lower case, what of the first node's children begins so. Most names are none of ours, and
     /// every name of the tree is asked about.
@@ -44,7 +44,7 @@ enum End {
 
 impl Patterns {
     /// The default names, but for what a config takes off them and adds.
-    pub(in super::super) fn new(names: &Names) -> Self {
+    pub(crate) fn new(names: &Names) -> Self {
         let mut patterns = Self {
             nodes: vec![Node::default(), Node::default()],
             by_first: vec![Vec::new(); 256],
@@ -71,12 +71,12 @@ impl Patterns {
     }
 
     /// A new root below which files are protected by path.
-    pub(in super::super) fn add_root(&mut self) -> u32 {
+    pub(crate) fn add_root(&mut self) -> u32 {
         self.push()
     }
 
     /// Protects the file `path`, relative to the root that [`Patterns::add_root`] gave.
-    pub(in super::super) fn protect(&mut self, add_root: u32, path: &[u8]) {
+    pub(crate) fn protect(&mut self, add_root: u32, path: &[u8]) {
         let node = self.insert(add_root, path);
         let end = &mut self.nodes[node as usize].end;
         if *end == End::LinkOnPath {
@@ -89,9 +89,9 @@ impl Patterns {
     /// A root may itself lie in a git directory or in a directory of the table, so the names on the way
     /// to it count, and what the directories on that way hold beside it. One that lies in a directory of what others made
     /// is somebody's own work all the same.
-    pub(in super::super) fn root_context(&self, add_root: u32, path: &Path) -> Context {
+    pub(crate) fn root_context(&self, add_root: u32, path: &Path) -> Context {
         let mut context = Context {
-            class: DirectoryClass::Plain,
+            class: Class::Plain,
             pattern: Context::ANYWHERE,
             path: Context::NOWHERE,
             third_party: false,
@@ -115,7 +115,7 @@ impl Patterns {
     }
 
     /// Whether the names alone protect `path` in a directory of this context.
-    pub(in super::super) fn covers(&self, context: Context, path: &[u8]) -> bool {
+    pub(crate) fn covers(&self, context: Context, path: &[u8]) -> bool {
         let mut context = context;
         for name in path.split(|&b| b == b'/').filter(|n| !n.is_empty()) {
             let classification = self.classify(context, name, Kind::Directory);
@@ -129,7 +129,7 @@ impl Patterns {
     }
 
     /// The protected paths below the entry `name` of a directory.
-    pub(in super::super) fn protected_below(&self, context: Context, name: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn protected_below(&self, context: Context, name: &[u8]) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
         let nodes = self.nodes_of(context, name);
         let mut todo: Vec<(u32, Vec<u8>)> = nodes.into_iter().flatten().map(|node| (node, Vec::new())).collect();
@@ -184,7 +184,7 @@ impl Patterns {
     }
 
     /// What the entry `name` of a directory is.
-    pub(in super::super) fn classify(&self, context: Context, name: &[u8], kind: Kind) -> Classification {
+    pub(crate) fn classify(&self, context: Context, name: &[u8], kind: Kind) -> Classification {
         let nodes = self.nodes_of(context, name);
         let [nested, fresh, path] = nodes;
         let mut protect = None;
@@ -210,7 +210,7 @@ impl Patterns {
         let (role, class) = classify_in(context.class, name, kind);
         let class = match (class, protected_role) {
             (None, _) => None,
-            (Some(DirectoryClass::Plain | DirectoryClass::Data), Some(role)) => Some(DirectoryClass::Protected(role)),
+            (Some(Class::Plain | Class::Data), Some(role)) => Some(Class::Protected(role)),
             (Some(class), _) => Some(class),
         };
         let descend = match kind {
@@ -220,9 +220,7 @@ impl Patterns {
                 pattern: nested.or(fresh).unwrap_or(Context::ANYWHERE),
                 path: path.unwrap_or(Context::NOWHERE),
                 third_party: context.third_party
-                    || (context.class == DirectoryClass::Plain
-                        && class == DirectoryClass::Plain
-                        && is_third_party(name)),
+                    || (context.class == Class::Plain && class == Class::Plain && is_third_party(name)),
             }),
         };
         let is_by_path = path.is_some_and(|node| self.nodes[node as usize].end != End::LinkOnPath);
@@ -242,7 +240,7 @@ impl Patterns {
 
 /// Whether names of the table say nothing in the directory: what lies there others made, or a person's branches are called so.
 fn ignores_names(context: Context) -> bool {
-    context.third_party || context.class == DirectoryClass::Refs
+    context.third_party || context.class == Class::Refs
 }
 
 /// The first byte of a name, in lower case.

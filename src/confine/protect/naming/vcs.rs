@@ -6,8 +6,8 @@
 
 use super::super::gitconfig::judge::{self, Verdict};
 use super::super::gitconfig::text::Config;
-use super::super::violation::SettingNames;
-use super::class::{DirectoryClass, Kind, Layout, Role};
+use super::super::violation::Keys;
+use super::class::{Class, Kind, Layout, Role};
 use super::names::{is_dot_git, same_name};
 
 /// The kind of a listed name.
@@ -20,7 +20,7 @@ enum ListedName {
     /// A link that is a lock: it names who holds it.
     Lock,
     /// A directory, and what is in it.
-    Directory(DirectoryClass),
+    Directory(Class),
 }
 
 /// Files that git writes as data. So is every name in capitals: a ref or a message (`FETCH_HEAD`, `MERGE_MSG`).
@@ -99,25 +99,21 @@ fn layout_of(name: &[u8]) -> Option<Layout> {
 }
 
 /// What git makes of an entry: its role, and its place if it is a directory to walk.
-pub(in super::super) fn classify_in(
-    class: DirectoryClass,
-    name: &[u8],
-    kind: Kind,
-) -> (Option<Role>, Option<DirectoryClass>) {
-    if let DirectoryClass::Protected(role) = class {
+pub(crate) fn classify_in(class: Class, name: &[u8], kind: Kind) -> (Option<Role>, Option<Class>) {
+    if let Class::Protected(role) = class {
         return (Some(role), Some(class));
     }
     if is_dot_git(name) {
         return match kind {
-            Kind::Directory => (Some(Role::GitDirectory), Some(DirectoryClass::Git)),
+            Kind::Directory => (Some(Role::GitDirectory), Some(Class::Git)),
             Kind::Symlink | Kind::Other | Kind::Special => (Some(Role::GitLink), None),
         };
     }
     if let (Some(layout), Kind::Directory) = (layout_of(name), kind) {
-        return (None, Some(DirectoryClass::Listed(layout)));
+        return (None, Some(Class::Listed(layout)));
     }
     let file = |role| match kind {
-        Kind::Directory => (Some(role), Some(DirectoryClass::Protected(role))),
+        Kind::Directory => (Some(role), Some(Class::Protected(role))),
         Kind::Symlink | Kind::Other | Kind::Special => (Some(role), None),
     };
     let directory = |class| match kind {
@@ -126,39 +122,39 @@ pub(in super::super) fn classify_in(
         Kind::Other | Kind::Special => (None, None),
     };
     match (class, name) {
-        (DirectoryClass::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
-        (DirectoryClass::Git, b"commondir") => file(Role::GitCommon),
-        (DirectoryClass::Git, b"gitdir") => file(Role::GitBacklink),
-        (DirectoryClass::Git, b"hooks") => file(Role::GitHook),
-        (DirectoryClass::Git, b"modules") => directory(DirectoryClass::Modules),
-        (DirectoryClass::Git, b"worktrees") => directory(DirectoryClass::Worktrees),
+        (Class::Git, b"config" | b"config.worktree") => file(Role::GitConfig),
+        (Class::Git, b"commondir") => file(Role::GitCommon),
+        (Class::Git, b"gitdir") => file(Role::GitBacklink),
+        (Class::Git, b"hooks") => file(Role::GitHook),
+        (Class::Git, b"modules") => directory(Class::Modules),
+        (Class::Git, b"worktrees") => directory(Class::Worktrees),
         // A submodule may be called `config`; only what could become a git directory's file counts here.
-        (DirectoryClass::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
-        (DirectoryClass::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
-        (DirectoryClass::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBacklink),
-        (DirectoryClass::Modules, _) => (None, Some(DirectoryClass::Modules)),
-        (DirectoryClass::Worktrees, _) => (None, Some(DirectoryClass::Git)),
-        (DirectoryClass::Git, _) => classify_listed(Layout::Git, name, kind),
-        (DirectoryClass::Listed(layout), _) => classify_listed(layout, name, kind),
-        (DirectoryClass::Data | DirectoryClass::Refs, _) => classify_data(class, kind),
-        (DirectoryClass::Plain | DirectoryClass::Protected(_), _) => (None, Some(DirectoryClass::Plain)),
+        (Class::Modules, b"config" | b"config.worktree") if kind != Kind::Directory => file(Role::GitConfig),
+        (Class::Modules, b"commondir") if kind != Kind::Directory => file(Role::GitCommon),
+        (Class::Modules, b"gitdir") if kind != Kind::Directory => file(Role::GitBacklink),
+        (Class::Modules, _) => (None, Some(Class::Modules)),
+        (Class::Worktrees, _) => (None, Some(Class::Git)),
+        (Class::Git, _) => classify_listed(Layout::Git, name, kind),
+        (Class::Listed(layout), _) => classify_listed(layout, name, kind),
+        (Class::Data | Class::Refs, _) => classify_data(class, kind),
+        (Class::Plain | Class::Protected(_), _) => (None, Some(Class::Plain)),
     }
 }
 
 /// What an entry of such a directory is: its role, and its place if it is a directory to walk.
-fn classify_listed(layout: Layout, name: &[u8], kind: Kind) -> (Option<Role>, Option<DirectoryClass>) {
+fn classify_listed(layout: Layout, name: &[u8], kind: Kind) -> (Option<Role>, Option<Class>) {
     match (listed_name(layout, name), kind) {
         (Some(ListedName::File), Kind::Other) | (Some(ListedName::Lock), Kind::Symlink) => (None, None),
         (Some(ListedName::JudgedText), Kind::Other) => (Some(Role::JudgedText), None),
         (Some(ListedName::Directory(class)), Kind::Directory) => (None, Some(class)),
         // What is in one that was there is the business of the host's tool that made it.
-        (_, Kind::Directory) => (Some(Role::Unlisted), Some(DirectoryClass::Plain)),
+        (_, Kind::Directory) => (Some(Role::Unlisted), Some(Class::Plain)),
         (_, Kind::Other | Kind::Symlink | Kind::Special) => (Some(Role::Unlisted), None),
     }
 }
 
 /// The same where everything is data.
-fn classify_data(class: DirectoryClass, kind: Kind) -> (Option<Role>, Option<DirectoryClass>) {
+fn classify_data(class: Class, kind: Kind) -> (Option<Role>, Option<Class>) {
     match kind {
         Kind::Directory => (None, Some(class)),
         Kind::Other => (None, None),
@@ -169,7 +165,7 @@ fn classify_data(class: DirectoryClass, kind: Kind) -> (Option<Role>, Option<Dir
 fn listed_name(layout: Layout, name: &[u8]) -> Option<ListedName> {
     let one_of = |names: &[&[u8]]| names.contains(&name);
     let begins = |names: &[&[u8]]| names.iter().any(|start| name.starts_with(start));
-    let data = ListedName::Directory(DirectoryClass::Data);
+    let data = ListedName::Directory(Class::Data);
     match layout {
         Layout::Git => {
             let unlocked = name.strip_suffix(b".lock").unwrap_or(name);
@@ -179,22 +175,22 @@ fn listed_name(layout: Layout, name: &[u8]) -> Option<ListedName> {
                 Some(data)
             } else {
                 match name {
-                    b"logs" | b"refs" => Some(ListedName::Directory(DirectoryClass::Refs)),
+                    b"logs" | b"refs" => Some(ListedName::Directory(Class::Refs)),
                     // The notes of a merge of notes, by the names of objects.
                     NOTES => Some(data),
                     b"sequencer" | b"rebase-merge" | b"rebase-apply" => {
-                        Some(ListedName::Directory(DirectoryClass::Listed(Layout::Steps)))
+                        Some(ListedName::Directory(Class::Listed(Layout::Steps)))
                     }
                     // Where Sapling works in a repository of git.
-                    b"sl" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::Mercurial))),
-                    b"branches" | b"remotes" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::Remotes))),
+                    b"sl" => Some(ListedName::Directory(Class::Listed(Layout::Mercurial))),
+                    b"branches" | b"remotes" => Some(ListedName::Directory(Class::Listed(Layout::Remotes))),
                     _ => None,
                 }
             }
         }
         Layout::Steps => match name {
             b"git-rebase-todo" | b"strategy" | b"apply-opt" | b"opts" => Some(ListedName::JudgedText),
-            b"refs" => Some(ListedName::Directory(DirectoryClass::Refs)),
+            b"refs" => Some(ListedName::Directory(Class::Refs)),
             _ => Some(ListedName::File),
         },
         Layout::Remotes => None,
@@ -203,12 +199,12 @@ fn listed_name(layout: Layout, name: &[u8]) -> Option<ListedName> {
         Layout::Mercurial => (name == b"wlock").then_some(ListedName::Lock),
         Layout::Jujutsu => match name {
             b".gitignore" => Some(ListedName::File),
-            b"repo" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::JujutsuRepository))),
+            b"repo" => Some(ListedName::Directory(Class::Listed(Layout::JujutsuRepository))),
             b"working_copy" => Some(data),
             _ => None,
         },
         Layout::JujutsuRepository => match name {
-            b"store" => Some(ListedName::Directory(DirectoryClass::Listed(Layout::JujutsuStore))),
+            b"store" => Some(ListedName::Directory(Class::Listed(Layout::JujutsuStore))),
             b"index" | b"op_heads" | b"op_store" | b"submodule_store" => Some(data),
             _ => None,
         },
@@ -216,7 +212,7 @@ fn listed_name(layout: Layout, name: &[u8]) -> Option<ListedName> {
             b"type" => Some(ListedName::File),
             b"git_target" => Some(ListedName::JudgedText),
             b"extra" => Some(data),
-            b"git" => Some(ListedName::Directory(DirectoryClass::Plain)),
+            b"git" => Some(ListedName::Directory(Class::Plain)),
             _ => None,
         },
     }
@@ -231,7 +227,7 @@ fn is_upper_case(name: &[u8]) -> bool {
 }
 
 /// Judges a text that may order commands: new orders are taken out.
-pub(in super::super) fn verdict(name: &[u8], old: Option<&[u8]>, new: &[u8]) -> Verdict {
+pub(crate) fn verdict(name: &[u8], old: Option<&[u8]>, new: &[u8]) -> Verdict {
     if old == Some(new) {
         return Verdict::Harmless;
     }
@@ -261,7 +257,7 @@ const SUBMODULES: &[u8] = b".gitmodules";
 const VERSIONS: [&[u8]; 2] = [b".python-version", b".python-versions"];
 
 /// Whether a name of the table is that of a text which is data or orders.
-pub(in super::super) fn is_judged_text(name: &[u8]) -> bool {
+pub(crate) fn is_judged_text(name: &[u8]) -> bool {
     same_name(name, SUBMODULES) || is_version_file(name)
 }
 
@@ -292,7 +288,7 @@ fn of_todo(old: &[u8], new: &[u8]) -> Verdict {
     if !is_any {
         return Verdict::Harmless;
     }
-    let mut named = SettingNames::default();
+    let mut named = Keys::default();
     named.add(b"exec".to_vec());
     Verdict::Filtered(left.concat(), named)
 }

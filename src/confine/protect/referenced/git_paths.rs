@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::entry::nofollow::join;
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::state::{Found, State, observe};
 use super::super::error::ProtectError;
 use super::super::roots::{Root, root_of};
 use super::super::tree::inventory::Inventory;
@@ -17,7 +17,7 @@ use super::repository::{self, MAX_CONFIG, is_out_of_reach};
 use super::resolve::{Resolution, normalize, resolve_from};
 
 /// A path as written and as resolved; collects every link in it.
-pub(in super::super) fn git_paths(
+pub(crate) fn git_paths(
     roots: &[Root],
     base: &Path,
     path: &Path,
@@ -35,11 +35,7 @@ pub(in super::super) fn git_paths(
 
 /// Refuses a way that a command can lead elsewhere by a link in the place of a directory: to protect that would be to protect all that
 /// is in it.
-pub(in super::super) fn refuse_detour(
-    roots: &[Root],
-    named_path: &Path,
-    resolution: &Resolution,
-) -> Result<(), ProtectError> {
+pub(crate) fn refuse_detour(roots: &[Root], named_path: &Path, resolution: &Resolution) -> Result<(), ProtectError> {
     match resolution.detours.iter().find(|left| root_of(roots, left).is_some()) {
         Some(left) => Err(ProtectError::Detour {
             written: named_path.to_owned(),
@@ -50,7 +46,7 @@ pub(in super::super) fn refuse_detour(
 }
 
 /// The links that git follows from a `.git` or a `commondir`. Git reads a file behind a link as if it lay at the link.
-pub(in super::super) fn links_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
+pub(crate) fn links_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
     let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
         return Ok(Vec::new());
     };
@@ -78,11 +74,11 @@ fn text(roots: &[Root], file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
         };
     };
     match observe(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
-        Observed::Present(State::File { content, .. }) => Ok(Some(content)),
-        Observed::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored)
-        | Observed::Absent
-        | Observed::TooLong { .. }
-        | Observed::Unreadable(_) => Ok(None),
+        Found::Present(State::File { content, .. }) => Ok(Some(content)),
+        Found::Present(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored)
+        | Found::Absent
+        | Found::TooLong { .. }
+        | Found::Unreadable(_) => Ok(None),
     }
 }
 
@@ -93,10 +89,7 @@ fn named_path(text: &[u8]) -> &Path {
 }
 
 /// The links from each `.git` to its git directory, and from that to the one it shares.
-pub(in super::super) fn links_to_directories(
-    roots: &[Root],
-    inventory: &Inventory,
-) -> Result<BTreeSet<PathBuf>, ProtectError> {
+pub(crate) fn links_to_directories(roots: &[Root], inventory: &Inventory) -> Result<BTreeSet<PathBuf>, ProtectError> {
     let mut found = BTreeSet::new();
     let named = inventory.git_links().chain(
         inventory

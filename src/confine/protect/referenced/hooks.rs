@@ -10,7 +10,7 @@ use super::git_paths::refuse_detour;
 use super::resolve::{Resolution, normalize, resolve, resolve_from};
 
 /// What git runs of a directory of hooks.
-pub(in super::super) const HOOKS: &[&str] = &[
+pub(crate) const HOOKS: &[&str] = &[
     "applypatch-msg",
     "commit-msg",
     "fsmonitor-watchman",
@@ -44,7 +44,7 @@ pub(in super::super) const HOOKS: &[&str] = &[
 const OF_HUSKY: &[&str] = &["h", "husky.sh"];
 
 /// The single scripts in a root that hooks in a directory outside of the roots are links to.
-pub(in super::super) fn linked_scripts(
+pub(crate) fn linked_scripts(
     roots: &[Root],
     hooks: &Path,
     passed: &mut BTreeSet<PathBuf>,
@@ -76,7 +76,7 @@ fn husky_hooks(hooks: &Path) -> Option<&Path> {
 
 /// What is protected of a directory of hooks: all of it, and what lies beside that of husky. What holds the repository itself cannot
 /// be kept as it is, but the hooks in it can.
-pub(in super::super) fn protected_hooks(directory: &Path, holds_repository: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+pub(crate) fn protected_hooks(directory: &Path, holds_repository: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     if holds_repository(directory) {
         return HOOKS.iter().map(|hook| directory.join(hook)).collect();
     }
@@ -85,7 +85,7 @@ pub(in super::super) fn protected_hooks(directory: &Path, holds_repository: impl
 }
 
 /// The hooks that a relative `core.hooksPath` names in a work tree.
-pub(in super::super) fn hooks_in_work_tree(work_tree: &Path, value: &Path) -> BTreeSet<PathBuf> {
+pub(crate) fn hooks_in_work_tree(work_tree: &Path, value: &Path) -> BTreeSet<PathBuf> {
     let written = work_tree.join(value);
     let targets = [normalize(&written)].into_iter().chain(resolve(&written));
     targets

@@ -23,7 +23,7 @@ use super::targets::Targets;
 
 /// Adds what the protected links lead to. `followed` are links on the way of others, which are put back and lead nowhere by
 /// themselves.
-pub(in super::super) fn follow(
+pub(crate) fn follow(
     roots: &[Root],
     patterns: &Patterns,
     inventory: &Inventory,

@@ -18,7 +18,7 @@ use super::resolve::resolve;
 use crate::policy::protected::{Lead, Start, TOOLS};
 
 /// The absolute paths that protected files name, as they are written.
-pub(in super::super) fn of(
+pub(crate) fn of(
     roots: &[Root],
     inventory: &Inventory,
     content: impl Fn(PathBuf) -> Result<Option<Vec<u8>>, ProtectError>,

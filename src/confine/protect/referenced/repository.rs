@@ -6,8 +6,8 @@
 //! be waited for.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{Metadata, OpenOptions};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::super::error::ProtectError;
 use super::super::naming::markers::{if_present, is_git_directory};
 
 /// Longest config, include or `.git` file that is read, in bytes.
-pub(in super::super) const MAX_CONFIG: u64 = MAX_FILE;
+pub(crate) const MAX_CONFIG: u64 = MAX_FILE;
 /// Where a git is installed, as far as a config may name it.
 const PREFIXES: [&str; 2] = ["/usr", "/usr/local"];
 /// Where git's settings for everybody lie.
@@ -64,7 +64,7 @@ impl Person {
 
     /// What a path in a config may be: git has `~` stand for a home, `~NAME` for that of a user, and `%(prefix)` for
     /// where it is installed.
-    pub(in super::super) fn expand(&self, value: &[u8]) -> nix::Result<Vec<PathBuf>> {
+    pub(crate) fn expand(&self, value: &[u8]) -> nix::Result<Vec<PathBuf>> {
         let value = value.strip_prefix(b":(optional)").unwrap_or(value);
         let below = |text: &[u8]| PathBuf::from(OsStr::from_bytes(text.strip_prefix(b"/").unwrap_or(text)));
         if let Some(rest) = value.strip_prefix(b"%(prefix)/") {
@@ -98,9 +98,9 @@ impl Person {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     /// The directories hooks are run in.
-    pub(in super::super) work_dirs: Vec<PathBuf>,
+    pub(crate) work_dirs: Vec<PathBuf>,
     /// Its git directory, and the one whose settings that shares.
-    pub(in super::super) directories: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
 }
 
 impl Repository {
@@ -134,7 +134,7 @@ impl Repository {
 
 /// Whose repositories git obeys, beside the user's own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in super::super) enum Trusted {
+pub(crate) enum Trusted {
     /// Nobody's.
     #[default]
     Own,
@@ -144,7 +144,7 @@ pub(in super::super) enum Trusted {
 
 /// The repositories that a directory is a part of, by what lies above it: those that git, run by the user, by root or by
 /// whose the directory is, obeys.
-pub(in super::super) fn enclosing(root: &Path, trusted: Trusted) -> Result<Vec<Repository>, ProtectError> {
+pub(crate) fn enclosing(root: &Path, trusted: Trusted) -> Result<Vec<Repository>, ProtectError> {
     let mut found = Vec::new();
     for above in root.ancestors().skip(1) {
         let own = is_git_directory(above).then(|| at(above, above)).transpose();
@@ -161,7 +161,7 @@ pub(in super::super) fn enclosing(root: &Path, trusted: Trusted) -> Result<Vec<R
 
 /// Whether git finds nothing either where this was met: what a user cannot reach, a git of theirs does not obey. Root may
 /// be given it later.
-pub(in super::super) fn is_out_of_reach(error: &ProtectError) -> bool {
+pub(crate) fn is_out_of_reach(error: &ProtectError) -> bool {
     let ProtectError::Io { source, path, .. } = error else {
         return false;
     };
@@ -184,13 +184,9 @@ fn owner(path: &Path) -> Option<u32> {
 /// `None` where git finds none either: nothing is there, or it leads to nothing. What may be one and cannot be
 /// looked at is an error.
 pub fn repository(entry: &Path) -> Result<Option<Repository>, ProtectError> {
-    let fail = |source| ProtectError::Io {
-        step: "look at",
-        path: entry.to_owned(),
-        source,
-    };
+    let fail = ProtectError::failed("look at", &entry);
     let work_dir = entry.parent().unwrap_or(entry);
-    let Some(found) = if_present(std::fs::metadata(entry)).map_err(fail)? else {
+    let Some(found) = if_present(std::fs::metadata(entry)).map_err(&fail)? else {
         return Ok(None);
     };
     if found.is_dir() {
@@ -216,7 +212,7 @@ fn at(directory: &Path, work_dir: &Path) -> Result<Repository, ProtectError> {
 }
 
 /// The git directory whose settings and hooks another shares, if it names one.
-pub(in super::super) fn shared_by(directory: &Path) -> Result<Option<PathBuf>, ProtectError> {
+pub(crate) fn shared_by(directory: &Path) -> Result<Option<PathBuf>, ProtectError> {
     named(&directory.join("commondir"), b"")
 }
 
@@ -233,23 +229,15 @@ fn named(file: &Path, before: &[u8]) -> Result<Option<PathBuf>, ProtectError> {
 
 /// Resolves a path; `None` where it certainly leads nowhere.
 fn real(path: &Path) -> Result<Option<PathBuf>, ProtectError> {
-    if_present(std::fs::canonicalize(path)).map_err(|source| ProtectError::Io {
-        step: "look at",
-        path: path.to_owned(),
-        source,
-    })
+    if_present(std::fs::canonicalize(path)).map_err(ProtectError::failed("look at", &path))
 }
 
 /// What git would read from a file there; `None` where it would read nothing.
 pub fn read(file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
-    let fail = |source| ProtectError::Io {
-        step: "read",
-        path: file.to_owned(),
-        source,
-    };
+    let fail = ProtectError::failed("read", &file);
     let unclear = |why| ProtectError::Unclear(file.to_owned(), why);
     // A device is not even opened.
-    let Some(found) = if_present(std::fs::metadata(file)).map_err(fail)? else {
+    let Some(found) = if_present(std::fs::metadata(file)).map_err(&fail)? else {
         return Ok(None);
     };
     if is_nothing(&found) {
@@ -258,10 +246,12 @@ pub fn read(file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
     if !found.is_file() {
         return Err(unclear("is no regular file"));
     }
-    let Some(mut opened) = if_present(open(file)).map_err(fail)? else {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let Some(mut opened) = if_present(options.open(file)).map_err(&fail)? else {
         return Ok(None);
     };
-    let now = opened.metadata().map_err(fail)?;
+    let now = opened.metadata().map_err(&fail)?;
     if !now.is_file() {
         return Err(unclear("is no regular file"));
     }
@@ -269,18 +259,11 @@ pub fn read(file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
     let read = Read::by_ref(&mut opened)
         .take(MAX_CONFIG.saturating_add(1))
         .read_to_end(&mut content);
-    read.map_err(fail)?;
+    read.map_err(&fail)?;
     if content.len() as u64 > MAX_CONFIG {
         return Err(unclear("is too long to be read"));
     }
     Ok(Some(content))
-}
-
-fn open(file: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(file)
 }
 
 /// A directory has no settings in it, and the null device is how people say that there are none.

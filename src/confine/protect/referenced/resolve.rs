@@ -16,24 +16,24 @@ enum Step {
 
 /// A resolved path.
 #[derive(Debug, Default)]
-pub(in super::super) struct Resolution {
+pub(crate) struct Resolution {
     /// Every link that was followed, by its own path.
-    pub(in super::super) links: Vec<PathBuf>,
+    pub(crate) links: Vec<PathBuf>,
     /// The directories that it enters and leaves by `..`: a link in the place of one leads elsewhere. Not those that hold what
     /// the `..` is written in.
-    pub(in super::super) detours: Vec<PathBuf>,
+    pub(crate) detours: Vec<PathBuf>,
     /// The target; `None` for a loop, which the kernel refuses.
-    pub(in super::super) end: Option<PathBuf>,
+    pub(crate) end: Option<PathBuf>,
 }
 
 /// Where an absolute path leads: links are followed as they come, those in what they lead to as well, and `..` is taken
 /// from there. What is not there, or cannot be looked at, is no link.
-pub(in super::super) fn resolve(path: &Path) -> Option<PathBuf> {
+pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
     resolve_from(Path::new("/"), path).end
 }
 
 /// Resolves a path that is written in a file of `base`, an absolute path.
-pub(in super::super) fn resolve_from(base: &Path, path: &Path) -> Resolution {
+pub(crate) fn resolve_from(base: &Path, path: &Path) -> Resolution {
     let mut resolve_from = Resolution::default();
     let origin: Rc<Path> = match base.parent() {
         Some(_) => resolve(base).unwrap_or_else(|| base.to_owned()).into(),
@@ -88,7 +88,7 @@ fn steps<'a>(path: &'a Path, origin: &'a Rc<Path>) -> impl Iterator<Item = Step>
 }
 
 /// The path without `.` and `..`.
-pub(in super::super) fn normalize(path: &Path) -> PathBuf {
+pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normalize = PathBuf::new();
     for component in path.components() {
         match component {

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::super::entry::nofollow::{join, split, with_owner_access};
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::nofollow::{as_owner, join, split};
+use super::super::entry::state::{Found, State, observe};
 use super::super::error::ProtectError;
 use super::super::gitconfig::settings::{Setting, settings};
 use super::super::naming::names::is_dot_git;
@@ -38,23 +38,23 @@ const MAX_READ: u64 = MAX_CONFIG;
 /// How many includes deep, as git limits it to a like number.
 const MAX_NESTED: usize = 10;
 /// Targets in all.
-pub(in super::super) const MAX_TARGETS: usize = 10_000;
+pub(crate) const MAX_TARGETS: usize = 10_000;
 
 /// Absolute paths in the roots that protected files refer to, beyond what the patterns protect.
 #[derive(Debug, Default)]
-pub(in super::super) struct Targets {
+pub(crate) struct Targets {
     /// What git runs or obeys, also while a command is running.
-    pub(in super::super) live: BTreeSet<PathBuf>,
+    pub(crate) live: BTreeSet<PathBuf>,
     /// The others.
-    pub(in super::super) others: BTreeSet<PathBuf>,
+    pub(crate) others: BTreeSet<PathBuf>,
     /// Links in the paths to what git runs or obeys.
-    pub(in super::super) links: BTreeSet<PathBuf>,
+    pub(crate) links: BTreeSet<PathBuf>,
     /// Directories of hooks that are relative to a work tree.
-    pub(in super::super) hooks: BTreeSet<PathBuf>,
+    pub(crate) hooks: BTreeSet<PathBuf>,
 }
 
 /// What git is led to, and what other tools are by their own files. One that a root lies in stands for all of that root.
-pub(in super::super) fn of(
+pub(crate) fn of(
     roots: &[Root],
     patterns: &Patterns,
     inventory: &Inventory,
@@ -86,21 +86,21 @@ pub(in super::super) fn of(
     let mut relative_hooks: BTreeSet<PathBuf> = relative(&user_configs.hooks).collect();
     for known in &repositories {
         let Repository { work_dirs, directories } = known;
-        let mut found_in_config = ConfigTargets::default();
+        let mut targets_found = ConfigTargets::default();
         for config in known.configs() {
             let (base, name) = (config.parent(), config.file_name());
             if let (Some(base), Some(name)) = (base, name) {
                 refuse_detour(roots, &config, &resolve_from(base, Path::new(name)))?;
             }
-            reader.read_config(&config, MAX_NESTED, &mut found_in_config)?;
+            reader.read_config(&config, MAX_NESTED, &mut targets_found)?;
         }
         for git in directories.iter().filter(is_outside) {
             hooks.append(&mut git_paths(roots, git, Path::new("hooks"), &mut links)?);
             links.extend(links_from(roots, &git.join("commondir"))?);
         }
         // Git runs some hooks in the git directory itself.
-        for work_dir in work_dirs.iter().chain(&found_in_config.worktrees).chain(directories) {
-            let values = found_in_config.hooks.iter().chain(&user_configs.hooks);
+        for work_dir in work_dirs.iter().chain(&targets_found.worktrees).chain(directories) {
+            let values = targets_found.hooks.iter().chain(&user_configs.hooks);
             let mut all = BTreeSet::new();
             for value in values {
                 all.append(&mut git_paths(roots, work_dir, value, &mut links)?);
@@ -112,8 +112,8 @@ pub(in super::super) fn of(
                 hooks.append(&mut git_paths(roots, Path::new("/"), &path, &mut links)?);
             }
         }
-        relative_hooks.extend(relative(&found_in_config.hooks));
-        files.append(&mut found_in_config.files);
+        relative_hooks.extend(relative(&targets_found.hooks));
+        files.append(&mut targets_found.files);
         if files.len() + hooks.len() > MAX_TARGETS {
             return Err(ProtectError::TooManyTargets(hooks.pop_last().unwrap_or_default()));
         }
@@ -206,8 +206,7 @@ fn repositories_in_roots(roots: &[Root], inventory: &Inventory) -> Result<Vec<Re
         let folder = join(git, b"worktrees");
         let of_it = worktrees.get(&(*number, folder.as_slice()));
         for other in of_it.into_iter().flatten() {
-            if let Observed::Present(State::File { content, .. }) =
-                observe(&root.fd, &join(other, b"gitdir"), MAX_CONFIG)
+            if let Found::Present(State::File { content, .. }) = observe(&root.fd, &join(other, b"gitdir"), MAX_CONFIG)
             {
                 let back = Path::new(OsStr::from_bytes(content.trim_ascii()));
                 let worktree = root.path.join(OsStr::from_bytes(other)).join(back);
@@ -239,12 +238,12 @@ fn repositories_in_roots(roots: &[Root], inventory: &Inventory) -> Result<Vec<Re
 }
 
 /// Runs `read`, also where a directory above `directory` in the root is closed.
-pub(in super::super) fn with_access_to<T>(
+pub(crate) fn with_access_to<T>(
     root: &Root,
     directory: &[u8],
     read: impl Fn() -> Result<T, ProtectError>,
 ) -> Result<T, ProtectError> {
-    let found = with_owner_access(&root.fd, directory, None, || match read() {
+    let found = as_owner(&root.fd, directory, None, || match read() {
         Err(ProtectError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Err(Errno::EACCES),
         found => Ok(found),
     });
@@ -278,37 +277,32 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// What a person's own settings make git read or run in all repositories.
     fn user_configs(&self) -> Result<ConfigTargets, ProtectError> {
-        let mut found_in_config = ConfigTargets::default();
+        let mut targets_found = ConfigTargets::default();
         for config in self.person.configs() {
             if config.is_relative() {
                 return Err(ProtectError::Relative(config.to_owned()));
             }
             refuse_detour(self.roots, config, &resolve_from(Path::new("/"), config))?;
             // It may lie in a root itself.
-            found_in_config.files.insert(config.to_owned());
-            self.read_config(config, MAX_NESTED, &mut found_in_config)?;
+            targets_found.files.insert(config.to_owned());
+            self.read_config(config, MAX_NESTED, &mut targets_found)?;
         }
-        Ok(found_in_config)
+        Ok(targets_found)
     }
 
     /// Reads a config and what it includes.
-    fn read_config(
-        &self,
-        config: &Path,
-        nested: usize,
-        found_in_config: &mut ConfigTargets,
-    ) -> Result<(), ProtectError> {
+    fn read_config(&self, config: &Path, nested: usize, targets_found: &mut ConfigTargets) -> Result<(), ProtectError> {
         // Reached by fewer includes, it may include more.
-        if found_in_config.visited.get(config).is_some_and(|deep| *deep >= nested) {
+        if targets_found.visited.get(config).is_some_and(|deep| *deep >= nested) {
             return Ok(());
         }
-        found_in_config.visited.insert(config.to_owned(), nested);
+        targets_found.visited.insert(config.to_owned(), nested);
         let Some(real) = resolve(config) else {
             return Ok(());
         };
         if real != normalize(config) {
             // The link itself may lie in a root.
-            found_in_config.files.insert(config.to_owned());
+            targets_found.files.insert(config.to_owned());
         }
         let Some(content) = self.content(real)? else {
             return Ok(());
@@ -331,17 +325,17 @@ impl Reader<'_> {
                     let value = Path::new(OsStr::from_bytes(&value));
                     let target = here.join(value);
                     refuse_detour(self.roots, &target, &resolve_from(here, value))?;
-                    found_in_config.worktrees.extend(written_and_resolved(&target));
+                    targets_found.worktrees.extend(written_and_resolved(&target));
                 }
-                (b"core", b"hookspath") => found_in_config.hooks.extend(expand(&value)?),
-                (b"safe", b"directory") => found_in_config.trusted = Trusted::Others,
+                (b"core", b"hookspath") => targets_found.hooks.extend(expand(&value)?),
+                (b"safe", b"directory") => targets_found.trusted = Trusted::Others,
                 (b"include" | b"includeif", b"path") => {
                     for path in expand(&value)? {
                         let target = here.join(&path);
                         refuse_detour(self.roots, &target, &resolve_from(here, &path))?;
-                        found_in_config.files.insert(target.clone());
+                        targets_found.files.insert(target.clone());
                         if let Some(nested) = nested.checked_sub(1) {
-                            self.include(&target, nested, found_in_config)?;
+                            self.include(&target, nested, targets_found)?;
                         }
                     }
                 }
@@ -351,13 +345,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn include(&self, target: &Path, nested: usize, found_in_config: &mut ConfigTargets) -> Result<(), ProtectError> {
+    fn include(&self, target: &Path, nested: usize, targets_found: &mut ConfigTargets) -> Result<(), ProtectError> {
         self.included.set(self.included.get() + 1);
         if self.included.get() > MAX_INCLUDED {
             let why = "is one of more includes than are read";
             return Err(ProtectError::Unclear(target.to_owned(), why));
         }
-        self.read_config(target, nested, found_in_config)
+        self.read_config(target, nested, targets_found)
     }
 
     /// What git reads there, if anything; the path is resolved.
@@ -369,14 +363,14 @@ impl Reader<'_> {
             };
         };
         match observe(&root.fd, below.as_os_str().as_bytes(), MAX_CONFIG) {
-            Observed::Present(State::File { content, .. }) => Ok(Some(content)),
+            Found::Present(State::File { content, .. }) => Ok(Some(content)),
             // A link has come there since.
-            Observed::Present(State::Symlink { .. }) => Err(ProtectError::Unclear(file, "has just become a link")),
-            Observed::Absent | Observed::Present(State::Directory { .. } | State::Special { .. } | State::Ignored) => {
+            Found::Present(State::Symlink { .. }) => Err(ProtectError::Unclear(file, "has just become a link")),
+            Found::Absent | Found::Present(State::Directory { .. } | State::Special { .. } | State::Ignored) => {
                 Ok(None)
             }
-            Observed::TooLong { .. } => Err(ProtectError::Unclear(file, "is too long to be read")),
-            Observed::Unreadable(error) => Err(ProtectError::io("read", file, error)),
+            Found::TooLong { .. } => Err(ProtectError::Unclear(file, "is too long to be read")),
+            Found::Unreadable(error) => Err(ProtectError::io("read", file, error)),
         }
     }
 }

@@ -13,10 +13,10 @@ use super::super::entry::nofollow::{self, Identity};
 use super::super::entry::restore::set_mode;
 use super::super::entry::state::State;
 use super::super::error::ProtectError;
-use super::super::naming::class::DirectoryClass;
+use super::super::naming::class::Class;
 use super::super::tree::inventory::{Directory, Inventory};
 use super::super::tree::stamp::Stamp;
-use super::super::violation::{SettingNames, ViolationKind};
+use super::super::violation::Effect;
 use super::settlement::Settlement;
 
 /// What the owner needs to list a directory and to get to what is in it.
@@ -27,7 +27,7 @@ const ALL: u32 = 0o700;
 impl Settlement<'_> {
     /// Lets the owner into the directories with protected names that commands have shut: as far as he was let in before, and
     /// where they are new so far that he can list them.
-    pub(in super::super) fn reopen_directories(&mut self, inventory: &Inventory, earlier: Option<&Inventory>) {
+    pub(crate) fn reopen_directories(&mut self, inventory: &Inventory, earlier: Option<&Inventory>) {
         let record = self.record;
         let modes_before = record.ancestors.iter();
         let modes_before: HashMap<(u16, &[u8]), Option<u32>> = modes_before
@@ -36,9 +36,9 @@ impl Settlement<'_> {
         let mut by_stamp: HashMap<(Identity, Stamp), u32> = HashMap::new();
         let mut wanted = Vec::new();
         let is_protected = |(directory, _): &(&Directory, u32)| {
-            directory.depth > 0 && matches!(directory.context.class, DirectoryClass::Protected(_))
+            directory.depth > 0 && matches!(directory.context.class, Class::Protected(_))
         };
-        let protected = inventory.directories.iter().zip(0_u32..).filter(is_protected);
+        let protected = inventory.numbered().filter(is_protected);
         for (directory, index) in inventory.ancestor_directories().chain(protected) {
             match directory.stamp {
                 Some(stamp) => {
@@ -75,7 +75,7 @@ impl Settlement<'_> {
                 continue;
             }
             match set_mode(root, &path, wanted) {
-                Ok(()) => self.report(number, &path, ViolationKind::Closed, None, SettingNames::default()),
+                Ok(()) => self.report(number, &path, Effect::Closed, None),
                 Err(error) => self.settled.errors.push(error),
             }
         }

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use super::super::entry::access;
 use super::super::entry::nofollow::{self, split};
 use super::super::entry::restore::{can_be_created, is_blocked, recreate, replace, set_mode};
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::state::{Found, State, observe};
 use super::super::error::ProtectError;
 use super::super::gitconfig::judge::{self, Verdict};
 use super::super::gitconfig::scope::Scope;
@@ -17,49 +17,49 @@ use super::super::naming::vcs;
 use super::super::record::SavedEntry;
 use super::super::roots::{Root, absolute};
 use super::super::tracked;
-use super::super::violation::{SettingNames, ViolationKind};
+use super::super::violation::{Effect, Keys};
 use super::inspect::MAX_NEW;
 use super::settlement::Settlement;
 
 /// What was undone of one entry.
 struct Undone {
     /// What the command did to it.
-    kind: ViolationKind,
+    kind: Effect,
     /// Where the intruder is kept.
     quarantined: Option<PathBuf>,
     /// Why it could not be put back.
     failed: Option<ProtectError>,
     /// The settings that were undone, where they are the reason.
-    named: SettingNames,
+    named: Keys,
 }
 
 impl Undone {
-    fn of(kind: ViolationKind, failed: Option<ProtectError>) -> Self {
+    fn of(kind: Effect, failed: Option<ProtectError>) -> Self {
         Self {
             kind,
             quarantined: None,
             failed,
-            named: SettingNames::default(),
+            named: Keys::default(),
         }
     }
 }
 
 impl Settlement<'_> {
     /// Restores every saved entry that differs or is absent.
-    pub(in super::super) fn compare(&mut self) {
+    pub(crate) fn compare(&mut self) {
         // An entry below a reported one is reported only where something went to quarantine.
         let mut reported: BTreeSet<(u16, &[u8])> = BTreeSet::new();
-        let removed_work_trees = self.work_trees.removed(&self.tracked);
+        let removed = self.work_trees.removed(&self.tracked);
         for kept in &self.record.entries {
-            let undone = self.undo(kept, &removed_work_trees);
+            let undone = self.undo(kept, &removed);
             let access_restored = match &kept.access {
                 Some(access) => access.restore(self.root(kept.root), &kept.path),
                 None => Ok(false),
             };
             let undone = match (undone, access_restored) {
                 (Ok(None), Ok(false)) => continue,
-                (Ok(None), Ok(true)) => Undone::of(ViolationKind::Access, None),
-                (Ok(None), Err(error)) => Undone::of(ViolationKind::Access, Some(error)),
+                (Ok(None), Ok(true)) => Undone::of(Effect::Access, None),
+                (Ok(None), Err(error)) => Undone::of(Effect::Access, Some(error)),
                 (Ok(Some(undone)), Ok(_)) => undone,
                 (Ok(Some(undone)), Err(error)) => {
                     self.settled.errors.push(error);
@@ -88,18 +88,14 @@ impl Settlement<'_> {
             }
             reported.insert((kept.root, &kept.path));
             if is_new || undone.quarantined.is_some() {
-                self.report(kept.root, &kept.path, undone.kind, undone.quarantined, undone.named);
+                self.report_keys(kept.root, &kept.path, undone.kind, undone.quarantined, undone.named);
             }
         }
     }
 
     /// Puts one entry back if it differs: what had become of it, where that is kept, and the error if nothing
     /// could be put in its place.
-    fn undo(
-        &mut self,
-        kept: &SavedEntry,
-        removed_work_trees: &HashSet<(u16, Vec<u8>)>,
-    ) -> Result<Option<Undone>, ProtectError> {
+    fn undo(&mut self, kept: &SavedEntry, removed: &HashSet<(u16, Vec<u8>)>) -> Result<Option<Undone>, ProtectError> {
         let root = self.root(kept.root);
         let limit = match &kept.state {
             // A config may have been added to, and a trusted commit may have a longer one of the others.
@@ -118,23 +114,23 @@ impl Settlement<'_> {
         let observed = observe(&root.fd, &kept.path, limit);
         let mut filtered = None;
         match (&kept.state, &observed) {
-            (old, Observed::Present(new)) if old == new => return Ok(self.break_hard_link(kept, new)),
+            (old, Found::Present(new)) if old == new => return Ok(self.break_hard_link(kept, new)),
             _ if self.work_trees.moved_with_work_tree(kept, &observed) => {
                 let restricted = access::restrict(root, &kept.path)?;
-                return Ok(restricted.then(|| Undone::of(ViolationKind::Access, None)));
+                return Ok(restricted.then(|| Undone::of(Effect::Access, None)));
             }
             _ if self.tracked.may_stay(kept.root, &kept.path, kept.role, &observed) => {
                 return Ok(restricted(root, kept, &observed));
             }
-            (State::Directory { mode }, Observed::Present(State::Directory { .. })) => {
+            (State::Directory { mode }, Found::Present(State::Directory { .. })) => {
                 return Ok(Some(Undone::of(
-                    ViolationKind::Changed,
+                    Effect::Changed,
                     set_mode(root, &kept.path, *mode).err(),
                 )));
             }
             (
                 State::File { mode, content: old, .. },
-                Observed::Present(
+                Found::Present(
                     state @ State::File {
                         mode: now,
                         content: new,
@@ -147,40 +143,34 @@ impl Settlement<'_> {
                     let change = self.settled.changes.record_change(root, kept, &observed);
                     self.settled.changes.keep(change);
                     let failed = set_mode(root, &kept.path, *mode).err();
-                    return Ok(Some(Undone::of(ViolationKind::Changed, failed)));
+                    return Ok(Some(Undone::of(Effect::Changed, failed)));
                 }
                 if let Some(verdict) = self.verdict(kept, old, new) {
                     match verdict {
                         Verdict::Harmless if mode == now => return Ok(self.break_hard_link(kept, state)),
-                        Verdict::Harmless => filtered = Some((new.clone(), SettingNames::default())),
+                        Verdict::Harmless => filtered = Some((new.clone(), Keys::default())),
                         Verdict::Filtered(text, named) => filtered = Some((text, named)),
                         Verdict::Unclear => {}
                     }
                 }
             }
             // The operation has ended.
-            (_, Observed::Absent) if kept.role == Role::JudgedText => return Ok(None),
-            (old, Observed::Absent) => {
+            (_, Found::Absent) if kept.role == Role::JudgedText => return Ok(None),
+            (old, Found::Absent) => {
                 // Only where it is certain that nothing is there; otherwise the entry is restored.
                 if matches!(nofollow::stat(&root.fd, &kept.anchor), Err(Errno::ENOENT)) && !is_blocked(root, &kept.path)
                 {
                     return Ok(None);
                 }
-                if is_in_removed_work_tree(kept, removed_work_trees) {
+                if is_in_removed_work_tree(kept, removed) {
                     return Ok(None);
                 }
                 if !can_be_created(old) {
-                    self.report(
-                        kept.root,
-                        &kept.path,
-                        ViolationKind::Lost,
-                        None,
-                        SettingNames::default(),
-                    );
+                    self.report(kept.root, &kept.path, Effect::Lost, None);
                     return Ok(None);
                 }
             }
-            (_, Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_)) => {}
+            (_, Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_)) => {}
         }
         if let Some((text, named)) = filtered
             && let Some(undone) = self.write_filtered(kept, &observed, text, named)
@@ -191,26 +181,26 @@ impl Settlement<'_> {
     }
 
     /// Restores one entry completely.
-    fn restore_entry(&mut self, kept: &SavedEntry, observed: &Observed) -> Result<Option<Undone>, ProtectError> {
+    fn restore_entry(&mut self, kept: &SavedEntry, observed: &Found) -> Result<Option<Undone>, ProtectError> {
         let root = self.root(kept.root);
         let change = self.settled.changes.record_change(root, kept, observed);
         let (kind, mut quarantined) = match observed {
-            Observed::Absent => (ViolationKind::Removed, None),
-            Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_) => (
-                ViolationKind::Changed,
-                self.quarantine.take(root, &kept.path, ViolationKind::Changed)?,
+            Found::Absent => (Effect::Removed, None),
+            Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_) => (
+                Effect::Changed,
+                self.quarantine.take(root, &kept.path, Effect::Changed)?,
             ),
         };
         let kind = if can_be_created(&kept.state) {
             kind
         } else {
-            ViolationKind::Lost
+            Effect::Lost
         };
         let undone = |quarantined, failed| Undone {
             kind,
             quarantined,
             failed,
-            named: SettingNames::default(),
+            named: Keys::default(),
         };
         if !can_be_created(&kept.state) {
             return Ok(Some(undone(quarantined, None)));
@@ -265,26 +255,20 @@ impl Settlement<'_> {
             return None;
         }
         let made = recreate(self.root(kept.root), &kept.path, now, &mut self.quarantine);
-        Some(Undone::of(ViolationKind::Linked, made.err()))
+        Some(Undone::of(Effect::Linked, made.err()))
     }
 
     /// Writes what may stay of a changed config; `None` where that failed.
-    fn write_filtered(
-        &mut self,
-        kept: &SavedEntry,
-        observed: &Observed,
-        text: Vec<u8>,
-        named: SettingNames,
-    ) -> Option<Undone> {
+    fn write_filtered(&mut self, kept: &SavedEntry, observed: &Found, text: Vec<u8>, named: Keys) -> Option<Undone> {
         let root = self.root(kept.root);
         let state = kept.state.with_content(text)?;
         let change = self.settled.changes.record_change(root, kept, observed);
-        let quarantined = replace(root, &kept.path, &state, ViolationKind::Changed, &mut self.quarantine).ok()?;
+        let quarantined = replace(root, &kept.path, &state, Effect::Changed, &mut self.quarantine).ok()?;
         self.settled
             .changes
             .keep(change.map(|change| change.with_result(state)));
         Some(Undone {
-            kind: ViolationKind::Changed,
+            kind: Effect::Changed,
             quarantined,
             failed: None,
             named,
@@ -293,22 +277,19 @@ impl Settlement<'_> {
 }
 
 /// Restricts the mode of a tracked entry that stays to what git gives it or what it had.
-fn restricted(root: &Root, kept: &SavedEntry, observed: &Observed) -> Option<Undone> {
-    let Observed::Present(now) = observed else { return None };
+fn restricted(root: &Root, kept: &SavedEntry, observed: &Found) -> Option<Undone> {
+    let Found::Present(now) = observed else { return None };
     let mode = access::mode_of_tracked(&kept.state, now, kept.access.as_ref())?;
-    Some(Undone::of(
-        ViolationKind::Access,
-        set_mode(root, &kept.path, mode).err(),
-    ))
+    Some(Undone::of(Effect::Access, set_mode(root, &kept.path, mode).err()))
 }
 
 /// Whether the entry lay in a work tree of which only the empty directory is left.
-fn is_in_removed_work_tree(kept: &SavedEntry, removed_work_trees: &HashSet<(u16, Vec<u8>)>) -> bool {
+fn is_in_removed_work_tree(kept: &SavedEntry, removed: &HashSet<(u16, Vec<u8>)>) -> bool {
     let may_go = matches!(kept.role, Role::GitLink | Role::Name | Role::JudgedText);
     let mut above = kept.path.as_slice();
-    while may_go && !removed_work_trees.is_empty() && !above.is_empty() {
+    while may_go && !removed.is_empty() && !above.is_empty() {
         above = split(above).0;
-        if removed_work_trees.contains(&(kept.root, above.to_vec())) {
+        if removed.contains(&(kept.root, above.to_vec())) {
             return true;
         }
     }

@@ -2,14 +2,14 @@
 
 use super::super::entry::nofollow::split;
 use super::super::entry::restore::{overwrite, recreate};
-use super::super::entry::state::{MAX_FILE, Observed, State, observe};
+use super::super::entry::state::{Found, MAX_FILE, State, observe};
 use super::super::error::ProtectError;
 use super::super::gitconfig::judge::{self, Verdict};
 use super::super::gitconfig::scope::Scope;
 use super::super::live::covers::{Covers, Difference};
 use super::super::naming::class::Role;
 use super::super::record::SavedEntry;
-use super::super::violation::{SettingNames, ViolationKind};
+use super::super::violation::{Effect, Keys};
 use super::inspect::MAX_NEW;
 use super::settlement::Settlement;
 
@@ -20,7 +20,7 @@ struct CoverChanges<'s, 'a> {
 }
 
 /// Settles each difference between the copies and what was recorded; returns what failed.
-pub(in super::super) fn settle_covers(settlement: &mut Settlement<'_>, covers: &Covers) -> Vec<ProtectError> {
+pub(crate) fn settle_covers(settlement: &mut Settlement<'_>, covers: &Covers) -> Vec<ProtectError> {
     CoverChanges { settlement, covers }.settle()
 }
 
@@ -38,20 +38,18 @@ impl CoverChanges<'_, '_> {
                     Err(error) => errors.push(error),
                 },
                 // A change that the host made meanwhile wins.
-                Some(_) | None => self.report_difference(
-                    &difference,
-                    difference.before.map(|kept| &kept.state),
-                    SettingNames::default(),
-                ),
+                Some(_) | None => {
+                    self.report_difference(&difference, difference.before.map(|kept| &kept.state), Keys::default())
+                }
             }
         }
         errors
     }
 
     /// The harmless part of a changed config, and what was rejected; `None` where it is no config or not understood.
-    fn harmless_part<'d>(&self, difference: &Difference<'d>) -> Option<(&'d SavedEntry, Vec<u8>, SettingNames)> {
+    fn harmless_part<'d>(&self, difference: &Difference<'d>) -> Option<(&'d SavedEntry, Vec<u8>, Keys)> {
         let kept = difference.before.filter(|kept| kept.role == Role::GitConfig)?;
-        let (State::File { content: old, .. }, Observed::Present(State::File { content: new, .. })) =
+        let (State::File { content: old, .. }, Found::Present(State::File { content: new, .. })) =
             (&kept.state, &difference.after)
         else {
             return None;
@@ -66,7 +64,7 @@ impl CoverChanges<'_, '_> {
         };
         match judge::judge_change(Scope::of(split(&kept.path).1), old, new, &may_set_work_tree) {
             // A mode that a command gave its copy is the copy's alone.
-            Verdict::Harmless => Some((kept, new.clone(), SettingNames::default())),
+            Verdict::Harmless => Some((kept, new.clone(), Keys::default())),
             Verdict::Filtered(text, named) => Some((kept, text, named)),
             Verdict::Unclear => None,
         }
@@ -74,7 +72,7 @@ impl CoverChanges<'_, '_> {
 
     fn is_unchanged(&self, kept: &SavedEntry) -> bool {
         let now = observe(&self.settlement.root(kept.root).fd, &kept.path, MAX_FILE);
-        matches!(now, Observed::Present(state) if state == kept.state)
+        matches!(now, Found::Present(state) if state == kept.state)
     }
 
     /// Writes this text to the host's config and returns the new state.
@@ -95,7 +93,7 @@ impl CoverChanges<'_, '_> {
     }
 
     /// Reports the rejected part, keeps it in quarantine, and offers it to a person.
-    fn report_difference(&mut self, difference: &Difference<'_>, now: Option<&State>, named: SettingNames) {
+    fn report_difference(&mut self, difference: &Difference<'_>, now: Option<&State>, named: Keys) {
         let Difference {
             root,
             path,
@@ -103,31 +101,29 @@ impl CoverChanges<'_, '_> {
             after,
         } = difference;
         let kind = match (before, after) {
-            (None, _) => ViolationKind::Created,
-            (Some(_), Observed::Absent) => ViolationKind::Removed,
-            (Some(_), Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_)) => {
-                ViolationKind::Changed
-            }
+            (None, _) => Effect::Created,
+            (Some(_), Found::Absent) => Effect::Removed,
+            (Some(_), Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_)) => Effect::Changed,
         };
         let root_dir = self.settlement.root(*root);
         let quarantined = match after {
-            Observed::Present(state) => self.settlement.quarantine.keep(root_dir, path, kind, state),
-            Observed::Absent => None,
-            Observed::TooLong { .. } | Observed::Unreadable(_) => {
+            Found::Present(state) => self.settlement.quarantine.keep(root_dir, path, kind, state),
+            Found::Absent => None,
+            Found::TooLong { .. } | Found::Unreadable(_) => {
                 self.covers
                     .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
             }
         };
-        self.settlement.report(*root, path, kind, quarantined, named);
+        self.settlement.report_keys(*root, path, kind, quarantined, named);
         // A person is shown files.
         let after = match after {
-            Observed::Absent => None,
-            Observed::Present(state @ State::File { .. }) => Some(state),
-            Observed::Present(
+            Found::Absent => None,
+            Found::Present(state @ State::File { .. }) => Some(state),
+            Found::Present(
                 State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored,
             )
-            | Observed::TooLong { .. }
-            | Observed::Unreadable(_) => return,
+            | Found::TooLong { .. }
+            | Found::Unreadable(_) => return,
         };
         match now {
             None | Some(State::File { .. } | State::Symlink { .. }) => {
@@ -141,7 +137,7 @@ impl CoverChanges<'_, '_> {
 /// Whether the host's file has all that the command wrote.
 fn has_everything(difference: &Difference<'_>, now: &State) -> bool {
     match (&difference.after, now) {
-        (Observed::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,
-        (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => false,
+        (Found::Present(State::File { content: wanted, .. }), State::File { content, .. }) => wanted == content,
+        (Found::Absent | Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_), _) => false,
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use super::super::entry::nofollow::{join, split};
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::state::{Found, State, observe};
 use super::super::gitconfig::judge::{self, Verdict};
 use super::super::gitconfig::scope::Scope;
 use super::super::naming::class::Role;
@@ -18,35 +18,31 @@ use super::super::naming::vcs;
 use super::super::referenced::resolve::normalize;
 use super::super::roots::Root;
 use super::super::tree::inventory::FoundEntry;
-use super::super::violation::SettingNames;
+use super::super::violation::Keys;
 
 /// Longest new file that may stay, in bytes: the next snapshot must hold them all.
-pub(in super::super) const MAX_NEW: usize = 64 * 1024;
+pub(crate) const MAX_NEW: usize = 64 * 1024;
 
 /// The git directories that a new entry is judged against.
-pub(in super::super) struct KnownGits<'a> {
-    pub(in super::super) roots: &'a [Root],
+pub(crate) struct KnownGits<'a> {
+    pub(crate) roots: &'a [Root],
     /// Every git directory the walk found, each of which is itself compared or inspected.
-    pub(in super::super) git_directories: HashSet<(u16, Vec<u8>)>,
+    pub(crate) git_directories: HashSet<(u16, Vec<u8>)>,
 }
 
 /// The verdict on a new entry.
-pub(in super::super) enum NewEntryVerdict {
+pub(crate) enum NewEntryVerdict {
     /// It stays.
     Stays,
     /// This part stays, without these settings.
-    Filtered(State, SettingNames),
+    Filtered(State, Keys),
     /// It is removed, because of these settings where there are some.
-    Removed(SettingNames),
+    Removed(Keys),
 }
 
 /// Judges a new entry by what was observed.
-pub(in super::super) fn judge_new_entry(
-    entry: &FoundEntry,
-    observed: &Observed,
-    known_gits: &KnownGits<'_>,
-) -> NewEntryVerdict {
-    if let (Role::GitConfig, Observed::Present(state @ State::File { content, .. })) = (entry.role, observed) {
+pub(crate) fn judge_new_entry(entry: &FoundEntry, observed: &Found, known_gits: &KnownGits<'_>) -> NewEntryVerdict {
+    if let (Role::GitConfig, Found::Present(state @ State::File { content, .. })) = (entry.role, observed) {
         let verdict = (content.len() <= MAX_NEW).then(|| {
             judge::judge_new(Scope::of(split(&entry.path).1), content, &|path| {
                 is_own_worktree(known_gits.roots, entry.root, split(&entry.path).0, path)
@@ -58,10 +54,10 @@ pub(in super::super) fn judge_new_entry(
                 Some(left) => NewEntryVerdict::Filtered(left, named),
                 None => NewEntryVerdict::Removed(named),
             },
-            Some(Verdict::Unclear) | None => NewEntryVerdict::Removed(SettingNames::default()),
+            Some(Verdict::Unclear) | None => NewEntryVerdict::Removed(Keys::default()),
         };
     }
-    if let (Role::JudgedText, Observed::Present(state @ State::File { content, .. })) = (entry.role, observed) {
+    if let (Role::JudgedText, Found::Present(state @ State::File { content, .. })) = (entry.role, observed) {
         let verdict = (content.len() <= MAX_NEW).then(|| vcs::verdict(split(&entry.path).1, None, content));
         return match verdict {
             Some(Verdict::Harmless) => NewEntryVerdict::Stays,
@@ -73,22 +69,22 @@ pub(in super::super) fn judge_new_entry(
                 Some(left) => NewEntryVerdict::Filtered(left, named),
                 None => NewEntryVerdict::Removed(named),
             },
-            Some(Verdict::Unclear) | None => NewEntryVerdict::Removed(SettingNames::default()),
+            Some(Verdict::Unclear) | None => NewEntryVerdict::Removed(Keys::default()),
         };
     }
     if may_stay(entry, observed, known_gits) {
         NewEntryVerdict::Stays
     } else {
-        NewEntryVerdict::Removed(SettingNames::default())
+        NewEntryVerdict::Removed(Keys::default())
     }
 }
 
 /// Whether the new entry, no config, may stay as a whole.
-fn may_stay(entry: &FoundEntry, observed: &Observed, known_gits: &KnownGits<'_>) -> bool {
+fn may_stay(entry: &FoundEntry, observed: &Found, known_gits: &KnownGits<'_>) -> bool {
     let state = match observed {
-        Observed::Absent => return true,
-        Observed::Present(state) => state,
-        Observed::TooLong { .. } | Observed::Unreadable(_) => return false,
+        Found::Absent => return true,
+        Found::Present(state) => state,
+        Found::TooLong { .. } | Found::Unreadable(_) => return false,
     };
     let name = split(&entry.path).1;
     match (entry.role, state) {
@@ -123,18 +119,18 @@ fn is_in_git_directory(entry: &FoundEntry, known_gits: &KnownGits<'_>) -> bool {
 }
 
 /// Whether the entry lies in `worktrees/NAME` of a known git directory.
-pub(in super::super) fn is_of_worktree(root: u16, path: &[u8], git_directories: &HashSet<(u16, Vec<u8>)>) -> bool {
+pub(crate) fn is_of_worktree(root: u16, path: &[u8], git_directories: &HashSet<(u16, Vec<u8>)>) -> bool {
     let (worktrees, _) = split(split(path).0);
     let (git, name) = split(worktrees);
     name == b"worktrees" && git_directories.contains(&(root, git.to_vec()))
 }
 
 /// Whether the path, in the config of a submodule's git directory, leads to the directory whose `.git` file leads back.
-pub(in super::super) fn is_own_worktree(roots: &[Root], root: u16, git: &[u8], path: &[u8]) -> bool {
+pub(crate) fn is_own_worktree(roots: &[Root], root: u16, git: &[u8], path: &[u8]) -> bool {
     let (Some(root), Some(location)) = (roots.get(usize::from(root)), resolve_relative(git, path)) else {
         return false;
     };
-    let Observed::Present(State::File { content, .. }) = observe(&root.fd, &join(&location, b".git"), 1 << 12) else {
+    let Found::Present(State::File { content, .. }) = observe(&root.fd, &join(&location, b".git"), 1 << 12) else {
         return false;
     };
     let back = content
@@ -145,7 +141,7 @@ pub(in super::super) fn is_own_worktree(roots: &[Root], root: u16, git: &[u8], p
 }
 
 /// Resolves a relative path in the root, if it has `..` at its beginning only.
-pub(in super::super) fn resolve_relative(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn resolve_relative(from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let (mut at, mut rest) = (from, path);
     while let Some(below) = rest.strip_prefix(b"../") {
         if at.is_empty() {
@@ -158,14 +154,14 @@ pub(in super::super) fn resolve_relative(from: &[u8], path: &[u8]) -> Option<Vec
 }
 
 /// Whether the text is one line with the path of a work tree's `.git` file.
-pub(in super::super) fn is_gitdir_backlink(content: &[u8]) -> bool {
+pub(crate) fn is_gitdir_backlink(content: &[u8]) -> bool {
     content
         .strip_suffix(b"/.git\n")
         .is_some_and(|path| !path.iter().any(u8::is_ascii_control))
 }
 
 /// Whether a `.git` file names a git directory that the walk knows.
-pub(in super::super) fn names_git_directory(entry: &FoundEntry, content: &[u8], known_gits: &KnownGits<'_>) -> bool {
+pub(crate) fn names_git_directory(entry: &FoundEntry, content: &[u8], known_gits: &KnownGits<'_>) -> bool {
     let named = named_git_directories(known_gits.roots, entry.root, split(&entry.path).0, content);
     named
         .iter()
@@ -173,12 +169,7 @@ pub(in super::super) fn names_git_directory(entry: &FoundEntry, content: &[u8], 
 }
 
 /// The paths in roots that a `.git` file in the directory names.
-pub(in super::super) fn named_git_directories(
-    roots: &[Root],
-    root: u16,
-    top: &[u8],
-    content: &[u8],
-) -> Vec<(u16, Vec<u8>)> {
+pub(crate) fn named_git_directories(roots: &[Root], root: u16, top: &[u8], content: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let target = content
         .strip_prefix(b"gitdir: ")
         .and_then(|rest| rest.strip_suffix(b"\n"));
@@ -191,7 +182,7 @@ pub(in super::super) fn named_git_directories(
 ///
 /// `..` may be taken by the text only where every directory it leaves was walked as a real one: at the
 /// beginning. After a name of the text's own choosing, which may be a symlink, it is refused.
-pub(in super::super) fn resolve_in_roots(roots: &[Root], root: u16, from: &[u8], target: &[u8]) -> Vec<(u16, Vec<u8>)> {
+pub(crate) fn resolve_in_roots(roots: &[Root], root: u16, from: &[u8], target: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let target = Path::new(OsStr::from_bytes(target));
     let mut after_name = target
         .components()

@@ -6,27 +6,27 @@ use std::collections::{BTreeMap, HashSet};
 use super::super::entry::access::{self, Access};
 use super::super::entry::nofollow::{outermost, split};
 use super::super::entry::restore::replace;
-use super::super::entry::state::{LinkCount, MAX_TOTAL, Observed, State, observe};
+use super::super::entry::state::{Found, LinkCount, MAX_TOTAL, State, observe};
 use super::super::error::ProtectError;
 use super::super::naming::class::Role;
 use super::super::tree::inventory::{FoundEntry, Inventory};
-use super::super::violation::{SettingNames, ViolationKind};
+use super::super::violation::{Effect, Keys};
 use super::inspect::{KnownGits, NewEntryVerdict, judge_new_entry};
 use super::settlement::Settlement;
 
 /// What to do with a new entry.
 enum Action {
     /// Move it to quarantine.
-    Quarantine(SettingNames),
+    Quarantine(Keys),
     /// Write this in its place.
-    Filtered(State, SettingNames),
+    Filtered(State, Keys),
     /// Keep it; with this access where it was moved there unchanged.
     Stays(Option<Access>),
 }
 
 impl Settlement<'_> {
     /// Quarantines what was not there and may not stay, and restricts who may use the rest.
-    pub(in super::super) fn judge_new_entries(&mut self, inventory: &Inventory, earlier: Option<&Inventory>) {
+    pub(crate) fn judge_new_entries(&mut self, inventory: &Inventory, earlier: Option<&Inventory>) {
         let known: HashSet<(u16, &[u8])> = self
             .record
             .entries
@@ -65,7 +65,7 @@ impl Settlement<'_> {
             // What stays is in the next snapshot, which must not be made impossible by what each command adds.
             let length = observed.length();
             // A later command could write to it through its other name.
-            let shared = matches!(&observed, Observed::Present(state) if state.links().exceeds(LinkCount::default()));
+            let shared = matches!(&observed, Found::Present(state) if state.links().exceeds(LinkCount::default()));
             let moved = self.work_trees.entry_before_move(found, &observed).filter(|_| !shared);
             let moved = moved.map(|kept| kept.access.clone());
             let action = match (judge_new_entry(found, &observed, &known_gits), moved) {
@@ -73,7 +73,7 @@ impl Settlement<'_> {
                     space_left = space_left.saturating_sub(length);
                     Action::Stays(access)
                 }
-                _ if shared || length > space_left => Action::Quarantine(SettingNames::default()),
+                _ if shared || length > space_left => Action::Quarantine(Keys::default()),
                 (NewEntryVerdict::Stays, _) => {
                     space_left -= length;
                     Action::Stays(None)
@@ -116,7 +116,7 @@ impl Settlement<'_> {
                         self.changes += 1;
                         // The report covers what is in it.
                         if outermost(&restricted, root, path).is_none() {
-                            self.report(root, path, ViolationKind::Access, None, SettingNames::default());
+                            self.report(root, path, Effect::Access, None);
                         }
                         restricted.insert((root, path));
                     }
@@ -148,12 +148,12 @@ impl Settlement<'_> {
         let change = self.settled.changes.record_new(root_dir, root, path);
         let named = match action {
             Action::Filtered(state, named) => {
-                if let Ok(quarantined) = replace(root_dir, path, &state, ViolationKind::Created, &mut self.quarantine) {
+                if let Ok(quarantined) = replace(root_dir, path, &state, Effect::Created, &mut self.quarantine) {
                     self.changes += 1;
                     self.settled
                         .changes
                         .keep(change.map(|change| change.with_result(state)));
-                    self.report(root, path, ViolationKind::Created, quarantined, named);
+                    self.report_keys(root, path, Effect::Created, quarantined, named);
                     return Ok(false);
                 }
                 named
@@ -162,10 +162,10 @@ impl Settlement<'_> {
             Action::Stays(_) => return Ok(false),
         };
         // Where nothing could be written in its place, it goes all the same.
-        let quarantined = self.quarantine.take(root_dir, path, ViolationKind::Created)?;
+        let quarantined = self.quarantine.take(root_dir, path, Effect::Created)?;
         self.changes += 1;
         self.settled.changes.keep(change);
-        self.report(root, path, ViolationKind::Created, quarantined, named);
+        self.report_keys(root, path, Effect::Created, quarantined, named);
         Ok(true)
     }
 }

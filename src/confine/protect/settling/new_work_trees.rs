@@ -12,13 +12,13 @@ use super::super::naming::patterns::Patterns;
 use super::super::referenced::hooks::hooks_in_work_tree;
 use super::super::referenced::repository::repository;
 use super::super::referenced::targets::with_access_to;
-use super::super::roots::{absolute, root_number_of};
+use super::super::roots::{absolute, root_number};
 use super::super::tree::inventory::{Ancestor, FoundEntry, Inventory, creation_time};
 use super::settlement::Settlement;
 
 impl Settlement<'_> {
     /// The patterns, and the hooks in work trees and git directories that were not there; `None` where there are none.
-    pub(in super::super) fn with_new_work_trees(
+    pub(crate) fn with_new_work_trees(
         &mut self,
         patterns: &Patterns,
         inventory: &Inventory,
@@ -50,7 +50,7 @@ impl Settlement<'_> {
                 .iter()
                 .flat_map(move |location| hooks_in_work_tree(location, value))
         }) {
-            let Some((root, below)) = root_number_of(self.roots, &path) else {
+            let Some((root, below)) = root_number(self.roots, &path) else {
                 continue;
             };
             let (context, below) = (self.root(root).context, below.as_os_str().as_bytes());
@@ -71,7 +71,7 @@ impl Settlement<'_> {
         let entry = absolute(root, &link.path);
         match with_access_to(root, split(&link.path).0, || repository(&entry)) {
             Ok(Some(linked)) => linked.directories().any(|git| {
-                root_number_of(self.roots, git)
+                root_number(self.roots, git)
                     .is_some_and(|(root, below)| !before.contains(&(root, below.as_os_str().as_bytes().to_vec())))
             }),
             Ok(None) => false,

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::super::violation::ViolationKind;
+use super::super::violation::Effect;
 
 /// The reports made so far: a second try at an entry is no second violation.
 #[derive(Debug, Default)]
-pub(in super::super) struct Reported {
+pub(crate) struct Reported {
     /// Random keys, so that a command cannot produce a collision.
     keys: RandomState,
     reports: HashSet<u64>,
@@ -16,7 +16,7 @@ pub(in super::super) struct Reported {
 
 impl Reported {
     /// Adds a report and returns whether it is new.
-    pub(in super::super) fn insert(&mut self, path: &Path, kind: ViolationKind) -> bool {
+    pub(crate) fn insert(&mut self, path: &Path, kind: Effect) -> bool {
         self.reports.insert(self.keys.hash_one((path, kind)))
     }
 }
@@ -28,11 +28,8 @@ mod tests {
     #[test]
     fn the_same_is_news_once() {
         let mut reported = Reported::default();
-        assert!(reported.insert(Path::new("/a"), ViolationKind::Created));
-        assert!(
-            reported.insert(Path::new("/a"), ViolationKind::Removed)
-                && reported.insert(Path::new("/b"), ViolationKind::Created)
-        );
-        assert!(!reported.insert(Path::new("/a"), ViolationKind::Created));
+        assert!(reported.insert(Path::new("/a"), Effect::Created));
+        assert!(reported.insert(Path::new("/a"), Effect::Removed) && reported.insert(Path::new("/b"), Effect::Created));
+        assert!(!reported.insert(Path::new("/a"), Effect::Created));
     }
 }

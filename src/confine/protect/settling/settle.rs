@@ -22,7 +22,7 @@ use super::super::storage::store::temporary_name;
 use super::super::tracked::Tips;
 use super::super::tree::inventory::{Ancestor, Inventory, creation_time};
 use super::super::tree::walk::walk_through;
-use super::super::violation::{SettingNames, Violation, ViolationKind};
+use super::super::violation::{Effect, Violation};
 use super::cover_changes::settle_covers;
 use super::settlement::{Outcome, Settlement};
 use super::touched::Touched;
@@ -34,7 +34,7 @@ const MOVES: usize = 256;
 
 /// Undoes every difference between the record and the roots; with it the last walk, if one came through. An entry that
 /// cannot be put back does not keep the others from it.
-pub(in super::super) fn settle(
+pub(crate) fn settle(
     roots: &[Root],
     patterns: &Patterns,
     record: &Record,
@@ -59,13 +59,7 @@ pub(in super::super) fn settle(
     }
     if let Some(program) = &record.program {
         match program.restore(roots, store, &mut work.quarantine) {
-            Ok(Some(done)) => work.report(
-                done.location.0,
-                &done.location.1,
-                done.kind,
-                done.quarantined,
-                SettingNames::default(),
-            ),
+            Ok(Some(done)) => work.report(done.location.0, &done.location.1, done.kind, done.quarantined),
             Ok(None) => {}
             Err(error) => work.settled.errors.push(error),
         }
@@ -86,22 +80,17 @@ pub(in super::super) fn settle(
 
 /// Takes these entries away while a command may still run; what was there is put back when it is dead. What cannot be taken
 /// now is undone then as well.
-pub(in super::super) fn take_away(
-    roots: &[Root],
-    record: &Record,
-    store: &Path,
-    entries: Vec<(u16, Vec<u8>)>,
-) -> Vec<Violation> {
+pub(crate) fn take_away(roots: &[Root], record: &Record, store: &Path, entries: Vec<(u16, Vec<u8>)>) -> Vec<Violation> {
     let mut work = Settlement::new(roots, record, store, None);
     for (root, path) in entries {
         let was_recorded = |kept: &SavedEntry| kept.root == root && kept.path == path;
         let kind = if record.entries.iter().any(was_recorded) {
-            ViolationKind::Changed
+            Effect::Changed
         } else {
-            ViolationKind::Created
+            Effect::Created
         };
         if let Ok(quarantined) = work.quarantine.take(work.root(root), &path, kind) {
-            work.report(root, &path, kind, quarantined, SettingNames::default());
+            work.report(root, &path, kind, quarantined);
         }
     }
     work.quarantine.close();
@@ -239,7 +228,7 @@ impl<'a> Settlement<'a> {
             if is_ancestor || !is_dot_git(name) {
                 how = RenameFlags::RENAME_EXCHANGE;
             } else {
-                quarantined = self.quarantine.take(home, &ancestor.path, ViolationKind::Changed)?;
+                quarantined = self.quarantine.take(home, &ancestor.path, Effect::Changed)?;
             }
         }
         match rename((now, path), (home, &ancestor.path), how) {
@@ -251,13 +240,7 @@ impl<'a> Settlement<'a> {
             }
             Err(error) => return Err(fail(error)),
         }
-        self.report(
-            ancestor.root,
-            &ancestor.path,
-            ViolationKind::Removed,
-            quarantined,
-            SettingNames::default(),
-        );
+        self.report(ancestor.root, &ancestor.path, Effect::Removed, quarantined);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::super::record::Record;
 use super::super::roots::{Root, absolute};
 use super::super::storage::quarantine::Quarantine;
 use super::super::tracked::{Tips, Tracked};
-use super::super::violation::{SettingNames, Violation, ViolationKind};
+use super::super::violation::{Effect, Keys, Violation};
 use super::reported::Reported;
 use super::worktrees::WorkTrees;
 
@@ -22,29 +22,29 @@ pub struct Outcome {
     /// What could not be put back; empty when everything is as it was.
     pub errors: Vec<ProtectError>,
     /// What was undone and a person could still want.
-    pub(in super::super) changes: Changes,
+    pub(crate) changes: Changes,
 }
 
 /// A settlement in progress.
-pub(in super::super) struct Settlement<'a> {
-    pub(in super::super) roots: &'a [Root],
-    pub(in super::super) record: &'a Record,
-    pub(in super::super) ancestors: HashSet<Identity>,
-    pub(in super::super) quarantine: Quarantine,
+pub(crate) struct Settlement<'a> {
+    pub(crate) roots: &'a [Root],
+    pub(crate) record: &'a Record,
+    pub(crate) ancestors: HashSet<Identity>,
+    pub(crate) quarantine: Quarantine,
     reported: Reported,
-    pub(in super::super) tracked: Tracked<'a>,
-    pub(in super::super) work_trees: WorkTrees<'a>,
+    pub(crate) tracked: Tracked<'a>,
+    pub(crate) work_trees: WorkTrees<'a>,
     /// The directories that were not there when settling began, with the modes they had.
-    pub(in super::super) removed_directories: BTreeMap<(u16, &'a [u8]), u32>,
+    pub(crate) removed_directories: BTreeMap<(u16, &'a [u8]), u32>,
     /// Changes made to the tree.
-    pub(in super::super) changes: usize,
-    pub(in super::super) settled: Outcome,
+    pub(crate) changes: usize,
+    pub(crate) settled: Outcome,
     /// What this round could not put back, and why.
-    pub(in super::super) failed: BTreeMap<PathBuf, String>,
+    pub(crate) failed: BTreeMap<PathBuf, String>,
 }
 
 impl<'a> Settlement<'a> {
-    pub(in super::super) fn new(roots: &'a [Root], record: &'a Record, store: &Path, tips: Option<&'a Tips>) -> Self {
+    pub(crate) fn new(roots: &'a [Root], record: &'a Record, store: &Path, tips: Option<&'a Tips>) -> Self {
         Self {
             roots,
             record,
@@ -60,20 +60,24 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    pub(in super::super) fn root(&self, number: u16) -> &'a Root {
+    pub(crate) fn root(&self, number: u16) -> &'a Root {
         &self.roots[usize::from(number)]
     }
 
-    pub(in super::super) fn report(
+    pub(crate) fn report(&mut self, root: u16, path: &[u8], kind: Effect, quarantined: Option<PathBuf>) {
+        self.report_keys(root, path, kind, quarantined, Keys::default());
+    }
+
+    pub(crate) fn report_keys(
         &mut self,
         root: u16,
         path: &[u8],
-        kind: ViolationKind,
+        kind: Effect,
         quarantined: Option<PathBuf>,
-        settings: SettingNames,
+        settings: Keys,
     ) {
         let is_other_in_head =
-            !matches!(kind, ViolationKind::Access | ViolationKind::Closed) && self.tracked.is_other_in_head(root, path);
+            !matches!(kind, Effect::Access | Effect::Closed) && self.tracked.is_other_in_head(root, path);
         let path = absolute(self.root(root), path);
         if self.reported.insert(&path, kind) || quarantined.is_some() {
             self.settled.violations.push(Violation {
@@ -88,7 +92,7 @@ impl<'a> Settlement<'a> {
     }
 
     /// Marks the violations whose path, or something below it, could not be restored.
-    pub(in super::super) fn mark_failures(&mut self) {
+    pub(crate) fn mark_failures(&mut self) {
         for violation in &mut self.settled.violations {
             // A path comes right before what is below it.
             let next = self.failed.range(violation.path.clone()..).next();
@@ -108,9 +112,9 @@ mod tests {
         let mut work = Settlement::new(&[], &record, Path::new("/nowhere"), None);
         let violation = |path: &str| Violation {
             path: path.into(),
-            kind: ViolationKind::Changed,
+            kind: Effect::Changed,
             quarantined: None,
-            settings: SettingNames::default(),
+            settings: Keys::default(),
             is_other_in_head: false,
             failed: None,
         };

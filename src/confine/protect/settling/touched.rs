@@ -6,19 +6,19 @@ use super::super::entry::nofollow::{is_within, prefixes};
 
 /// Paths below roots, asked for what lies above and below them without looking at each.
 #[derive(Debug, Default)]
-pub(in super::super) struct Touched(BTreeSet<(u16, Vec<u8>)>);
+pub(crate) struct Touched(BTreeSet<(u16, Vec<u8>)>);
 
 impl Touched {
-    pub(in super::super) fn add(&mut self, root: u16, path: &[u8]) {
+    pub(crate) fn add(&mut self, root: u16, path: &[u8]) {
         self.0.insert((root, path.to_vec()));
     }
 
-    pub(in super::super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether none of them is this path, lies above it or below it.
-    pub(in super::super) fn is_clear(&self, root: u16, path: &[u8]) -> bool {
+    pub(crate) fn is_clear(&self, root: u16, path: &[u8]) -> bool {
         let has = |above: &[u8]| self.0.contains(&(root, above.to_vec()));
         if has(b"") || prefixes(path).any(has) {
             return false;

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 
 use super::super::entry::nofollow::{self, is_within, join, split};
 use super::super::entry::restore::is_blocked;
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::state::{Found, State, observe};
 use super::super::gitconfig::settings::settings;
 use super::super::naming::class::Role;
 use super::super::naming::markers::Markers;
@@ -37,7 +37,7 @@ struct MovedWorkTree {
 }
 
 /// What may become of the work trees of one settlement.
-pub(in super::super) struct WorkTrees<'a> {
+pub(crate) struct WorkTrees<'a> {
     roots: &'a [Root],
     record: &'a Record,
     entries: OnceCell<HashMap<(u16, &'a [u8]), &'a SavedEntry>>,
@@ -46,7 +46,7 @@ pub(in super::super) struct WorkTrees<'a> {
 }
 
 impl<'a> WorkTrees<'a> {
-    pub(in super::super) fn new(roots: &'a [Root], record: &'a Record) -> Self {
+    pub(crate) fn new(roots: &'a [Root], record: &'a Record) -> Self {
         Self {
             roots,
             record,
@@ -60,7 +60,7 @@ impl<'a> WorkTrees<'a> {
     }
 
     /// The entry as it was recorded.
-    pub(in super::super) fn saved(&self, root: u16, path: &[u8]) -> Option<&'a SavedEntry> {
+    pub(crate) fn saved(&self, root: u16, path: &[u8]) -> Option<&'a SavedEntry> {
         let all = || {
             let entries = self.record.entries.iter();
             entries.map(|kept| ((kept.root, kept.path.as_slice()), kept)).collect()
@@ -69,7 +69,7 @@ impl<'a> WorkTrees<'a> {
     }
 
     /// Begins a new round.
-    pub(in super::super) fn forget_moves(&mut self) {
+    pub(crate) fn forget_moves(&mut self) {
         self.moved.clear();
     }
 
@@ -111,7 +111,7 @@ impl<'a> WorkTrees<'a> {
     }
 
     /// Whether a directory moved with its work tree; remembers the move.
-    pub(in super::super) fn moves_with_work_tree(
+    pub(crate) fn moves_with_work_tree(
         &mut self,
         tracked: &Tracked<'_>,
         ancestor: &Ancestor,
@@ -148,17 +148,17 @@ impl<'a> WorkTrees<'a> {
             return false;
         }
         let is_made_by_commands = match observe(&root.fd, from, LONGEST) {
-            Observed::Absent if is_blocked(root, from) => return false,
-            Observed::Absent => self.is_made_by_commands(tracked, ancestor),
+            Found::Absent if is_blocked(root, from) => return false,
+            Found::Absent => self.is_made_by_commands(tracked, ancestor),
             // A file in its old place names it.
-            Observed::Present(State::File { content, .. }) => {
+            Found::Present(State::File { content, .. }) => {
                 let target = named_git_directories(self.roots, ancestor.root, split(from).0, &content);
                 if !target.contains(&(ancestor.root, to.to_vec())) || !self.is_made_by_commands(tracked, ancestor) {
                     return false;
                 }
                 true
             }
-            Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_) => return false,
+            Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_) => return false,
         };
         let link = join(from, b".git");
         if !is_made_by_commands && !self.git_file_points_where_it_did(ancestor, &link, to) {
@@ -168,7 +168,7 @@ impl<'a> WorkTrees<'a> {
             Role::Name | Role::JudgedText => {
                 let path = [to, &kept.path[from.len()..]].concat();
                 let now = observe(&root.fd, &path, kept.state.length());
-                matches!(now, Observed::Present(now) if now == kept.state)
+                matches!(now, Found::Present(now) if now == kept.state)
             }
             Role::GitLink => is_made_by_commands || kept.path == link,
             Role::GitDirectory
@@ -203,7 +203,7 @@ impl<'a> WorkTrees<'a> {
             return false;
         };
         let now = observe(&self.root(ancestor.root).fd, &join(to, b".git"), LONGEST);
-        let Observed::Present(State::File { content: now, .. }) = now else {
+        let Found::Present(State::File { content: now, .. }) = now else {
             return false;
         };
         let target = named_git_directories(self.roots, ancestor.root, &ancestor.path, before);
@@ -215,15 +215,14 @@ impl<'a> WorkTrees<'a> {
     fn points_back(&self, root: u16, git: &[u8], to: (u16, &[u8])) -> bool {
         let ancestor = &self.root(root).fd;
         match observe(ancestor, &join(git, b"gitdir"), LONGEST) {
-            Observed::Present(State::File { content, .. }) => {
+            Found::Present(State::File { content, .. }) => {
                 let link = (to.0, join(to.1, b".git"));
                 let path = content.strip_suffix(b"\n");
                 path.is_some_and(|path| resolve_in_roots(self.roots, root, git, path).contains(&link))
             }
             // That of a submodule has a setting for it.
-            Observed::Absent => {
-                let Observed::Present(State::File { content, .. }) =
-                    observe(ancestor, &join(git, b"config"), MAX_CONFIG)
+            Found::Absent => {
+                let Found::Present(State::File { content, .. }) = observe(ancestor, &join(git, b"config"), MAX_CONFIG)
                 else {
                     return false;
                 };
@@ -232,37 +231,37 @@ impl<'a> WorkTrees<'a> {
                 let set = last.find(|one| one.section == b"core" && one.key == b"worktree");
                 root == to.0 && set.is_some_and(|set| resolve_relative(git, &set.value).as_deref() == Some(to.1))
             }
-            Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_) => false,
+            Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_) => false,
         }
     }
 
     /// Whether an entry moved with its work tree, or is the file that names the new path.
-    pub(in super::super) fn moved_with_work_tree(&self, kept: &SavedEntry, observed: &Observed) -> bool {
+    pub(crate) fn moved_with_work_tree(&self, kept: &SavedEntry, observed: &Found) -> bool {
         let is_at = |moved: &&MovedWorkTree| moved.root == kept.root && is_within(&kept.path, &moved.from);
         self.moved.iter().find(is_at).is_some_and(|moved| match observed {
-            Observed::Absent => true,
-            Observed::Present(State::File { content, .. }) if kept.path == moved.from => {
+            Found::Absent => true,
+            Found::Present(State::File { content, .. }) if kept.path == moved.from => {
                 let target = named_git_directories(self.roots, kept.root, split(&kept.path).0, content);
                 target.contains(&(moved.root, moved.to.clone()))
             }
-            Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_) => false,
+            Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_) => false,
         })
     }
 
     /// The saved entry of a new one that moved with its work tree, unchanged.
-    pub(in super::super) fn entry_before_move(&self, found: &FoundEntry, observed: &Observed) -> Option<&SavedEntry> {
+    pub(crate) fn entry_before_move(&self, found: &FoundEntry, observed: &Found) -> Option<&SavedEntry> {
         self.moved.iter().find_map(|moved| {
             if moved.root != found.root || !is_within(&found.path, &moved.to) {
                 return None;
             }
             let before = [&moved.from, &found.path[moved.to.len()..]].concat();
             let known = self.saved(found.root, &before).filter(|kept| kept.role == found.role);
-            known.filter(|kept| matches!(observed, Observed::Present(now) if kept.state == *now))
+            known.filter(|kept| matches!(observed, Found::Present(now) if kept.state == *now))
         })
     }
 
     /// Whether a `.git` or `gitdir` file names what it named, or the new path of its work tree.
-    pub(in super::super) fn points_where_it_did(&self, kept: &SavedEntry, before: &[u8], now: &[u8]) -> bool {
+    pub(crate) fn points_where_it_did(&self, kept: &SavedEntry, before: &[u8], now: &[u8]) -> bool {
         let top = split(&kept.path).0;
         match kept.role {
             Role::GitLink => {
@@ -296,7 +295,7 @@ impl<'a> WorkTrees<'a> {
                 && !is_blocked(self.root(*root), path)
         };
         let points_here = |(root, link): &(u16, Vec<u8>)| {
-            let Observed::Present(State::File { content, .. }) = observe(&self.root(*root).fd, link, LONGEST) else {
+            let Found::Present(State::File { content, .. }) = observe(&self.root(*root).fd, link, LONGEST) else {
                 return false;
             };
             let target = named_git_directories(self.roots, *root, split(link).0, &content);
@@ -306,20 +305,18 @@ impl<'a> WorkTrees<'a> {
     }
 
     /// The work trees that were removed completely.
-    pub(in super::super) fn removed(&self, tracked: &Tracked<'_>) -> HashSet<(u16, Vec<u8>)> {
-        let removed_work_trees = self
+    pub(crate) fn removed(&self, tracked: &Tracked<'_>) -> HashSet<(u16, Vec<u8>)> {
+        let removed = self
             .record
             .entries
             .iter()
             .filter(|kept| self.may_be_removed(tracked, kept));
-        removed_work_trees
-            .map(|kept| (kept.root, split(&kept.path).0.to_vec()))
-            .collect()
+        removed.map(|kept| (kept.root, split(&kept.path).0.to_vec())).collect()
     }
 
     /// Whether a setting of a git directory's config, there since the command, says where its work tree is; or may be gone.
     /// So it is of a submodule alone, where git itself sets and unsets it.
-    pub(in super::super) fn may_set_work_tree(&self, root: u16, config: &[u8], work_tree: Option<&[u8]>) -> bool {
+    pub(crate) fn may_set_work_tree(&self, root: u16, config: &[u8], work_tree: Option<&[u8]>) -> bool {
         let git = split(config).0;
         // Below `.git/modules`: an ordinary directory may have the second name.
         let mut names = git.split(|&b| b == b'/');

@@ -29,15 +29,15 @@ const MOST: usize = 64;
 /// The inventory of a settled guard.
 #[derive(Debug)]
 pub struct CachedInventory {
-    pub(in super::super) roots: Vec<(Vec<u8>, Identity)>,
-    pub(in super::super) extra: Vec<PathBuf>,
-    pub(in super::super) names: Names,
-    pub(in super::super) inventory: Inventory,
+    pub(crate) roots: Vec<(Vec<u8>, Identity)>,
+    pub(crate) extra: Vec<PathBuf>,
+    pub(crate) names: Names,
+    pub(crate) inventory: Inventory,
 }
 
 impl CachedInventory {
     /// Writes it down for the next process where that spares enough reading.
-    pub(in super::super) fn save_if_worth(&mut self, store: &Path) {
+    pub(crate) fn save_if_worth(&mut self, store: &Path) {
         // A failure only costs the next start some reading.
         let save = || save(store, &self.roots, &self.extra, &self.names, &self.inventory);
         if self.inventory.is_worth_saving() && save().is_ok() {
@@ -65,12 +65,7 @@ fn path(folder: &Path, key: &[u8; 32]) -> PathBuf {
 }
 
 /// The last inventory of these roots, if there is an intact one.
-pub(in super::super) fn load(
-    store: &Path,
-    roots: &[(Vec<u8>, Identity)],
-    extra: &[PathBuf],
-    names: &Names,
-) -> Option<Inventory> {
+pub(crate) fn load(store: &Path, roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> Option<Inventory> {
     let key = key(roots, extra, names);
     let bytes = std::fs::read(path(&store.join("known"), &key)).ok()?;
     let (digest, body) = bytes.split_at_checked(32)?;
@@ -81,7 +76,7 @@ pub(in super::super) fn load(
 }
 
 /// Saves an inventory for the next start.
-pub(in super::super) fn save(
+pub(crate) fn save(
     store: &Path,
     roots: &[(Vec<u8>, Identity)],
     extra: &[PathBuf],
@@ -105,11 +100,7 @@ pub(in super::super) fn save(
             std::fs::rename(&unfinished, &target)
         });
     remove_oldest(&folder, MOST, None);
-    written.map_err(|source| ProtectError::Io {
-        step: "write",
-        path: target,
-        source,
-    })
+    written.map_err(ProtectError::failed("write", &target))
 }
 
 /// A checksum that exposes a truncated file, or one of another key.

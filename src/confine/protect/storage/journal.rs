@@ -27,11 +27,11 @@ const MAGIC: &[u8] = b"stockade protect journal 1\n";
 /// Begins the name of a journal that counts for nobody: it is being written, or no command has come for it.
 const PENDING: &[u8] = b".";
 /// The folder of journals.
-pub(in super::super) const JOURNAL: &str = "journal";
+pub(crate) const JOURNAL: &str = "journal";
 
 /// A journal on disk and its lock.
 #[derive(Debug)]
-pub(in super::super) struct Journal {
+pub(crate) struct Journal {
     path: PathBuf,
     #[expect(dead_code, reason = "a lock is held by existing")]
     lock: File,
@@ -39,14 +39,11 @@ pub(in super::super) struct Journal {
 
 impl Journal {
     /// Writes a journal that counts for nobody before it is [activated](Self::activate).
-    pub(in super::super) fn prepare(store: &Path, record: &Record) -> Result<Self, ProtectError> {
+    pub(crate) fn prepare(store: &Path, record: &Record) -> Result<Self, ProtectError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!(".{}-{}", unique_name(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = store.join(JOURNAL).join(&name);
-        let fail = |step| {
-            let path = path.clone();
-            move |source| ProtectError::Io { step, path, source }
-        };
+        let fail = |step| ProtectError::failed(step, &path);
         let links: Vec<u64> = record.entries.iter().map(|kept| kept.state.links().0).collect();
         let access: Vec<&Option<Access>> = record.entries.iter().map(|kept| &kept.access).collect();
         let modes: Vec<Option<u32>> = record.ancestors.iter().map(|ancestor| ancestor.mode).collect();
@@ -78,43 +75,35 @@ impl Journal {
     }
 
     /// What it is called once it counts.
-    pub(in super::super) fn name(&self) -> OsString {
+    pub(crate) fn name(&self) -> OsString {
         let name = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         OsStr::from_bytes(name.strip_prefix(PENDING).unwrap_or(name)).to_owned()
     }
 
     /// Activates it: from now on [`abandoned`] finds it if this process dies.
-    pub(in super::super) fn activate(&mut self) -> Result<(), ProtectError> {
+    pub(crate) fn activate(&mut self) -> Result<(), ProtectError> {
         let name = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let Some(name) = name.strip_prefix(PENDING) else {
             return Ok(());
         };
         let finished = self.path.with_file_name(OsStr::from_bytes(name));
-        std::fs::rename(&self.path, &finished).map_err(|source| ProtectError::Io {
-            step: "rename",
-            path: self.path.clone(),
-            source,
-        })?;
+        std::fs::rename(&self.path, &finished).map_err(ProtectError::failed("rename", &self.path))?;
         self.path = finished;
         Ok(())
     }
 
     /// Removes the journal, which is settled.
-    pub(in super::super) fn remove(self) -> Result<(), ProtectError> {
-        std::fs::remove_file(&self.path).map_err(|source| ProtectError::Io {
-            step: "remove",
-            path: self.path,
-            source,
-        })
+    pub(crate) fn remove(self) -> Result<(), ProtectError> {
+        std::fs::remove_file(&self.path).map_err(ProtectError::failed("remove", &self.path))
     }
 }
 
 /// A journal locked by us, or why it could not be read.
-pub(in super::super) type LockedJournal = Result<(Journal, Record), ProtectError>;
+pub(crate) type LockedJournal = Result<(Journal, Record), ProtectError>;
 
 /// The journals whose owner is gone, now locked by us. Removes those that never were finished: their
 /// command did not start.
-pub(in super::super) fn abandoned(store: &Path) -> Result<Vec<LockedJournal>, ProtectError> {
+pub(crate) fn abandoned(store: &Path) -> Result<Vec<LockedJournal>, ProtectError> {
     let found = paths(store)?;
     Ok(found
         .into_iter()
@@ -124,7 +113,7 @@ pub(in super::super) fn abandoned(store: &Path) -> Result<Vec<LockedJournal>, Pr
 
 /// What all finished journals say, oldest first, whether their owners live or not. One that nobody holds and that waits for
 /// roots that are missing says nothing of what is there.
-pub(in super::super) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
+pub(crate) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
     let finished = paths(store)?.into_iter().filter(|path| !is_pending(path));
     let mut records = Vec::new();
     for path in finished {
@@ -149,7 +138,7 @@ pub(in super::super) fn all(store: &Path) -> Result<Vec<Record>, ProtectError> {
 type Roots = Vec<(Vec<u8>, Identity)>;
 
 /// The finished journals, each with its roots, which stand first in it.
-pub(in super::super) fn roots(store: &Path) -> Vec<(PathBuf, Roots)> {
+pub(crate) fn roots(store: &Path) -> Vec<(PathBuf, Roots)> {
     /// Bytes that are read of each.
     const HEAD: u64 = 1 << 20;
     let Ok(entries) = std::fs::read_dir(store.join(JOURNAL)) else {
@@ -168,14 +157,10 @@ pub(in super::super) fn roots(store: &Path) -> Vec<(PathBuf, Roots)> {
 
 /// What the journal folder holds, the oldest first.
 fn paths(store: &Path) -> Result<Vec<PathBuf>, ProtectError> {
-    let fail = |source| ProtectError::Io {
-        step: "list",
-        path: store.join(JOURNAL),
-        source,
-    };
+    let fail = ProtectError::failed("list", store.join(JOURNAL));
     let mut paths = Vec::new();
-    for entry in in_folder(store, JOURNAL, std::fs::read_dir)?.map_err(fail)? {
-        paths.push(entry.map_err(fail)?.path());
+    for entry in in_folder(store, JOURNAL, std::fs::read_dir)?.map_err(&fail)? {
+        paths.push(entry.map_err(&fail)?.path());
     }
     // Names begin with a time.
     paths.sort();
@@ -184,10 +169,7 @@ fn paths(store: &Path) -> Result<Vec<PathBuf>, ProtectError> {
 
 /// Locks and reads a journal, unless it is not abandoned.
 fn lock_abandoned(path: PathBuf) -> Result<Option<(Journal, Record)>, ProtectError> {
-    let fail = |step| {
-        let path = path.clone();
-        move |source| ProtectError::Io { step, path, source }
-    };
+    let fail = |step| ProtectError::failed(step, &path);
     let mut file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -225,11 +207,8 @@ fn is_pending(path: &Path) -> bool {
 
 fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|source| ProtectError::Io {
-        step: "read",
-        path: path.to_owned(),
-        source,
-    })?;
+    file.read_to_end(&mut bytes)
+        .map_err(ProtectError::failed("read", &path))?;
     let broken = || ProtectError::Journal(path.to_owned());
     let body = bytes.strip_prefix(MAGIC).ok_or_else(broken)?;
     let (mut record, mut added): (Record, &[u8]) = postcard::take_from_bytes(body).map_err(|_| broken())?;

@@ -26,18 +26,15 @@ use super::store::in_folder;
 
 /// The lock on the store, held while a tree is written down or put back. The kernel drops it with its holder.
 #[derive(Debug)]
-pub(in super::super) struct StoreLock {
+pub(crate) struct StoreLock {
     _lock: File,
 }
 
 impl StoreLock {
     /// Waits for the lock.
-    pub(in super::super) fn enter(store: &Path) -> Result<Self, ProtectError> {
+    pub(crate) fn enter(store: &Path) -> Result<Self, ProtectError> {
         let path = store.join("gate");
-        let fail = |step| {
-            let path = path.clone();
-            move |source| ProtectError::Io { step, path, source }
-        };
+        let fail = |step| ProtectError::failed(step, &path);
         let open = |_: PathBuf| {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600);
@@ -50,7 +47,7 @@ impl StoreLock {
 }
 
 /// Replaces what overlaps with one of `others` (oldest first) by what that one recorded.
-pub(in super::super) fn merge(record: &mut Record, others: Vec<Record>) {
+pub(crate) fn merge(record: &mut Record, others: Vec<Record>) {
     // The oldest comes last, because its state is the original one.
     for other in others.into_iter().rev() {
         merge_one(record, other);

@@ -28,7 +28,7 @@ use super::super::entry::subtree;
 use super::super::entry::subtree::Budget;
 use super::super::error::ProtectError;
 use super::super::roots::{Root, absolute};
-use super::super::violation::ViolationKind;
+use super::super::violation::Effect;
 use super::quota::{self, MANIFEST, QUARANTINE, Usage};
 use super::store;
 use crate::policy::hex::hex;
@@ -38,7 +38,7 @@ const LISTED: usize = 24 << 20;
 
 /// The batch of one settling; nothing exists until something is moved.
 #[derive(Debug)]
-pub(in super::super) struct Quarantine {
+pub(crate) struct Quarantine {
     store: PathBuf,
     batch: Option<(PathBuf, OwnedFd)>,
     manifest: Vec<Item>,
@@ -77,7 +77,7 @@ enum Line<'a> {
 }
 
 impl Quarantine {
-    pub(in super::super) fn new(store: &Path) -> Self {
+    pub(crate) fn new(store: &Path) -> Self {
         Self {
             store: store.to_owned(),
             batch: None,
@@ -92,13 +92,7 @@ impl Quarantine {
     }
 
     /// Keeps a state of a private copy of the entry `path`; returns where, if it could be kept.
-    pub(in super::super) fn keep(
-        &mut self,
-        root: &Root,
-        path: &[u8],
-        what: ViolationKind,
-        state: &State,
-    ) -> Option<PathBuf> {
+    pub(in super::super) fn keep(&mut self, root: &Root, path: &[u8], what: Effect, state: &State) -> Option<PathBuf> {
         let content = match state {
             State::File { content, .. } => content.as_slice(),
             State::Symlink { target } => target,
@@ -125,7 +119,7 @@ impl Quarantine {
         path: &[u8],
         origin_root: &Root,
         origin: &[u8],
-        what: ViolationKind,
+        what: Effect,
     ) -> Option<PathBuf> {
         let item = self.attempts.to_string();
         self.attempts += 1;
@@ -151,7 +145,7 @@ impl Quarantine {
         &mut self,
         root: &Root,
         path: &[u8],
-        what: ViolationKind,
+        what: Effect,
     ) -> Result<Option<PathBuf>, ProtectError> {
         self.take_from(root, path, path, what)
     }
@@ -162,7 +156,7 @@ impl Quarantine {
         root: &Root,
         path: &[u8],
         origin: &[u8],
-        what: ViolationKind,
+        what: Effect,
     ) -> Result<Option<PathBuf>, ProtectError> {
         let item = self.attempts.to_string();
         self.attempts += 1;
@@ -175,7 +169,7 @@ impl Quarantine {
         };
         let (directory, name) = split(path);
         let fail = |step, error| ProtectError::io(step, absolute(root, path), error);
-        let moved = nofollow::with_owner_access(&root.fd, directory, Some(name), || {
+        let moved = nofollow::as_owner(&root.fd, directory, Some(name), || {
             let parent = nofollow::open_path(&root.fd, directory)?;
             renameat2(
                 &parent,
@@ -224,7 +218,7 @@ impl Quarantine {
     }
 
     /// Ends the batch: writes down where everything came from, and what there is.
-    pub(in super::super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.write_manifest();
         if self.batch.is_some() {
             quota::add(&self.store, self.all);
@@ -244,7 +238,7 @@ impl Quarantine {
     }
 
     /// Notes where a thing came from.
-    fn list(&mut self, item: String, root: &Root, path: &[u8], what: ViolationKind, complete: bool) {
+    fn list(&mut self, item: String, root: &Root, path: &[u8], what: Effect, complete: bool) {
         self.taken += 1;
         let origin = absolute(root, path);
         // Once as text, twice as hexadecimal, and what stands around it.

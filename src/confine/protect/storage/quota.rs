@@ -13,9 +13,9 @@ use std::path::Path;
 use super::super::error::ProtectError;
 
 /// The folder of the store where the quarantine lies.
-pub(in super::super) const QUARANTINE: &str = "quarantine";
+pub(crate) const QUARANTINE: &str = "quarantine";
 /// The list of a batch: where each item came from.
-pub(in super::super) const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
 /// The file with the total.
 const TOTAL: &str = "total";
 /// The file with the usage of a batch's directories.
@@ -25,20 +25,20 @@ const COUNTED: u64 = 100_000;
 
 /// Entries, and bytes of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in super::super) struct Usage {
-    pub(in super::super) entries: u64,
-    pub(in super::super) bytes: u64,
+pub(crate) struct Usage {
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
 }
 
 /// The limit of a quarantine.
-pub(in super::super) const MOST: Usage = Usage {
+pub(crate) const MOST: Usage = Usage {
     entries: 100_000,
     bytes: 1 << 30,
 };
 
 impl Usage {
     /// The usage of an item, with everything in it.
-    pub(in super::super) fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         let mut all = Self::default();
         let mut paths = vec![path.to_owned()];
         while let Some(path) = paths.pop() {
@@ -68,7 +68,7 @@ impl Usage {
         }
     }
 
-    pub(in super::super) const fn add(&mut self, more: Self) {
+    pub(crate) const fn add(&mut self, more: Self) {
         self.entries = self.entries.saturating_add(more.entries);
         self.bytes = self.bytes.saturating_add(more.bytes);
     }
@@ -93,12 +93,12 @@ impl Usage {
 }
 
 /// Notes what the directories of a batch hold.
-pub(in super::super) fn write_batch_usage(batch: &Path, directories: Usage) {
+pub(crate) fn write_batch_usage(batch: &Path, directories: Usage) {
     directories.write(&batch.join(BATCH_USAGE));
 }
 
 /// Adds to the total; the store is locked.
-pub(in super::super) fn add(store: &Path, more: Usage) {
+pub(crate) fn add(store: &Path, more: Usage) {
     let path = store.join(QUARANTINE).join(TOTAL);
     // Where there is none, the next start counts.
     if let Some(mut total) = Usage::read(&path) {
@@ -108,7 +108,7 @@ pub(in super::super) fn add(store: &Path, more: Usage) {
 }
 
 /// Refuses a command where the quarantine is full; the store is locked.
-pub(in super::super) fn check(store: &Path, most: Usage) -> Result<(), ProtectError> {
+pub(crate) fn check(store: &Path, most: Usage) -> Result<(), ProtectError> {
     let path = store.join(QUARANTINE);
     let total = path.join(TOTAL);
     if Usage::read(&total).is_some_and(|usage| usage.is_below(most)) {

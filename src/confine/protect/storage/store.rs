@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use super::super::error::ProtectError;
 
 /// Does what needs a private folder of the store; makes that first where it is not there.
-pub(in super::super) fn in_folder<T>(
+pub(crate) fn in_folder<T>(
     store: &Path,
     name: &str,
     work: impl Fn(PathBuf) -> io::Result<T>,
@@ -21,24 +21,20 @@ pub(in super::super) fn in_folder<T>(
 }
 
 /// A private folder of the store.
-pub(in super::super) fn folder(store: &Path, name: &str) -> Result<PathBuf, ProtectError> {
+pub(crate) fn folder(store: &Path, name: &str) -> Result<PathBuf, ProtectError> {
     let path = store.join(name);
     let created = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-    created.map_err(|source| ProtectError::Io {
-        step: "create",
-        path: path.clone(),
-        source,
-    })?;
+    created.map_err(ProtectError::failed("create", &path))?;
     Ok(path)
 }
 
 /// A name for what is built beside a protected entry before it takes its place.
-pub(in super::super) fn temporary_name() -> String {
+pub(crate) fn temporary_name() -> String {
     format!(".stockade-restore-{}", unique_name())
 }
 
 /// Removes the oldest files of a folder, so that `most` stay; `own` stays however old it is. One that cannot be removed only costs room.
-pub(in super::super) fn remove_oldest(folder: &Path, most: usize, own: Option<&Path>) {
+pub(crate) fn remove_oldest(folder: &Path, most: usize, own: Option<&Path>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut files: Vec<(SystemTime, PathBuf)> = entries
         .flatten()
@@ -53,7 +49,7 @@ pub(in super::super) fn remove_oldest(folder: &Path, most: usize, own: Option<&P
 }
 
 /// A name that sorts by time and is this process's own.
-pub(in super::super) fn unique_name() -> String {
+pub(crate) fn unique_name() -> String {
     let now = SystemTime::now();
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!(

@@ -8,16 +8,11 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::Mode;
 
 use super::super::referenced::repository::Person;
-use super::super::{Guard, Names, ProtectError, ViolationKind};
+use super::super::{Effect, Guard, Names, ProtectError};
 use super::{Scene, whole};
 
 /// What a command changed below one of `roots`, as path below the scene's root and what happened.
-fn report(
-    scene: &Scene,
-    roots: &[&str],
-    person: &Person,
-    command: impl FnOnce(&Scene),
-) -> Vec<(PathBuf, ViolationKind)> {
+fn report(scene: &Scene, roots: &[&str], person: &Person, command: impl FnOnce(&Scene)) -> Vec<(PathBuf, Effect)> {
     let guard = start(scene, roots, person).unwrap();
     command(scene);
     let found = whole(guard.settle()).into_iter();
@@ -38,10 +33,10 @@ fn person(scene: &Scene) -> Person {
     })
 }
 
-fn created(paths: &[&str]) -> Vec<(PathBuf, ViolationKind)> {
+fn created(paths: &[&str]) -> Vec<(PathBuf, Effect)> {
     paths
         .iter()
-        .map(|path| (PathBuf::from(path), ViolationKind::Created))
+        .map(|path| (PathBuf::from(path), Effect::Created))
         .collect()
 }
 
@@ -85,7 +80,7 @@ fn hooks_that_a_config_leads_to_are_guarded_where_names_are_not() {
     });
     assert_eq!(
         found,
-        [(PathBuf::from("node_modules/h/hooks/pre-commit"), ViolationKind::Changed)]
+        [(PathBuf::from("node_modules/h/hooks/pre-commit"), Effect::Changed)]
     );
     assert_eq!(scene.read("node_modules/h/hooks/pre-commit"), "mine");
 }

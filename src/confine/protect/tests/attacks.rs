@@ -7,7 +7,7 @@ use super::super::naming::patterns::Patterns;
 use super::super::roots::open_roots;
 use super::super::settling::settle::settle;
 use super::super::storage::journal;
-use super::super::{Guard, ViolationKind};
+use super::super::{Effect, Guard};
 use super::{Opened, Scene, one, whole};
 
 const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
@@ -19,7 +19,7 @@ fn a_created_hook_goes_to_quarantine_with_its_content() {
     assert_eq!(found.len(), 1);
     assert_eq!(
         (found[0].path.clone(), found[0].kind),
-        (scene.at(".git/hooks/pre-commit"), ViolationKind::Created)
+        (scene.at(".git/hooks/pre-commit"), Effect::Created)
     );
     assert!(!scene.exists(".git/hooks/pre-commit"));
     let kept = found[0].quarantined.clone().unwrap();
@@ -34,7 +34,7 @@ fn an_edited_hook_is_restored() {
     let scene = Scene::new();
     assert_eq!(
         scene.report(|s| s.write(".git/hooks/pre-push", "evil")),
-        one(".git/hooks/pre-push", ViolationKind::Changed)
+        one(".git/hooks/pre-push", Effect::Changed)
     );
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
 }
@@ -46,7 +46,7 @@ fn a_hook_made_executable_is_made_inert_again() {
     mode(0o644);
     assert_eq!(
         scene.report(|_| mode(0o755)),
-        one(".git/hooks/pre-push", ViolationKind::Changed)
+        one(".git/hooks/pre-push", Effect::Changed)
     );
     assert_eq!(
         fs::metadata(scene.at(".git/hooks/pre-push"))
@@ -62,7 +62,7 @@ fn a_hook_made_executable_is_made_inert_again() {
 fn deleted_hooks_come_back() {
     let scene = Scene::new();
     let found = scene.report(|s| fs::remove_dir_all(s.at(".git/hooks")).unwrap());
-    assert_eq!(found, one(".git/hooks", ViolationKind::Removed));
+    assert_eq!(found, one(".git/hooks", Effect::Removed));
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
 }
 
@@ -72,7 +72,7 @@ fn a_config_that_runs_a_program_is_undone() {
     let before = scene.read(".git/config");
     assert_eq!(
         scene.report(|s| s.git(&["config", "core.fsmonitor", "evil"])),
-        one(".git/config", ViolationKind::Changed)
+        one(".git/config", Effect::Changed)
     );
     assert_eq!(scene.read(".git/config"), before);
 }
@@ -96,7 +96,7 @@ fn a_git_directory_replaced_by_a_symlink_comes_back_whole() {
         s.write("evil/config", EVIL);
         symlink("evil", s.at(".git")).unwrap();
     });
-    assert_eq!(found, one(".git", ViolationKind::Removed));
+    assert_eq!(found, one(".git", Effect::Removed));
     assert!(fs::symlink_metadata(scene.at(".git")).unwrap().is_dir());
     scene.git(&["log", "-1"]);
     assert!(!scene.exists("aside"));
@@ -109,7 +109,7 @@ fn a_git_directory_replaced_by_a_file_comes_back() {
         fs::remove_dir_all(s.at(".git")).unwrap();
         s.write(".git", "gitdir: /elsewhere\n");
     });
-    assert_eq!(found, one(".git", ViolationKind::Changed));
+    assert_eq!(found, one(".git", Effect::Changed));
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
 }
 
@@ -121,7 +121,7 @@ fn a_git_directory_moved_away_and_back_changed_is_restored() {
         s.write("x/hooks/post-commit", "evil");
         fs::rename(s.at("x"), s.at(".git")).unwrap();
     });
-    assert_eq!(found, one(".git/hooks/post-commit", ViolationKind::Created));
+    assert_eq!(found, one(".git/hooks/post-commit", Effect::Created));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_renamed_parent_is_renamed_back_and_what_took_its_place_kept() {
         s.write("a/b/.envrc", "evil");
         s.write("a/b/new", "new");
     });
-    assert!(found.contains(&("a".into(), ViolationKind::Removed)), "{found:?}");
+    assert!(found.contains(&("a".into(), Effect::Removed)), "{found:?}");
     assert_eq!(scene.read("a/b/.envrc"), "mine");
     assert_eq!(scene.read("a/b/work"), "work");
     assert_eq!(scene.read("z/b/new"), "new");
@@ -211,7 +211,7 @@ fn a_name_created_below_a_directory_that_is_then_renamed_is_found() {
         s.write("a/b/.envrc", "evil");
         fs::rename(s.at("a"), s.at("z")).unwrap();
     });
-    assert_eq!(found, one("z/b/.envrc", ViolationKind::Created));
+    assert_eq!(found, one("z/b/.envrc", Effect::Created));
     assert!(scene.exists("z/b/work"));
 }
 
@@ -233,7 +233,7 @@ fn a_worktrees_commondir_is_restored() {
     let scene = Scene::new();
     scene.git(&["worktree", "add", "-q", "tree"]);
     let found = scene.report(|s| s.write(".git/worktrees/tree/commondir", "/elsewhere\n"));
-    assert_eq!(found, one(".git/worktrees/tree/commondir", ViolationKind::Changed));
+    assert_eq!(found, one(".git/worktrees/tree/commondir", Effect::Changed));
     scene.git_in("tree", &["status"]);
 }
 
@@ -250,7 +250,7 @@ fn a_git_file_may_not_lead_through_a_symlink_or_out() {
             symlink("/tmp", s.at("link")).unwrap();
             s.write("sub/.git", target);
         });
-        assert_eq!(found, one("sub/.git", ViolationKind::Created), "{target}");
+        assert_eq!(found, one("sub/.git", Effect::Created), "{target}");
     }
     let scene = Scene::new();
     assert_eq!(scene.report(|s| s.write("sub/.git", "gitdir: ../.git\n")), []);
@@ -261,7 +261,7 @@ fn dot_git_counts_in_any_case() {
     let scene = Scene::empty();
     assert_eq!(
         scene.report(|s| s.write("sub/.GiT", "gitdir: x\n")),
-        one("sub/.GiT", ViolationKind::Created)
+        one("sub/.GiT", Effect::Created)
     );
 }
 
@@ -326,7 +326,7 @@ fn whatever_a_new_config_is_the_repository_keeps_its_commits() {
             commit(s);
             s.write("sub/.git/config", text);
         });
-        assert_eq!(found, one("sub/.git/config", ViolationKind::Created), "{text}");
+        assert_eq!(found, one("sub/.git/config", Effect::Created), "{text}");
         let left = fs::read_to_string(scene.at("sub/.git/config")).unwrap_or_default();
         assert!(
             !left.contains("fsmonitor") && !left.contains("include]\n\tpath"),
@@ -352,7 +352,7 @@ fn whatever_a_new_config_is_the_repository_keeps_its_commits() {
                 let _gone = fs::remove_file(s.at(&git));
                 make(&s.at(&git));
             });
-            assert_eq!(found, one(git.to_str().unwrap(), ViolationKind::Created));
+            assert_eq!(found, one(git.to_str().unwrap(), Effect::Created));
             assert!(!scene.exists(&git));
             scene.git_in("sub", &["log", "-1"]);
         }
@@ -381,7 +381,7 @@ fn a_submodules_work_tree_is_its_own_or_none() {
         let expected = if stays {
             Vec::new()
         } else {
-            one(".git/modules/sub/config", ViolationKind::Created)
+            one(".git/modules/sub/config", Effect::Created)
         };
         assert_eq!(found, expected, "{worktree} {link}");
         assert_eq!(scene.read(".git/modules/sub/config").contains("worktree"), stays);
@@ -539,7 +539,7 @@ fn a_symlink_where_a_protected_name_needs_a_directory_is_removed() {
         s.write("evil/tasks.json", "evil");
         symlink("evil", s.at(".vscode")).unwrap();
     });
-    assert_eq!(found, one(".vscode", ViolationKind::Created));
+    assert_eq!(found, one(".vscode", Effect::Created));
 }
 
 #[test]
@@ -571,7 +571,7 @@ fn a_change_through_another_hard_link_is_undone() {
     fs::hard_link(scene.at(".envrc"), scene.at("other")).unwrap();
     assert_eq!(
         scene.report(|s| s.write("other", "evil")),
-        one(".envrc", ViolationKind::Changed)
+        one(".envrc", Effect::Changed)
     );
     assert_eq!(scene.read(".envrc"), "mine");
     assert_eq!(scene.read("other"), "evil");
@@ -588,8 +588,8 @@ fn another_name_that_a_command_gave_leads_to_another_file() {
         fs::hard_link(s.at(".git/config"), s.at("w/config")).unwrap();
         s.write(".git/config", "[core]\n\tbare = false\n[user]\n\tname = A\n");
     });
-    let mut expected = one(".git/config", ViolationKind::Linked);
-    expected.extend(one(".git/hooks/pre-commit", ViolationKind::Linked));
+    let mut expected = one(".git/config", Effect::Linked);
+    expected.extend(one(".git/hooks/pre-commit", Effect::Linked));
     assert_eq!(found, expected);
     // Another command, to which the protected names do not exist.
     scene.write("w/hook", "evil");
@@ -609,7 +609,7 @@ fn a_new_repositorys_config_that_has_another_name_does_not_stay() {
         s.write("w/config", "[core]\n\tbare = false\n");
         fs::hard_link(s.at("w/config"), s.at("new/.git/config")).unwrap();
     });
-    assert_eq!(found, one("new/.git/config", ViolationKind::Created));
+    assert_eq!(found, one("new/.git/config", Effect::Created));
     assert!(!scene.exists("new/.git/config") && scene.exists("new/.git/HEAD"));
 }
 
@@ -636,7 +636,7 @@ fn a_directory_made_unreadable_hides_nothing() {
         s.write("a/.envrc", "evil");
         mode(0);
     });
-    assert_eq!(found, one("a/.envrc", ViolationKind::Created));
+    assert_eq!(found, one("a/.envrc", Effect::Created));
     mode(0o755);
     assert!(!scene.exists("a/.envrc"));
 }
@@ -843,5 +843,5 @@ fn files_that_a_repositorys_config_leads_git_to_are_guarded() {
         s.write("pre-commit", "evil");
         s.write("work", "work");
     });
-    assert_eq!(found, one("pre-commit", ViolationKind::Created));
+    assert_eq!(found, one("pre-commit", Effect::Created));
 }

@@ -70,15 +70,15 @@ fn of_a_copy_what_could_run_something_is_kept_and_named() {
         fs::remove_file(copy(&guard, &covers, "hooks").join(gone)).unwrap();
     }
     let found = whole(guard.settle_with(Some(&covers)).settled);
-    let mut told: Vec<(&OsStr, ViolationKind, bool)> = found
+    let mut told: Vec<(&OsStr, Effect, bool)> = found
         .iter()
         .map(|one| (one.path.file_name().unwrap(), one.kind, one.quarantined.is_some()))
         .collect();
     told.sort_by_key(|(name, ..)| *name);
     let expected = [
-        ("config", ViolationKind::Changed, true),
-        ("post-merge", ViolationKind::Removed, false),
-        ("pre-commit", ViolationKind::Created, true),
+        ("config", Effect::Changed, true),
+        ("post-merge", Effect::Removed, false),
+        ("pre-commit", Effect::Created, true),
     ];
     assert_eq!(told, expected.map(|(name, what, kept)| (OsStr::new(name), what, kept)));
     assert_eq!(scene.read("p/.git/config"), format!("{CONFIG}[color]\n\tui = auto\n"));

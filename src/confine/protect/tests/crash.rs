@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::super::referenced::repository::Person;
 use super::super::storage::journal::{self, Journal};
 use super::super::tree::walk::MAX_IN_TEST;
-use super::super::{Growth, Guard, Names, ProtectError, Violation, ViolationKind, recover, waiting};
+use super::super::{Effect, Growth, Guard, Names, ProtectError, Violation, recover, waiting};
 use super::{Scene, one, whole};
 
 #[test]
@@ -54,7 +54,7 @@ fn the_journal_of_a_running_command_is_left_alone() {
     assert_eq!(recovered(&scene), []);
     assert_eq!(scene.read(".git/hooks/pre-push"), "evil");
     let found = whole(guard.settle());
-    assert_eq!((found.len(), found[0].kind), (1, ViolationKind::Changed));
+    assert_eq!((found.len(), found[0].kind), (1, Effect::Changed));
 }
 
 #[test]
@@ -147,10 +147,7 @@ fn what_a_command_shut_is_open_again_after_a_crash() {
     let found: Vec<_> = found.iter().map(|one| (one.path.clone(), one.kind)).collect();
     assert_eq!(
         found,
-        [
-            (scene.at("z"), ViolationKind::Closed),
-            (scene.at("z/.git"), ViolationKind::Closed)
-        ]
+        [(scene.at("z"), Effect::Closed), (scene.at("z/.git"), Effect::Closed)]
     );
     let mode = |path: &str| fs::metadata(scene.at(path)).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("z"), mode("z/.git"), mode("plain")), (0o500, 0o500, 0));
@@ -240,14 +237,14 @@ fn a_socket_that_is_gone_is_told_once_and_locks_nobody_out() {
     let listen = |scene: &Scene| UnixListener::bind(scene.at(".envrc")).unwrap();
     let _listener = listen(&scene);
     let found = scene.report(|scene| fs::remove_file(scene.at(".envrc")).unwrap());
-    assert_eq!(found, one(".envrc", ViolationKind::Lost));
+    assert_eq!(found, one(".envrc", Effect::Lost));
     // The same after a crash, and where something else has taken its place.
     let _listener = listen(&scene);
     drop(scene.guard());
     fs::remove_file(scene.at(".envrc")).unwrap();
     scene.write(".envrc", "evil");
-    let found: Vec<ViolationKind> = recovered(&scene).into_iter().map(|found| found.kind).collect();
-    assert_eq!(found, [ViolationKind::Lost]);
+    let found: Vec<Effect> = recovered(&scene).into_iter().map(|found| found.kind).collect();
+    assert_eq!(found, [Effect::Lost]);
     assert!(!scene.exists(".envrc"));
     assert_eq!(recovered(&scene), []);
 }

@@ -9,7 +9,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::time::ClockId;
 
-use super::super::{Guard, ProtectError, ViolationKind};
+use super::super::{Effect, Guard, ProtectError};
 use super::{Scene, one};
 
 #[test]
@@ -31,7 +31,7 @@ fn a_fifo_that_was_there_is_put_back() {
         fs::remove_file(s.at(".envrc")).unwrap();
         s.write(".envrc", "evil");
     });
-    assert_eq!(found, one(".envrc", ViolationKind::Changed));
+    assert_eq!(found, one(".envrc", Effect::Changed));
     assert!(!fs::metadata(scene.at(".envrc")).unwrap().is_file());
 }
 
@@ -146,7 +146,7 @@ fn a_symlink_is_never_followed_out_of_the_root() {
         symlink(&outside, s.at("a")).unwrap();
         symlink("/", s.at("everything")).unwrap();
     });
-    assert_eq!(found, one("a/.envrc", ViolationKind::Removed));
+    assert_eq!(found, one("a/.envrc", Effect::Removed));
     assert_eq!(fs::read_to_string(outside.join(".envrc")).unwrap(), "outside");
     assert_eq!(scene.read("a/.envrc"), "mine");
     assert!(!fs::symlink_metadata(scene.at("a")).unwrap().is_symlink());
@@ -156,7 +156,7 @@ fn a_symlink_is_never_followed_out_of_the_root() {
 fn a_huge_intruder_is_moved_and_a_huge_protected_file_refuses_the_start() {
     let scene = Scene::empty();
     let huge = || fs::File::create(scene.at(".envrc")).unwrap().set_len(1 << 40).unwrap();
-    assert_eq!(scene.report(|_| huge()), one(".envrc", ViolationKind::Created));
+    assert_eq!(scene.report(|_| huge()), one(".envrc", Effect::Created));
     huge();
     let refused = Guard::snapshot(&[scene.root()], &[], &scene.store());
     assert!(matches!(refused, Err(ProtectError::TooLarge { path, .. }) if path == scene.at(".envrc")));
@@ -181,12 +181,12 @@ fn harmless_files_do_not_add_up_to_more_than_a_snapshot_holds() {
     let long = format!("{plain}{}", "# a comment that says nothing\n".repeat(3000));
     assert_eq!(
         scene.report(|s| s.write("a/.git/config", &long)),
-        one("a/.git/config", ViolationKind::Created)
+        one("a/.git/config", Effect::Created)
     );
     assert_eq!(scene.report(|s| s.write("a/.git/config", plain)), []);
     assert_eq!(
         scene.report(|s| s.write("a/.git/config", &long)),
-        one("a/.git/config", ViolationKind::Changed)
+        one("a/.git/config", Effect::Changed)
     );
     let long = &long[..60_000];
     let found = scene.run(|s| (0..600).for_each(|number| s.write(format!("b/{number}/.git/config"), long)));

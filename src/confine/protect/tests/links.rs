@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use super::super::{Guard, ProtectError, ViolationKind, recover};
+use super::super::{Effect, Guard, ProtectError, recover};
 use super::{Scene, one, whole};
 
 /// A scene with a link to something.
@@ -48,11 +48,7 @@ fn what_a_protected_link_leads_to_is_protected_like_the_name() {
                 scene.write(file, "mine");
             }
             scene.write("ordinary", "text");
-            let what = if there {
-                ViolationKind::Changed
-            } else {
-                ViolationKind::Created
-            };
+            let what = if there { Effect::Changed } else { Effect::Created };
             let found = scene.run(|s| {
                 s.write(file, "evil");
                 s.write("ordinary", "other");
@@ -79,7 +75,7 @@ fn every_link_on_the_way_is_put_back() {
         fs::remove_file(s.at("a")).unwrap();
         s.write("a", "evil");
     });
-    assert_eq!(found, one("a", ViolationKind::Changed));
+    assert_eq!(found, one("a", Effect::Changed));
     let found = scene.report(|s| {
         fs::remove_file(s.at("dir")).unwrap();
         s.write("dir/b", "evil");
@@ -88,7 +84,7 @@ fn every_link_on_the_way_is_put_back() {
     let found = scene.report(|s| fs::rename(s.at("real"), s.at("gone")).unwrap());
     assert!(!found.is_empty());
     let found = scene.report(|s| s.write("real/b", "evil"));
-    assert_eq!(found, one("real/b", ViolationKind::Changed));
+    assert_eq!(found, one("real/b", Effect::Changed));
     assert_eq!(fs::read_to_string(scene.at(".bashrc")).unwrap(), "mine");
 }
 
@@ -99,7 +95,7 @@ fn a_link_that_a_protected_link_leads_to_in_a_directory_is_followed_too() {
     fs::create_dir(scene.at("agents")).unwrap();
     symlink("../hooks", scene.at("agents/hooks")).unwrap();
     let found = scene.report(|s| s.write("hooks/run.sh", "evil"));
-    assert_eq!(found, one("hooks/run.sh", ViolationKind::Changed));
+    assert_eq!(found, one("hooks/run.sh", Effect::Changed));
 }
 
 #[test]
@@ -126,13 +122,13 @@ fn a_link_on_the_way_of_another_protects_no_more_than_that() {
     assert!(scene.run(|s| s.write("conf/other", "work")).is_empty());
     assert_eq!(
         scene.report(|s| s.write("conf/nvim/init.lua", "evil")),
-        one("conf/nvim", ViolationKind::Created)
+        one("conf/nvim", Effect::Created)
     );
     let found = scene.report(|s| {
         fs::remove_file(s.at("one")).unwrap();
         s.write("one/nvim/init.lua", "evil");
     });
-    assert_eq!(found, one("one", ViolationKind::Changed));
+    assert_eq!(found, one("one", Effect::Changed));
 }
 
 #[test]
@@ -143,7 +139,7 @@ fn a_link_that_goes_round_stays_as_it_was() {
         fs::remove_file(s.at("round")).unwrap();
         s.write("round", "evil");
     });
-    assert_eq!(found, one("round", ViolationKind::Changed));
+    assert_eq!(found, one("round", Effect::Changed));
     assert!(fs::symlink_metadata(scene.at("round")).unwrap().is_symlink());
 }
 
@@ -161,7 +157,7 @@ fn a_link_to_what_holds_it_starts_nothing_but_for_hooks() {
         s.write("w/pre-commit", "evil");
         s.write("w/src/main.rs", "ordinary");
     });
-    assert_eq!(found, one("w/pre-commit", ViolationKind::Created));
+    assert_eq!(found, one("w/pre-commit", Effect::Created));
 }
 
 #[test]

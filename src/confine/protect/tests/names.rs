@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::super::referenced::repository::Person;
-use super::super::{Guard, Names, ViolationKind, default_names, recover};
+use super::super::{Effect, Guard, Names, default_names, recover};
 use super::{Scene, one, whole};
 
 #[test]
@@ -31,7 +31,7 @@ fn a_name_that_is_there_in_another_spelling_is_put_back() {
         let scene = Scene::empty();
         scene.write(path, "mine");
         let found = scene.report(|s| s.write(path, "evil"));
-        assert_eq!(found, one(path, ViolationKind::Changed));
+        assert_eq!(found, one(path, Effect::Changed));
         assert_eq!(scene.read(path), "mine");
     }
 }

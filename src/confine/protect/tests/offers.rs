@@ -59,7 +59,7 @@ fn accepted(offer: Offer, diff: &Diff) {
 }
 
 /// A command, and what it makes.
-type SettingNames = (&'static str, fn(&Scene));
+type Keys = (&'static str, fn(&Scene));
 
 fn set_mode(path: PathBuf, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -76,10 +76,7 @@ fn a_hook_that_is_wanted_comes_back_with_its_content_and_mode_and_stays() {
         scene.write(".git/hooks/pre-commit", "#!/bin/sh\necho checked\n");
         set_mode(scene.at(".git/hooks/pre-commit"), 0o755);
     });
-    assert_eq!(
-        offer.entries,
-        [(scene.at(".git/hooks/pre-commit"), ViolationKind::Created)]
-    );
+    assert_eq!(offer.entries, [(scene.at(".git/hooks/pre-commit"), Effect::Created)]);
     assert!(offer.text.contains("+file, 23 bytes, mode 755\n"), "{}", offer.text);
     assert!(offer.text.contains("+echo checked\n"), "{}", offer.text);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "#!/bin/sh\necho checked\n");
@@ -103,10 +100,7 @@ fn a_mode_and_a_removal_that_are_wanted_come_back() {
     assert!(offer.text.contains("mode 755"), "{}", offer.text);
     assert_eq!(mode(scene.at(".git/hooks/pre-push")), 0o755);
     let offer = scene.accept(|scene| fs::remove_file(scene.at(".git/hooks/pre-push")).unwrap());
-    assert_eq!(
-        offer.entries,
-        [(scene.at(".git/hooks/pre-push"), ViolationKind::Removed)]
-    );
+    assert_eq!(offer.entries, [(scene.at(".git/hooks/pre-push"), Effect::Removed)]);
     assert!(
         offer.text.contains("+nothing\n") && offer.text.contains("-exit 1\n"),
         "{}",
@@ -219,10 +213,7 @@ fn only_what_was_shown_is_put_back() {
     assert!(!scene.exists(".git/hooks/pre-commit"));
     // The twin; what was too long to be shown stays away all the same.
     let (offer, diff) = plant("two\n");
-    assert_eq!(
-        diff.entries,
-        [(scene.at(".git/hooks/pre-commit"), ViolationKind::Created)]
-    );
+    assert_eq!(diff.entries, [(scene.at(".git/hooks/pre-commit"), Effect::Created)]);
     accepted(offer, &diff);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "two\n");
     assert!(!scene.exists(".bashrc"));
@@ -240,10 +231,7 @@ fn of_a_new_git_directory_each_thing_is_shown_and_comes_back() {
         scene.git_in("new", &["commit", "-qm", "first"]);
     });
     let [config, hook] = ["new/.git/config", "new/.git/hooks/post-checkout"].map(|path| scene.at(path));
-    assert_eq!(
-        offer.entries,
-        [(config, ViolationKind::Changed), (hook, ViolationKind::Created)]
-    );
+    assert_eq!(offer.entries, [(config, Effect::Changed), (hook, Effect::Created)]);
     let (config, hook) = offer.text.split_once("/post-checkout: created @@\n").unwrap();
     assert!(hook.contains("+evil\n"), "{hook}");
     // Against what is there now: one line.
@@ -282,7 +270,7 @@ fn of_a_changed_config_only_what_was_undone_is_shown() {
 
 #[test]
 fn what_cannot_be_shown_or_kept_is_not_on_offer() {
-    let commands: [SettingNames; 7] = [
+    let commands: [Keys; 7] = [
         ("a very long text", |scene| {
             scene.write(".bashrc", "line\n".repeat(100_000));
         }),
@@ -344,7 +332,7 @@ fn the_text_of_all_changes_is_bounded_and_what_it_has_no_room_for_is_not_on_offe
     });
     assert_eq!(
         offer.entries,
-        ["a/.bashrc", "c/.bashrc"].map(|path| (scene.at(path), ViolationKind::Created))
+        ["a/.bashrc", "c/.bashrc"].map(|path| (scene.at(path), Effect::Created))
     );
     assert!(offer.text.len() <= 128 * 1024);
     assert_eq!(

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::super::referenced::repository::Person;
-use super::super::{Guard, Names, ViolationKind};
+use super::super::{Effect, Guard, Names};
 use super::{Scene, one, whole};
 
 #[test]
@@ -59,7 +59,7 @@ fn a_new_remote_and_a_user_name_pass_but_a_redirected_remote_does_not() {
     assert_eq!(found, []);
     assert!(scene.read(".git/config").contains("fork"));
     let found = scene.report(|s| s.git(&["remote", "set-url", "origin", "https://example.net/x.git"]));
-    assert_eq!(found, one(".git/config", ViolationKind::Changed));
+    assert_eq!(found, one(".git/config", Effect::Changed));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_repository_that_was_cloned_and_whose_hooks_were_set_keeps_its_commits() {
         s.git_in("copy", &["config", "core.hooksPath", ".husky/_"]);
         s.write("copy/node_modules/husky/.husky/pre-commit", "theirs");
     });
-    assert_eq!(found, one("copy/.git/config", ViolationKind::Created));
+    assert_eq!(found, one("copy/.git/config", Effect::Created));
     scene.git_in("copy", &["log", "-1"]);
     scene.git_in("copy", &["remote", "get-url", "origin"]);
     assert!(!scene.read("copy/.git/config").contains("hooksPath"));
@@ -202,7 +202,7 @@ fn what_the_store_knows_is_used_only_while_it_is_whole() {
         }
         assert_eq!(
             scene.report(|s| s.write(".git/hooks/pre-push", "evil")),
-            one(".git/hooks/pre-push", ViolationKind::Changed)
+            one(".git/hooks/pre-push", Effect::Changed)
         );
     }
 }

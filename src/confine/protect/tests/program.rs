@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::super::entry::state::MAX_FILE;
 use super::super::referenced::repository::Person;
-use super::super::{Guard, Names, ViolationKind, recover};
+use super::super::{Effect, Guard, Names, recover};
 use super::{Scene, whole};
 
 const PLACE: &str = "target/debug/stockade";
@@ -52,10 +52,7 @@ fn a_changed_program_is_put_back_whatever_its_size_also_below_target() {
                 whole(guard.settle())
             };
             assert_eq!(violations.len(), 1, "{number}: {violations:?}");
-            assert!(matches!(
-                violations[0].kind,
-                ViolationKind::Changed | ViolationKind::Removed
-            ));
+            assert!(matches!(violations[0].kind, Effect::Changed | Effect::Removed));
             assert!(fs::read(scene.at(PLACE)).unwrap() == content, "{number}");
             let mode = fs::symlink_metadata(scene.at(PLACE)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o755);

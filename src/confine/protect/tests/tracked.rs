@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::{Guard, Violation, ViolationKind, recover};
+use super::super::{Effect, Guard, Violation, recover};
 use super::{Scene, one, whole};
 
 const TASKS: &str = ".vscode/tasks.json";
@@ -186,13 +186,13 @@ fn a_further_work_tree_and_a_submodule_are_work_trees_as_well() {
 #[test]
 fn what_a_command_committed_never_stays_not_later_and_not_in_another_session() {
     let scene = scene();
-    assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
+    assert_eq!(scene.report(commit_evil), one(TASKS, Effect::Created));
     for _ in 0..2 {
         let found = scene.report(|s| {
             s.git(&["checkout", "-qf", "main"]);
             s.git(&["checkout", "-qf", "evil"]);
         });
-        assert_eq!(found, one(TASKS, ViolationKind::Created));
+        assert_eq!(found, one(TASKS, Effect::Created));
     }
     // Under other names, and on top of what is trusted.
     for names in [
@@ -205,9 +205,9 @@ fn what_a_command_committed_never_stays_not_later_and_not_in_another_session() {
             s.git(&["checkout", "-qf", "evil"]);
             s.git(&["pack-refs", "--all"]);
         });
-        assert_eq!(found, one(TASKS, ViolationKind::Created));
+        assert_eq!(found, one(TASKS, Effect::Created));
         let found = scene.report(|s| s.git(&["checkout", "-qf", "evil"]));
-        assert_eq!(found, one(TASKS, ViolationKind::Created));
+        assert_eq!(found, one(TASKS, Effect::Created));
     }
 }
 
@@ -222,11 +222,11 @@ fn what_the_host_commits_or_merges_between_commands_is_trusted() {
     assert_eq!(scene.report(|s| s.git(&["checkout", "-q", "mine"])), []);
     assert_eq!(scene.read(TASKS), "mine");
     scene.git(&["checkout", "-q", "main"]);
-    assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
+    assert_eq!(scene.report(commit_evil), one(TASKS, Effect::Created));
     scene.git(&["checkout", "-qf", "main"]);
     assert_eq!(
         scene.report(|s| s.git(&["checkout", "-q", "evil"])),
-        one(TASKS, ViolationKind::Created)
+        one(TASKS, Effect::Created)
     );
     // A person looks at it and takes it.
     scene.git(&["checkout", "-qf", "main"]);
@@ -254,13 +254,13 @@ fn what_the_host_fetches_is_trusted() {
         s.git(&["fetch", "-q", "origin"]);
         s.git(&["checkout", "-q", "--detach", "origin/b"]);
     });
-    assert_eq!(found, one(TASKS, ViolationKind::Changed));
+    assert_eq!(found, one(TASKS, Effect::Changed));
 }
 
 #[test]
 fn refs_that_are_written_by_hand_are_not_trusted() {
     let evil = |scene: &Scene| {
-        assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
+        assert_eq!(scene.report(commit_evil), one(TASKS, Effect::Created));
         scene.git(&["checkout", "-qf", "main"]);
         assert_eq!(scene.report(|_| {}), []);
         git_says(scene, &["rev-parse", "evil"])
@@ -289,32 +289,29 @@ fn refs_that_are_written_by_hand_are_not_trusted() {
             checkout(s);
         });
         // A link or a pipe is undone as well.
-        assert!(found.contains(&one(TASKS, ViolationKind::Created)[0]), "{found:?}");
-        assert_eq!(scene.report(checkout), one(TASKS, ViolationKind::Created));
+        assert!(found.contains(&one(TASKS, Effect::Created)[0]), "{found:?}");
+        assert_eq!(scene.report(checkout), one(TASKS, Effect::Created));
     }
 }
 
 #[test]
 fn a_link_that_the_host_makes_a_ref_of_is_not_trusted_for_that() {
     let scene = scene();
-    assert_eq!(scene.report(commit_evil), one(TASKS, ViolationKind::Created));
+    assert_eq!(scene.report(commit_evil), one(TASKS, Effect::Created));
     let id = git_says(&scene, &["rev-parse", "evil"]);
     let found = scene.report(|s| {
         s.write(".git/elsewhere", &id);
         symlink("../../elsewhere", s.at(".git/refs/heads/link")).unwrap();
     });
     let links = [".git/elsewhere", ".git/refs/heads/link"];
-    assert_eq!(found, links.map(|path| (path.into(), ViolationKind::Created)));
+    assert_eq!(found, links.map(|path| (path.into(), Effect::Created)));
     // Made again by the host, where the command has left it nothing.
     scene.write("elsewhere", &id);
     symlink("../../../elsewhere", scene.at(".git/refs/heads/link")).unwrap();
     let _found = scene.report(|_| {});
     fs::remove_file(scene.at(".git/refs/heads/link")).unwrap();
     scene.write(".git/refs/heads/link", &id);
-    assert_eq!(
-        scene.report(|s| s.write(TASKS, "evil")),
-        one(TASKS, ViolationKind::Created)
-    );
+    assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, Effect::Created));
 }
 
 #[test]
@@ -326,10 +323,10 @@ fn a_repository_that_a_command_made_is_not_trusted_on_sight() {
         s.git_in("new", &["add", "-A"]);
         s.git_in("new", &["commit", "-qm", "evil"]);
     });
-    assert_eq!(found, one("new/.vscode/tasks.json", ViolationKind::Created));
+    assert_eq!(found, one("new/.vscode/tasks.json", Effect::Created));
     for _ in 0..2 {
         let found = scene.report(|s| s.git_in("new", &["checkout", "-qf", "main"]));
-        assert_eq!(found, one("new/.vscode/tasks.json", ViolationKind::Created));
+        assert_eq!(found, one("new/.vscode/tasks.json", Effect::Created));
     }
     // Another in the place of one that is trusted.
     let scene = self::scene();
@@ -343,10 +340,7 @@ fn a_repository_that_a_command_made_is_not_trusted_on_sight() {
         fs::rename(s.at("copy/.git"), s.at(".git")).unwrap();
         s.write(TASKS, "evil");
     });
-    assert!(
-        found.contains(&(PathBuf::from(TASKS), ViolationKind::Created)),
-        "{found:?}"
-    );
+    assert!(found.contains(&(PathBuf::from(TASKS), Effect::Created)), "{found:?}");
     assert!(!scene.exists(TASKS));
 }
 
@@ -371,14 +365,8 @@ fn an_object_that_is_not_what_it_is_called_proves_nothing() {
         }
         s.git(&["update-ref", "refs/heads/b", "HEAD^"]);
     });
-    assert!(
-        found.contains(&(PathBuf::from(TASKS), ViolationKind::Created)),
-        "{found:?}"
-    );
-    assert!(
-        found.contains(&(PathBuf::from(SETTINGS), ViolationKind::Changed)),
-        "{found:?}"
-    );
+    assert!(found.contains(&(PathBuf::from(TASKS), Effect::Created)), "{found:?}");
+    assert!(found.contains(&(PathBuf::from(SETTINGS), Effect::Changed)), "{found:?}");
 }
 
 #[test]
@@ -452,7 +440,7 @@ fn other_content_mode_kind_or_place_than_the_commit_has_is_put_back() {
             s.git(&["checkout", "-qf", "b"]);
             change(s);
         });
-        assert_eq!(found, one(path, ViolationKind::Created));
+        assert_eq!(found, one(path, Effect::Created));
         scene.git(&["reset", "-q", "--hard"]);
         scene.git(&["clean", "-qfdx"]);
         scene.git(&["checkout", "-q", "main"]);
@@ -463,19 +451,19 @@ fn other_content_mode_kind_or_place_than_the_commit_has_is_put_back() {
 fn a_tracked_file_may_be_gone_only_where_head_is_without_it() {
     let scene = scene();
     let found = scene.report(|s| fs::remove_file(s.at(".npmrc")).unwrap());
-    assert_eq!(found, one(".npmrc", ViolationKind::Removed));
+    assert_eq!(found, one(".npmrc", Effect::Removed));
     // A commit of the command's own says nothing.
     let found = scene.report(|s| {
         s.git(&["rm", "-q", ".npmrc"]);
         s.git(&["commit", "-qm", "gone"]);
     });
-    assert_eq!(found, one(".npmrc", ViolationKind::Removed));
+    assert_eq!(found, one(".npmrc", Effect::Removed));
     assert!(scene.exists(".npmrc"));
     // Nor does one that comes from where the file is still there.
     scene.git(&["reset", "-q", "--hard", "HEAD^"]);
     assert_eq!(
         scene.report(|s| s.git(&["merge", "-q", "--no-ff", "-m", "merge", "b"])),
-        one(".npmrc", ViolationKind::Removed)
+        one(".npmrc", Effect::Removed)
     );
 }
 
@@ -484,7 +472,7 @@ fn a_file_that_no_commit_has_is_not_gone_because_head_is_without_it() {
     let scene = scene();
     scene.write(".envrc", "export KEY=1\n");
     let found = scene.report(|s| fs::remove_file(s.at(".envrc")).unwrap());
-    assert_eq!(found, one(".envrc", ViolationKind::Removed));
+    assert_eq!(found, one(".envrc", Effect::Removed));
     // Ignored, in a directory that is protected itself, and with a name that a branch has with another content.
     scene.write(".gitignore", ".claude\n");
     commit(&scene, "ignored");
@@ -512,7 +500,7 @@ fn files_protected_by_their_path_and_our_own_never_stay() {
     scene.git(&["checkout", "-q", "main"]);
     assert_eq!(
         scene.report(|s| s.git(&["checkout", "-q", "b"])),
-        one("stockade.yaml", ViolationKind::Created)
+        one("stockade.yaml", Effect::Created)
     );
     scene.git(&["checkout", "-qf", "main"]);
     let guard = Guard::snapshot(&[scene.root()], &[scene.at(SETTINGS)], &scene.store()).unwrap();
@@ -534,15 +522,15 @@ fn where_head_has_another_version_than_what_is_there_that_is_told() {
         s.write(SETTINGS, "changed");
         s.git(&["commit", "-qam", "changed"]);
     });
-    assert_eq!(told(found), [(ViolationKind::Changed, true)]);
+    assert_eq!(told(found), [(Effect::Changed, true)]);
     let found = scene.run(|s| s.write(SETTINGS, "changed without a commit"));
-    assert_eq!(told(found), [(ViolationKind::Changed, true)], "HEAD is as it was");
+    assert_eq!(told(found), [(Effect::Changed, true)], "HEAD is as it was");
     scene.git(&["reset", "-q", "--hard", "HEAD^"]);
     let found = scene.run(|s| s.write(SETTINGS, "changed without a commit"));
-    assert_eq!(told(found), [(ViolationKind::Changed, false)]);
+    assert_eq!(told(found), [(Effect::Changed, false)]);
     let found = scene.run(|s| s.write(TASKS, "new"));
-    assert_eq!(told(found), [(ViolationKind::Created, false)]);
-    assert_eq!(told(scene.run(commit_evil)), [(ViolationKind::Created, true)]);
+    assert_eq!(told(found), [(Effect::Created, false)]);
+    assert_eq!(told(scene.run(commit_evil)), [(Effect::Created, true)]);
 }
 
 #[test]
@@ -556,10 +544,7 @@ fn nothing_new_is_trusted_of_what_a_crash_left() {
     assert_eq!(recover(&scene.store()).violations.len(), 1);
     scene.git(&["checkout", "-qf", "main"]);
     for _ in 0..2 {
-        assert_eq!(
-            scene.report(|s| s.write(TASKS, "evil")),
-            one(TASKS, ViolationKind::Created)
-        );
+        assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, Effect::Created));
     }
     // Of what was trusted before, all still is.
     assert_eq!(scene.report(|s| s.git(&["checkout", "-q", "b"])), []);
@@ -573,10 +558,7 @@ fn nothing_new_is_trusted_of_what_a_crash_left() {
         fs::remove_file(journal.unwrap().path()).unwrap();
     }
     scene.git(&["checkout", "-qf", "main"]);
-    assert_eq!(
-        scene.report(|s| s.write(TASKS, "more")),
-        one(TASKS, ViolationKind::Created)
-    );
+    assert_eq!(scene.report(|s| s.write(TASKS, "more")), one(TASKS, Effect::Created));
 }
 
 #[test]
@@ -590,19 +572,13 @@ fn what_another_session_moves_meanwhile_is_not_trusted() {
     scene.git(&["checkout", "-qf", "evil"]);
     assert_eq!(whole(guard.settle()).len(), 1);
     assert_eq!(whole(other.settle()), []);
-    assert_eq!(
-        scene.report(|s| s.write(TASKS, "evil")),
-        one(TASKS, ViolationKind::Created)
-    );
+    assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, Effect::Created));
     // A session that has only a part of the git directory moves refs as well.
     let guard = Guard::snapshot(&[scene.at(".git/refs")], &[], &scene.store()).unwrap();
     let id = git_says(&scene, &["rev-parse", "evil"]);
     scene.write(".git/refs/heads/main", id);
     assert_eq!(whole(guard.settle()), []);
-    assert_eq!(
-        scene.report(|s| s.write(TASKS, "evil")),
-        one(TASKS, ViolationKind::Created)
-    );
+    assert_eq!(scene.report(|s| s.write(TASKS, "evil")), one(TASKS, Effect::Created));
 }
 
 #[test]
@@ -611,10 +587,7 @@ fn what_cannot_be_written_down_is_not_trusted() {
     // A file where the folder of records should be.
     fs::write(scene.store().join("tips"), "").unwrap();
     let found = scene.report(|s| s.git(&["checkout", "-q", "b"]));
-    assert!(
-        found.contains(&(PathBuf::from(SETTINGS), ViolationKind::Changed)),
-        "{found:?}"
-    );
+    assert!(found.contains(&(PathBuf::from(SETTINGS), Effect::Changed)), "{found:?}");
 }
 
 #[test]
@@ -622,10 +595,7 @@ fn refs_that_are_kept_otherwise_are_not_trusted() {
     let scene = scene();
     fs::create_dir(scene.at(".git/reftable")).unwrap();
     let found = scene.report(|s| s.git(&["checkout", "-q", "b"]));
-    assert!(
-        found.contains(&(PathBuf::from(SETTINGS), ViolationKind::Changed)),
-        "{found:?}"
-    );
+    assert!(found.contains(&(PathBuf::from(SETTINGS), Effect::Changed)), "{found:?}");
 }
 
 #[test]

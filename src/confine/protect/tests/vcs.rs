@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 
 use nix::sys::stat::Mode;
 
-use super::super::ViolationKind;
+use super::super::Effect;
 use super::{Scene, one};
 
 #[test]
@@ -114,7 +114,7 @@ fn what_version_control_does_not_write_as_data_is_undone() {
                 s.write(data, "x");
             }
         });
-        assert_eq!(found, one(path, ViolationKind::Created), "{path}");
+        assert_eq!(found, one(path, Effect::Created), "{path}");
         assert!(!scene.exists(path), "{path}");
         assert!(
             scene.exists(".hg/store/x") && scene.exists(".git/sequencer/todo"),
@@ -136,11 +136,11 @@ fn a_pipe_or_a_link_among_the_data_of_git_is_undone() {
         let scene = Scene::new();
         fs::create_dir_all(scene.at(".hg/store")).unwrap();
         let make_pipe = |s: &Scene| nix::unistd::mkfifo(&s.at(path), Mode::S_IRWXU).unwrap();
-        assert_eq!(scene.report(make_pipe), one(path, ViolationKind::Created), "{path}");
+        assert_eq!(scene.report(make_pipe), one(path, Effect::Created), "{path}");
         assert!(!scene.exists(path), "{path}");
         assert_eq!(
             scene.report(|s| symlink("/nowhere", s.at(path)).unwrap()),
-            one(path, ViolationKind::Created),
+            one(path, Effect::Created),
             "{path}"
         );
         assert!(!scene.exists(path), "{path}");
@@ -160,13 +160,13 @@ fn of_a_list_of_steps_only_what_runs_a_command_is_undone() {
     const TODO: &str = ".git/rebase-merge/git-rebase-todo";
     let scene = Scene::new();
     let found = scene.report(|s| s.write(TODO, "pick 1 a\nexec ./evil\npick 2 b\n"));
-    assert_eq!(found, one(TODO, ViolationKind::Created));
+    assert_eq!(found, one(TODO, Effect::Created));
     assert_eq!(scene.read(TODO), "pick 1 a\npick 2 b\n");
     // What a person has ordered stays.
     scene.write(TODO, "pick 1 a\nexec make\npick 2 b\n");
     assert_eq!(scene.report(|s| s.write(TODO, "exec make\npick 2 b\n")), []);
     let found = scene.report(|s| s.write(TODO, "exec make\nx ./evil\npick 3 c\n"));
-    assert_eq!(found, one(TODO, ViolationKind::Changed));
+    assert_eq!(found, one(TODO, Effect::Changed));
     assert_eq!(scene.read(TODO), "exec make\npick 3 c\n");
     assert_eq!(
         scene.report(|s| fs::remove_dir_all(s.at(".git/rebase-merge")).unwrap()),
@@ -183,7 +183,7 @@ fn a_config_of_a_work_tree_that_leads_a_remote_elsewhere_is_undone() {
         s.git(&["config", "--worktree", "core.sparseCheckout", "false"]);
         s.git(&["config", "--worktree", "remote.origin.url", "https://example.net/x.git"]);
     });
-    assert_eq!(found, one(".git/config.worktree", ViolationKind::Created));
+    assert_eq!(found, one(".git/config.worktree", Effect::Created));
     let left = scene.read(".git/config.worktree");
     assert!(left.contains("sparseCheckout") && !left.contains("example"), "{left}");
 }
@@ -200,7 +200,7 @@ fn what_a_tool_of_the_host_has_put_there_is_kept_where_it_is_small_and_never_tak
             s.write(path, "changed");
         }
     };
-    assert_eq!(scene.report(change), one(".git/tool", ViolationKind::Changed));
+    assert_eq!(scene.report(change), one(".git/tool", Effect::Changed));
     assert_eq!(scene.read(".git/tool"), "small");
     assert_eq!(scene.read(".git/long"), "changed");
     assert_eq!(scene.read(".git/tools/x"), "changed");
@@ -218,7 +218,7 @@ fn what_lay_in_a_directory_that_becomes_a_git_directory_stays() {
     assert!(scene.exists("store/sub/y") && scene.exists("store/HEAD"));
     assert_eq!(
         scene.report(|s| s.write("store/new", "x")),
-        one("store/new", ViolationKind::Created)
+        one("store/new", Effect::Created)
     );
 }
 
@@ -240,7 +240,7 @@ fn the_settings_of_sapling_in_a_git_directory_stay_as_they_were() {
         s.write(".git/sl/dirstate", "2");
         s.write(".git/sl/store/x", "x");
     });
-    assert_eq!(found, one(".git/sl/config", ViolationKind::Changed));
+    assert_eq!(found, one(".git/sl/config", Effect::Changed));
     assert_eq!(scene.read(".git/sl/config"), "[ui]\n");
     assert_eq!(scene.read(".git/sl/dirstate"), "2");
     assert!(scene.exists(".git/sl/store/x"));
@@ -266,7 +266,7 @@ fn a_copied_git_directory_brings_no_settings_of_its_work_tree() {
             fs::create_dir(s.at("x/.git").join(name)).unwrap();
         }
     });
-    assert_eq!(found, one("x/.git/config.worktree", ViolationKind::Created));
+    assert_eq!(found, one("x/.git/config.worktree", Effect::Created));
     let left = scene.read("x/.git/config.worktree");
     assert!(left.contains("sparseCheckout") && !left.contains("evil"), "{left}");
     // That of a further work tree, elsewhere and beside the others.
@@ -278,12 +278,9 @@ fn a_copied_git_directory_brings_no_settings_of_its_work_tree() {
         copy(s, ".git/worktrees/tree", ".git/worktrees/z", &names);
         s.write("z/.git", "gitdir: ../.git/worktrees/z\n");
     });
+    assert!(found.contains(&("copy/commondir".into(), Effect::Created)), "{found:?}");
     assert!(
-        found.contains(&("copy/commondir".into(), ViolationKind::Created)),
-        "{found:?}"
-    );
-    assert!(
-        found.contains(&(".git/worktrees/z/config.worktree".into(), ViolationKind::Created)),
+        found.contains(&(".git/worktrees/z/config.worktree".into(), Effect::Created)),
         "{found:?}"
     );
     assert!(!scene.exists("copy/commondir"));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::super::ViolationKind;
+use super::super::Effect;
 use super::{Scene, one};
 
 const SETTINGS: &str = ".vscode/settings.json";
@@ -86,9 +86,9 @@ fn of_what_says_which_submodules_there_are_only_what_could_run_something_is_undo
             };
             let found = scene.report(|s| s.write(".gitmodules", with(&format!("\t{line}\n"))));
             let what = if before.is_some() {
-                ViolationKind::Changed
+                Effect::Changed
             } else {
-                ViolationKind::Created
+                Effect::Created
             };
             assert_eq!(found, one(".gitmodules", what), "{line}");
             let left = scene.read(".gitmodules");
@@ -103,9 +103,9 @@ fn of_what_says_which_submodules_there_are_only_what_could_run_something_is_undo
     }
     let scene = Scene::new();
     let found = scene.report(|s| s.write(".gitmodules", "[submodule \"../../x\"]\n\turl = ../a\n"));
-    assert_eq!(found, one(".gitmodules", ViolationKind::Created));
+    assert_eq!(found, one(".gitmodules", Effect::Created));
     let found = scene.report(|s| symlink("file", s.at(".gitmodules")).unwrap());
-    assert_eq!(found, one(".gitmodules", ViolationKind::Created));
+    assert_eq!(found, one(".gitmodules", Effect::Created));
     assert!(!scene.exists(".gitmodules"));
 }
 
@@ -173,7 +173,7 @@ fn a_git_file_does_not_go_where_another_git_would_then_be_obeyed() {
             empty(s, "outer/inner");
         });
         assert!(
-            found.contains(&("outer/inner/.git".into(), ViolationKind::Removed)),
+            found.contains(&("outer/inner/.git".into(), Effect::Removed)),
             "{found:?}"
         );
         assert!(scene.exists("outer/inner/.git"));
@@ -229,12 +229,12 @@ fn a_work_tree_that_moves_leads_where_it_led() {
         s.write("tree3/.git", &before);
         s.write(".git/worktrees/tree/gitdir", back.replace("/tree/", "/tree3/"));
     });
-    assert_eq!(found, one(".git/worktrees/tree/gitdir", ViolationKind::Changed));
+    assert_eq!(found, one(".git/worktrees/tree/gitdir", Effect::Changed));
     assert_eq!(scene.read(".git/worktrees/tree/gitdir"), back);
     // A repository with its own settings is no such work tree.
     scene.git(&["clone", "-q", ".", "clone"]);
     let found = scene.report(|s| fs::rename(s.at("clone"), s.at("cloned")).unwrap());
-    assert_eq!(found, one("clone", ViolationKind::Removed));
+    assert_eq!(found, one("clone", Effect::Removed));
 }
 
 #[test]
@@ -246,12 +246,12 @@ fn the_work_tree_of_a_submodule_is_set_by_git_alone() {
     scene.write("linked/.git", "gitdir: ../.git\n");
     for place in ["../../../elsewhere", "/etc", "../../../linked", "../../.."] {
         let found = scene.report(|s| s.write(config, text.replace("../../../mod", place)));
-        assert_eq!(found, one(config, ViolationKind::Changed), "{place}");
+        assert_eq!(found, one(config, Effect::Changed), "{place}");
         assert_eq!(scene.read(config), text);
     }
     let own = scene.read(".git/config");
     let found = scene.report(|s| s.write(".git/config", format!("{own}[core]\n\tworktree = ../linked\n")));
-    assert_eq!(found, one(".git/config", ViolationKind::Changed));
+    assert_eq!(found, one(".git/config", Effect::Changed));
 }
 
 #[test]
@@ -274,10 +274,10 @@ fn a_repository_that_a_command_made_is_moved_by_another_and_a_persons_is_not() {
         fs::rename(s.at("tree"), s.at("tree2")).unwrap();
         s.write("tree2/.git/hooks/pre-commit", "evil");
     });
-    assert_eq!(found, one("tree2/.git/hooks/pre-commit", ViolationKind::Created));
+    assert_eq!(found, one("tree2/.git/hooks/pre-commit", Effect::Created));
     for (path, bare) in [("outer", &[][..]), ("outer.git", &["--bare"])] {
         scene.git(&[&["clone", "-q"], bare, &["plain", path]].concat());
         let found = scene.report(|s| fs::rename(s.at(path), s.at("elsewhere")).unwrap());
-        assert_eq!(found, one(path, ViolationKind::Removed));
+        assert_eq!(found, one(path, Effect::Removed));
     }
 }

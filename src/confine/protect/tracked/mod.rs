@@ -28,7 +28,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::entry::nofollow::{self, is_within, join, split};
-use super::entry::state::{LinkCount, Observed, State, observe};
+use super::entry::state::{Found, LinkCount, State, observe};
 use super::naming::class::Role;
 use super::naming::lookup::protected_name;
 use super::naming::names::is_dot_git;
@@ -53,7 +53,7 @@ pub(super) struct Tracked<'a> {
     roots: &'a [Root],
     record: &'a Record,
     tips: Option<&'a Tips>,
-    known: HashMap<(u16, Vec<u8>), (Observed, Answer)>,
+    known: HashMap<(u16, Vec<u8>), (Found, Answer)>,
     /// The `.git` files of further work trees that a command made, as far as they lead to where git leads them.
     new_links: BTreeMap<(u16, Vec<u8>), State>,
     attempts: u8,
@@ -74,7 +74,7 @@ struct TreePath {
 struct PathQuery {
     root: u16,
     path: Vec<u8>,
-    observed: Observed,
+    observed: Found,
     location: TreePath,
     before: Option<State>,
 }
@@ -101,7 +101,7 @@ impl<'a> Tracked<'a> {
     }
 
     /// Whether what a kept entry has become may stay.
-    pub(super) fn may_stay(&mut self, root: u16, path: &[u8], role: Role, observed: &Observed) -> bool {
+    pub(super) fn may_stay(&mut self, root: u16, path: &[u8], role: Role, observed: &Found) -> bool {
         let entries = &self.record.entries;
         let all = entries
             .iter()
@@ -115,7 +115,7 @@ impl<'a> Tracked<'a> {
         root: u16,
         path: &[u8],
         role: Role,
-        observed: &Observed,
+        observed: &Found,
         new: impl Iterator<Item = (u16, &'n [u8], Role)>,
     ) -> bool {
         self.is_proven(
@@ -139,7 +139,7 @@ impl<'a> Tracked<'a> {
         root: u16,
         path: &[u8],
         role: Role,
-        observed: &Observed,
+        observed: &Found,
         all: impl Iterator<Item = (u16, &'n [u8], Role, Option<&'n State>)>,
     ) -> bool {
         if !may_be_tracked(role, path) || self.tips.is_none_or(|tips| tips.repositories.is_empty()) {
@@ -163,7 +163,7 @@ impl<'a> Tracked<'a> {
                 continue;
             };
             let observed = observe(&root_dir.fd, path, MAX_TRACKED);
-            if matches!((&observed, before), (Observed::Present(now), Some(before)) if now == before) {
+            if matches!((&observed, before), (Found::Present(now), Some(before)) if now == before) {
                 continue;
             }
             match self.location(root, path).filter(|_| queries.len() < MAX_QUERIES) {
@@ -329,7 +329,7 @@ fn query(queries: &PathQuery, algorithm: Algorithm) -> Query {
     let is_plain = |links: &LinkCount| !links.exceeds(LinkCount::default());
     let now = match (&queries.observed, &queries.before) {
         (
-            Observed::Present(State::File {
+            Found::Present(State::File {
                 mode, links, content, ..
             }),
             None | Some(State::File { .. }),
@@ -337,15 +337,15 @@ fn query(queries: &PathQuery, algorithm: Algorithm) -> Query {
             blob,
             is_executable: mode & 0o100 != 0,
         }),
-        (Observed::Present(State::Directory { .. }), None | Some(State::Directory { .. })) => Some(Current::Directory),
-        (Observed::Absent, Some(State::File { .. } | State::Directory { .. })) => Some(Current::Absent),
-        (Observed::Absent | Observed::Present(_) | Observed::TooLong { .. } | Observed::Unreadable(_), _) => None,
+        (Found::Present(State::Directory { .. }), None | Some(State::Directory { .. })) => Some(Current::Directory),
+        (Found::Absent, Some(State::File { .. } | State::Directory { .. })) => Some(Current::Absent),
+        (Found::Absent | Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_), _) => None,
     };
     let (before, is_file) = match &queries.before {
         Some(State::File { content, .. }) => (blob(content), true),
         None => (
             None,
-            !matches!(queries.observed, Observed::Present(State::Directory { .. })),
+            !matches!(queries.observed, Found::Present(State::Directory { .. })),
         ),
         Some(State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored) => (None, false),
     };

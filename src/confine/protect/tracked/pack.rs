@@ -274,9 +274,9 @@ pub(super) fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
         } else {
             let mut number = |bits: std::ops::Range<u8>| {
                 let mut number = 0_usize;
-                for (bit, offset_of) in bits.zip(0_u32..) {
+                for (bit, shift) in bits.zip(0_u32..) {
                     if step & 1 << bit != 0 {
-                        number |= usize::from(next(&mut rest)?) << (8 * offset_of);
+                        number |= usize::from(next(&mut rest)?) << (8 * shift);
                     }
                 }
                 Some(number)

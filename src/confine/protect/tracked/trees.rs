@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::entry::nofollow::split;
-use super::super::entry::state::{Observed, State, observe};
+use super::super::entry::state::{Found, State, observe};
 use super::super::naming::class::Role;
 use super::super::record::SavedEntry;
 use super::super::settling::inspect::{KnownGits, NewEntryVerdict, judge_new_entry};
@@ -39,7 +39,7 @@ impl Tracked<'_> {
                 found.role == Role::GitCommon || git_directory_named_by.is_some_and(|(_, git)| is_below(&git))
             };
             if matches!(judge_new_entry(found, &observed, known_gits), NewEntryVerdict::Stays)
-                && let Observed::Present(state @ State::File { .. }) = observed
+                && let Found::Present(state @ State::File { .. }) = observed
                 && is_further(&state)
             {
                 new_links.insert((found.root, found.path.clone()), state);

@@ -14,7 +14,7 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
 
 use super::super::entry::nofollow::{self, Identity, join, split};
-use super::super::naming::class::{Context, DirectoryClass, Kind};
+use super::super::naming::class::{Class, Context, Kind};
 use super::super::naming::names::is_third_party;
 use super::super::naming::patterns::Patterns;
 use super::super::roots::{Root, absolute};
@@ -44,7 +44,7 @@ pub struct Appeared {
 }
 
 /// Finds what appeared since a moment. The tree is at rest; `before` is how it was.
-pub(in super::super) fn find_new(
+pub(crate) fn find_new(
     roots: &[Root],
     patterns: &Patterns,
     before: &Inventory,
@@ -66,7 +66,7 @@ pub(in super::super) fn find_new(
         inside: HashSet::new(),
         buffer: vec![0; BUFFER],
     };
-    for (directory, index) in inventory.directories.iter().zip(0_u32..) {
+    for (directory, index) in inventory.numbered() {
         finder.visit(directory, index);
     }
     finder.regenerated();
@@ -77,13 +77,13 @@ pub(in super::super) fn find_new(
 fn new(before: &Inventory, inventory: &Inventory, since: (i64, i64)) -> HashSet<u32> {
     let changed = |directory: &Directory| directory.stamp.is_none_or(|stamp| stamp.changed >= since);
     let mut paths: HashMap<Identity, Vec<u8>> = HashMap::new();
-    for (directory, index) in inventory.directories.iter().zip(0_u32..) {
+    for (directory, index) in inventory.numbered() {
         if changed(directory) && directory.depth > 0 {
             paths.insert(directory.identity, inventory.path(index));
         }
     }
     let mut stayed = HashSet::new();
-    for (directory, index) in before.directories.iter().zip(0_u32..) {
+    for (directory, index) in before.numbered() {
         if paths
             .get(&directory.identity)
             .is_some_and(|path| *path == before.path(index))
@@ -92,7 +92,7 @@ fn new(before: &Inventory, inventory: &Inventory, since: (i64, i64)) -> HashSet<
         }
     }
     let mut new = HashSet::new();
-    for (directory, index) in inventory.directories.iter().zip(0_u32..) {
+    for (directory, index) in inventory.numbered() {
         let is_new = paths.contains_key(&directory.identity) && !stayed.contains(&directory.identity);
         if directory.depth > 0 && (is_new || new.contains(&directory.parent)) {
             new.insert(index);
@@ -122,7 +122,7 @@ impl Finder<'_> {
             self.inside.insert(index);
             return;
         }
-        let is_plain = directory.context.class == DirectoryClass::Plain && !directory.context.third_party;
+        let is_plain = directory.context.class == Class::Plain && !directory.context.third_party;
         if !directory.read || !is_plain {
             return;
         }
@@ -141,7 +141,7 @@ impl Finder<'_> {
             return;
         }
         let (parent, name) = split(&path);
-        let opened = nofollow::with_owner_access(&root.fd, parent, (!name.is_empty()).then_some(name), || {
+        let opened = nofollow::as_owner(&root.fd, parent, (!name.is_empty()).then_some(name), || {
             nofollow::open_directory(&root.fd, &path)
         });
         let Ok(fd) = opened else {
@@ -181,7 +181,7 @@ impl Finder<'_> {
                 let classification = self.patterns.classify(context, name, kind);
                 let is_plain = classification
                     .descend
-                    .is_none_or(|context| context.class == DirectoryClass::Plain);
+                    .is_none_or(|context| context.class == Class::Plain);
                 if classification.protect.is_none() && is_plain && !(kind == Kind::Directory && is_third_party(name)) {
                     found.push((name.to_vec(), kind));
                 }

@@ -41,19 +41,19 @@ impl Growth {
     pub fn of(guard: &Guard) -> Self {
         let mut devices = HashSet::new();
         let mut file_systems = Vec::new();
-        for (index, directory) in (0_u32..).zip(&guard.inventory().directories) {
+        for (index, directory) in (0_u32..).zip(&guard.inventory.directories) {
             if !directory.read || !devices.insert(directory.identity.device) {
                 continue;
             }
             let root = &guard.roots()[usize::from(directory.root)];
-            if let Ok(fd) = nofollow::open_path(&root.fd, &guard.inventory().path(index)) {
+            if let Ok(fd) = nofollow::open_path(&root.fd, &guard.inventory.path(index)) {
                 let inodes_in_use = inodes_in_use(&fd);
                 file_systems.push((fd, inodes_in_use));
             }
         }
         Self {
             file_systems,
-            allowance: allowance(guard.inventory().len()),
+            allowance: allowance(guard.inventory.len()),
             walk: None,
         }
     }
@@ -92,7 +92,7 @@ impl Growth {
 
 #[cfg(test)]
 impl Growth {
-    pub(in super::super) const fn is_walking(&self) -> bool {
+    pub(crate) const fn is_walking(&self) -> bool {
         self.walk.is_some()
     }
 }
@@ -178,7 +178,7 @@ fn walk(guard: &Guard, writing: OwnedFd) -> i32 {
         return UNKNOWN;
     }
     let mut errors = Vec::new();
-    let (roots, patterns, inventory) = (guard.roots(), guard.patterns(), guard.inventory());
+    let (roots, patterns, inventory) = (guard.roots(), &guard.patterns, &guard.inventory);
     match walk_through(roots, patterns, Some(inventory), &mut errors) {
         Err(ProtectError::TooMany) => TOO_MANY,
         Err(_) => UNKNOWN,

@@ -8,95 +8,95 @@ use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 
 use super::super::entry::nofollow::{self, Identity};
 use super::super::error::ProtectError;
-use super::super::naming::class::{Context, DirectoryClass, Kind, Role};
+use super::super::naming::class::{Class, Context, Kind, Role};
 use super::super::roots::Root;
 use super::stamp::Stamp;
 use crate::confine::sys;
 
 /// No earlier record of a directory.
-pub(in super::super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Directories that are sooner read again at each start than remembered.
 const SPARE: usize = 8;
 
 /// A name in the arena of a [`Inventory`].
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct NameSpan {
-    pub(in super::super) start: u32,
-    pub(in super::super) length: u16,
+pub(crate) struct NameSpan {
+    pub(crate) start: u32,
+    pub(crate) length: u16,
 }
 
 /// A range of a table.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct TableRange {
-    pub(in super::super) start: u32,
-    pub(in super::super) length: u32,
+pub(crate) struct TableRange {
+    pub(crate) start: u32,
+    pub(crate) length: u32,
 }
 
 impl TableRange {
-    pub(in super::super) fn range(self) -> std::ops::Range<usize> {
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.length as usize
     }
 }
 
 /// A directory.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Directory {
-    pub(in super::super) root: u16,
-    pub(in super::super) parent: u32,
-    pub(in super::super) depth: u32,
-    pub(in super::super) name: NameSpan,
+pub(crate) struct Directory {
+    pub(crate) root: u16,
+    pub(crate) parent: u32,
+    pub(crate) depth: u32,
+    pub(crate) name: NameSpan,
     /// Its context by its parent and name.
-    pub(in super::super) inherited: Context,
+    pub(crate) inherited: Context,
     /// Its context by its content too.
-    pub(in super::super) context: Context,
-    pub(in super::super) identity: Identity,
+    pub(crate) context: Context,
+    pub(crate) identity: Identity,
     /// `None` when it cannot tell whether the directory has changed.
-    pub(in super::super) stamp: Option<Stamp>,
-    pub(in super::super) children: TableRange,
-    pub(in super::super) found: TableRange,
+    pub(crate) stamp: Option<Stamp>,
+    pub(crate) children: TableRange,
+    pub(crate) found: TableRange,
     /// The same directory in the walk before this one.
-    pub(in super::super) earlier: u32,
+    pub(crate) earlier: u32,
     /// The nearest directory at or above it that is not itself part of something protected.
-    pub(in super::super) anchor: u32,
+    pub(crate) anchor: u32,
     /// False if it was not read: removed during the walk, or not readable.
-    pub(in super::super) read: bool,
+    pub(crate) read: bool,
 }
 
 /// A protected entry.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Entry {
-    pub(in super::super) directory: u32,
-    pub(in super::super) name: NameSpan,
-    pub(in super::super) role: Role,
-    pub(in super::super) kind: Kind,
+pub(crate) struct Entry {
+    pub(crate) directory: u32,
+    pub(crate) name: NameSpan,
+    pub(crate) role: Role,
+    pub(crate) kind: Kind,
 }
 
 /// A protected entry and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct FoundEntry {
-    pub(in super::super) root: u16,
-    pub(in super::super) path: Vec<u8>,
-    pub(in super::super) role: Role,
+pub(crate) struct FoundEntry {
+    pub(crate) root: u16,
+    pub(crate) path: Vec<u8>,
+    pub(crate) role: Role,
     /// The directory whose removal removes the entry rightfully: the one that holds what is protected.
-    pub(in super::super) anchor: Vec<u8>,
+    pub(crate) anchor: Vec<u8>,
 }
 
 /// A directory that holds protected entries, at some depth.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Ancestor {
-    pub(in super::super) root: u16,
-    pub(in super::super) path: Vec<u8>,
-    pub(in super::super) identity: Identity,
+pub(crate) struct Ancestor {
+    pub(crate) root: u16,
+    pub(crate) path: Vec<u8>,
+    pub(crate) identity: Identity,
     /// When it was made; without that a deleted directory's number on a new one would look like a move.
-    pub(in super::super) created: Option<(i64, u32)>,
+    pub(crate) created: Option<(i64, u32)>,
     /// Its permission bits, which a journal has further down; `None` where they are not known.
     #[serde(skip)]
-    pub(in super::super) mode: Option<u32>,
+    pub(crate) mode: Option<u32>,
 }
 
 /// The birth time of a root; `None` on overlayfs, which creates a directory again at its first change.
-pub(in super::super) fn root_creation_time(root: impl AsFd) -> Option<(i64, u32)> {
+pub(crate) fn root_creation_time(root: impl AsFd) -> Option<(i64, u32)> {
     let kind = fstatfs(root.as_fd()).ok()?.filesystem_type();
     if kind == OVERLAYFS_SUPER_MAGIC {
         return None;
@@ -112,28 +112,33 @@ impl Ancestor {
 }
 
 /// When the directory `path` was made, if that can be known.
-pub(in super::super) fn creation_time(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
+pub(crate) fn creation_time(root: &Root, path: &[u8]) -> Option<(i64, u32)> {
     sys::birth_time(nofollow::open_path(&root.fd, path).ok()?).ok()?
 }
 
 /// Everything that one walk found.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Inventory {
-    pub(in super::super) directories: Vec<Directory>,
-    pub(in super::super) entries: Vec<Entry>,
-    pub(in super::super) names: Vec<u8>,
+pub(crate) struct Inventory {
+    pub(crate) directories: Vec<Directory>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) names: Vec<u8>,
     /// How many directories had to be read since what the store keeps was written.
     #[serde(skip)]
-    pub(in super::super) reread: u32,
+    pub(crate) reread: u32,
 }
 
 impl Inventory {
-    pub(in super::super) fn name(&self, span: NameSpan) -> &[u8] {
+    pub(crate) fn name(&self, span: NameSpan) -> &[u8] {
         &self.names[span.start as usize..span.start as usize + usize::from(span.length)]
     }
 
+    /// Every directory with its number.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (&Directory, u32)> {
+        self.directories.iter().zip(0_u32..)
+    }
+
     /// The path of a directory, relative to its root.
-    pub(in super::super) fn path(&self, index: u32) -> Vec<u8> {
+    pub(crate) fn path(&self, index: u32) -> Vec<u8> {
         let mut names = Vec::new();
         let mut at = &self.directories[index as usize];
         while at.depth > 0 {
@@ -145,7 +150,7 @@ impl Inventory {
     }
 
     /// The protected entries, in the order of the walk: what holds another comes first.
-    pub(in super::super) fn found(&self) -> impl Iterator<Item = FoundEntry> + '_ {
+    pub(crate) fn found(&self) -> impl Iterator<Item = FoundEntry> + '_ {
         let mut last = (NONE, Vec::new());
         self.entries.iter().map(move |entry| {
             if last.0 != entry.directory {
@@ -161,7 +166,7 @@ impl Inventory {
     }
 
     /// The directories above protected entries, outer ones first, without the roots.
-    pub(in super::super) fn ancestor_directories(&self) -> impl Iterator<Item = (&Directory, u32)> {
+    pub(crate) fn ancestor_directories(&self) -> impl Iterator<Item = (&Directory, u32)> {
         let mut wanted = vec![false; self.directories.len()];
         for entry in &self.entries {
             let mut at = entry.directory as usize;
@@ -170,7 +175,7 @@ impl Inventory {
                 at = self.directories[at].parent as usize;
             }
         }
-        let ancestors = self.directories.iter().zip(0_u32..).zip(wanted);
+        let ancestors = self.numbered().zip(wanted);
         ancestors
             .filter(|((directory, _), wanted)| *wanted && directory.depth > 0)
             .map(|(directory, _)| directory)
@@ -194,8 +199,8 @@ impl Inventory {
     }
 
     /// Where each directory with one of these identities is now.
-    pub(in super::super) fn locate(&self, wanted: &HashSet<Identity>) -> HashMap<Identity, (u16, Vec<u8>)> {
-        let directories = self.directories.iter().zip(0_u32..);
+    pub(crate) fn locate(&self, wanted: &HashSet<Identity>) -> HashMap<Identity, (u16, Vec<u8>)> {
+        let directories = self.numbered();
         directories
             .filter(|(directory, _)| wanted.contains(&directory.identity))
             .map(|(directory, index)| (directory.identity, (directory.root, self.path(index))))
@@ -203,29 +208,30 @@ impl Inventory {
     }
 
     /// Which of these paths were directories with nothing special.
-    pub(in super::super) fn plain_directories(&self, wanted: &HashSet<(u16, &[u8])>) -> HashSet<(u16, Vec<u8>)> {
+    pub(crate) fn plain_directories(&self, wanted: &HashSet<(u16, &[u8])>) -> HashSet<(u16, Vec<u8>)> {
         if wanted.is_empty() {
             return HashSet::new();
         }
-        let directories = self.directories.iter().zip(0_u32..);
-        directories
-            .filter(|(directory, _)| directory.context.class == DirectoryClass::Plain)
-            .map(|(directory, index)| (directory.root, self.path(index)))
+        let plain = self.of_class(Class::Plain);
+        plain
             .filter(|(root, path)| wanted.contains(&(*root, path.as_slice())))
             .collect()
     }
 
     /// The git directories, by path.
-    pub(in super::super) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
-        let directories = self.directories.iter().zip(0_u32..);
-        directories
-            .filter(|(directory, _)| directory.context.class == DirectoryClass::Git)
-            .map(|(directory, index)| (directory.root, self.path(index)))
-            .collect()
+    pub(crate) fn git_directories(&self) -> HashSet<(u16, Vec<u8>)> {
+        self.of_class(Class::Git).collect()
+    }
+
+    fn of_class(&self, class: Class) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
+        let all = self
+            .numbered()
+            .filter(move |(directory, _)| directory.context.class == class);
+        all.map(|(directory, index)| (directory.root, self.path(index)))
     }
 
     /// The root and path of whatever is called `.git` and is no directory.
-    pub(in super::super) fn git_links(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
+    pub(crate) fn git_links(&self) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
         let links = self.entries.iter().filter(|entry| entry.role == Role::GitLink);
         links.map(|entry| {
             let root = self.directories[entry.directory as usize].root;
@@ -234,7 +240,7 @@ impl Inventory {
     }
 
     /// The protected symlinks: root, directory, name and role.
-    pub(in super::super) fn links(&self) -> impl Iterator<Item = (&Directory, Vec<u8>, &[u8], Role)> + '_ {
+    pub(crate) fn links(&self) -> impl Iterator<Item = (&Directory, Vec<u8>, &[u8], Role)> + '_ {
         let links = self.entries.iter().filter(|entry| entry.kind == Kind::Symlink);
         links.map(|entry| {
             let directory = &self.directories[entry.directory as usize];
@@ -243,7 +249,7 @@ impl Inventory {
     }
 
     /// An empty one for the walk after this, with room for as much.
-    pub(in super::super) fn successor(&self) -> Self {
+    pub(crate) fn successor(&self) -> Self {
         Self {
             directories: Vec::with_capacity(self.directories.len() + 64),
             entries: Vec::with_capacity(self.entries.len() + 64),
@@ -261,16 +267,16 @@ impl Inventory {
     }
 
     /// Whether saving it costs less than what the next start would read again.
-    pub(in super::super) fn is_worth_saving(&self) -> bool {
+    pub(crate) fn is_worth_saving(&self) -> bool {
         self.reread as usize > SPARE + self.directories.len() / 64
     }
 
     /// How many directories were seen.
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.directories.len()
     }
 
-    pub(in super::super) fn add_name(&mut self, name: &[u8]) -> Result<NameSpan, ProtectError> {
+    pub(crate) fn add_name(&mut self, name: &[u8]) -> Result<NameSpan, ProtectError> {
         let span = NameSpan {
             start: u32::try_from(self.names.len()).map_err(|_| ProtectError::TooMany)?,
             length: u16::try_from(name.len()).map_err(|_| ProtectError::TooMany)?,

@@ -10,7 +10,7 @@ use super::super::entry::nofollow;
 use super::super::naming::class::Kind;
 
 /// Why a directory could not be listed.
-pub(in super::super) enum ListError {
+pub(crate) enum ListError {
     Io(Errno),
     TooMany,
 }
@@ -22,7 +22,7 @@ impl From<Errno> for ListError {
 }
 
 /// The kind of an entry, by what the directory lists.
-pub(in super::super) fn entry_kind(fd: impl AsFd, name: &[u8], listed: u8) -> nix::Result<Kind> {
+pub(crate) fn entry_kind(fd: impl AsFd, name: &[u8], listed: u8) -> nix::Result<Kind> {
     Ok(match listed {
         libc::DT_DIR => Kind::Directory,
         libc::DT_LNK => Kind::Symlink,

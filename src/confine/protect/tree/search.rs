@@ -21,25 +21,25 @@ use super::walk::walk;
 const ROUNDS: usize = 16;
 
 /// The result of a search.
-pub(in super::super) struct Found {
-    pub(in super::super) scanned: Scan,
+pub(crate) struct SearchResult {
+    pub(crate) scanned: Scan,
     /// The files protected by path: those of the config, and those that something refers to.
-    pub(in super::super) extra: Vec<PathBuf>,
+    pub(crate) extra: Vec<PathBuf>,
     /// Those of them that host programs run or obey while a command runs.
-    pub(in super::super) live: Vec<PathBuf>,
+    pub(crate) live: Vec<PathBuf>,
     /// Directories of hooks that are relative to a work tree.
-    pub(in super::super) hooks: BTreeSet<PathBuf>,
+    pub(crate) hooks: BTreeSet<PathBuf>,
 }
 
 /// Finds what is protected below the roots and what that refers to, until nothing new is found.
-pub(in super::super) fn search(
+pub(crate) fn search(
     paths: &[PathBuf],
     extra: &[PathBuf],
     names: &Names,
     person: &Person,
     store: Option<&Path>,
     known: Option<&CachedInventory>,
-) -> Result<Found, ProtectError> {
+) -> Result<SearchResult, ProtectError> {
     let (mut extra, mut all_live) = (extra.to_vec(), extra.to_vec());
     let mut scanned = scan(paths, &extra, names, store, known)?;
     let mut followed = BTreeSet::new();
@@ -65,7 +65,7 @@ pub(in super::super) fn search(
         more.retain(|path| !extra.contains(path));
         last = more.first().cloned();
         if last.is_none() {
-            return Ok(Found {
+            return Ok(SearchResult {
                 scanned,
                 extra,
                 live: all_live,
@@ -94,10 +94,10 @@ fn identities(roots: &[Root]) -> Vec<(Vec<u8>, Identity)> {
 }
 
 /// The roots, open, and what a walk saw in them.
-pub(in super::super) struct Scan {
-    pub(in super::super) roots: Vec<Root>,
-    pub(in super::super) patterns: Patterns,
-    pub(in super::super) inventory: Inventory,
+pub(crate) struct Scan {
+    pub(crate) roots: Vec<Root>,
+    pub(crate) patterns: Patterns,
+    pub(crate) inventory: Inventory,
 }
 
 /// Walks the roots. Without a store every directory is read.

@@ -5,13 +5,13 @@ use nix::sys::statfs::{self, FsType};
 
 /// When a directory last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub(in super::super) struct Stamp {
-    pub(in super::super) changed: (i64, i64),
-    pub(in super::super) modified: (i64, i64),
+pub(crate) struct Stamp {
+    pub(crate) changed: (i64, i64),
+    pub(crate) modified: (i64, i64),
 }
 
 impl Stamp {
-    pub(in super::super) fn of(stat: &FileStat) -> Self {
+    pub(crate) fn of(stat: &FileStat) -> Self {
         Self {
             changed: (stat.st_ctime, stat.st_ctime_nsec),
             modified: (stat.st_mtime, stat.st_mtime_nsec),
@@ -21,7 +21,7 @@ impl Stamp {
 
 /// What the walk makes of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum FileSystem {
+pub(crate) enum FileSystem {
     /// Stamps changes by the kernel's clock, finely.
     Stamped,
     /// Anything else that holds files.
@@ -31,7 +31,7 @@ pub(in super::super) enum FileSystem {
 }
 
 /// zfs, bcachefs and f2fs are absent from the list of stamped ones on purpose: untested.
-pub(in super::super) fn classify(kind: FsType) -> FileSystem {
+pub(crate) fn classify(kind: FsType) -> FileSystem {
     const KERNEL: [FsType; 8] = [
         statfs::PROC_SUPER_MAGIC,
         statfs::SYSFS_MAGIC,

@@ -10,18 +10,15 @@ use std::os::fd::AsFd;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{fstat, fstatat};
 
-use super::super::entry::nofollow::{self, Identity};
+use super::super::entry::nofollow::{self, Identity, MAX_PIECE};
 use super::super::roots::Root;
 use super::inventory::{Directory, Inventory, NONE};
 use super::stamp::Stamp;
 
-/// Longest path the kernel is given in one piece.
-const MAX_PIECE: usize = 3500;
-
 /// For each directory of `earlier`, whether it is certain that nothing was put into it, taken out or renamed in it.
 ///
 /// A directory that cannot be checked, or has no stamp, counts as changed.
-pub(in super::super) fn unchanged(roots: &[Root], earlier: &Inventory) -> Vec<bool> {
+pub(crate) fn unchanged(roots: &[Root], earlier: &Inventory) -> Vec<bool> {
     let mut checker = Checker {
         roots,
         earlier,

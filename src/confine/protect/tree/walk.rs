@@ -21,7 +21,7 @@ use nix::sys::statfs::fstatfs;
 
 use super::super::entry::nofollow::{self, Identity};
 use super::super::error::ProtectError;
-use super::super::naming::class::{DirectoryClass, Kind, Layout, Role};
+use super::super::naming::class::{Class, Kind, Layout, Role};
 use super::super::naming::markers::Markers;
 use super::super::naming::names::is_dot_git;
 use super::super::naming::patterns::Patterns;
@@ -33,23 +33,22 @@ use super::unchanged::unchanged;
 use crate::confine::sys;
 
 /// The coarsest clock of a local file system's stamps, with room: 100 Hz.
-pub(in super::super) const TICK: Duration = Duration::from_millis(20);
+pub(crate) const TICK: Duration = Duration::from_millis(20);
 /// Levels below a root. No project goes as deep, and every step on a directory costs its depth.
 const MAX_DEPTH: u32 = 128;
 /// Directories in all.
 const MAX_DIRECTORIES: usize = 4_000_000;
 /// The same for a test, which has no time for millions.
 #[cfg(test)]
-pub(in super::super) static MAX_IN_TEST: std::sync::atomic::AtomicUsize =
-    std::sync::atomic::AtomicUsize::new(MAX_DIRECTORIES);
+pub(crate) static MAX_IN_TEST: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(MAX_DIRECTORIES);
 
 #[cfg(not(test))]
-pub(in super::super) const fn most_directories() -> usize {
+pub(crate) const fn most_directories() -> usize {
     MAX_DIRECTORIES
 }
 
 #[cfg(test)]
-pub(in super::super) fn most_directories() -> usize {
+pub(crate) fn most_directories() -> usize {
     MAX_IN_TEST.load(std::sync::atomic::Ordering::Relaxed)
 }
 
@@ -57,7 +56,7 @@ pub(in super::super) fn most_directories() -> usize {
 const BUFFER: usize = 64 * 1024;
 
 /// Walks the roots; a directory that cannot be looked into is an error.
-pub(in super::super) fn walk(
+pub(crate) fn walk(
     roots: &[Root],
     patterns: &Patterns,
     earlier: Option<&Inventory>,
@@ -68,7 +67,7 @@ pub(in super::super) fn walk(
 }
 
 /// Walks the roots; directories that cannot be looked into are left out and named, and so are those beyond the most.
-pub(in super::super) fn walk_through(
+pub(crate) fn walk_through(
     roots: &[Root],
     patterns: &Patterns,
     earlier: Option<&Inventory>,
@@ -128,7 +127,7 @@ pub(in super::super) fn walk_through(
     Ok(walker.inventory)
 }
 
-pub(in super::super) fn now() -> Duration {
+pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
@@ -161,7 +160,7 @@ impl Walker<'_> {
         let root = &self.roots[usize::from(directory.root)];
         let fail = |step, source: Errno| ProtectError::io(step, absolute(root, &path), source);
         let (parent, name) = nofollow::split(&path);
-        let opened = nofollow::with_owner_access(&root.fd, parent, (!name.is_empty()).then_some(name), || {
+        let opened = nofollow::as_owner(&root.fd, parent, (!name.is_empty()).then_some(name), || {
             nofollow::open_directory(&root.fd, &path)
         });
         let fd = match opened {
@@ -338,18 +337,14 @@ impl Walker<'_> {
     fn anchor(&mut self, index: u32) {
         let directory = &self.inventory.directories[index as usize];
         let part_of_parent = match directory.context.class {
-            DirectoryClass::Protected(_)
-            | DirectoryClass::Listed(
-                Layout::Mercurial | Layout::Jujutsu | Layout::JujutsuRepository | Layout::JujutsuStore,
-            ) => true,
-            DirectoryClass::Git => is_dot_git(self.inventory.name(directory.name)),
-            // Git removes it when the operation ends.
-            DirectoryClass::Listed(Layout::Steps | Layout::Remotes | Layout::Git)
-            | DirectoryClass::Data
-            | DirectoryClass::Refs => false,
-            DirectoryClass::Plain | DirectoryClass::Modules | DirectoryClass::Worktrees => {
-                directory.context.is_on_path()
+            Class::Protected(_)
+            | Class::Listed(Layout::Mercurial | Layout::Jujutsu | Layout::JujutsuRepository | Layout::JujutsuStore) => {
+                true
             }
+            Class::Git => is_dot_git(self.inventory.name(directory.name)),
+            // Git removes it when the operation ends.
+            Class::Listed(Layout::Steps | Layout::Remotes | Layout::Git) | Class::Data | Class::Refs => false,
+            Class::Plain | Class::Modules | Class::Worktrees => directory.context.is_on_path(),
         };
         if directory.depth > 0 && part_of_parent {
             let anchor = self.inventory.directories[directory.parent as usize].anchor;
