@@ -33,7 +33,7 @@ pub struct HostBackend<'a> {
     pub unavailable: Option<String>,
     policy: &'a Policy,
     /// A survey with the directories that a start creates.
-    missing_roots: Survey,
+    pub(super) missing_roots: Survey,
     lowering: Lowering,
 }
 
@@ -154,11 +154,6 @@ impl<'a> HostBackend<'a> {
         self.lower_after(&self.missing_roots, profile)
     }
 
-    /// A survey with the directories that a start creates.
-    pub const fn missing_roots(&self) -> &Survey {
-        &self.missing_roots
-    }
-
     /// Surveys the disk; errors are reported when the profile is lowered.
     pub fn survey(&self, profile: &Profile) -> Survey {
         let looked = match &self.lowering {
@@ -172,7 +167,7 @@ impl<'a> HostBackend<'a> {
     pub fn lower_after(&self, seen: &Survey, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         match &self.lowering {
             Lowering::Kernel { options, surroundings } => {
-                let mut clauses = self.protected()?;
+                let mut clauses = protected_in(self.policy, self.backend)?;
                 let surroundings = surroundings
                     .as_ref()
                     .map_err(|why| PlanError::Surroundings(why.clone()))?;
@@ -195,7 +190,7 @@ impl<'a> HostBackend<'a> {
             // The text can be checked even where nothing would start.
             Lowering::Mac => {
                 let (plan, statuses) = plan::lower_seatbelt(profile, self.policy.residuals)?;
-                let (mut clauses, refuses) = match self.protected() {
+                let (mut clauses, refuses) = match protected_in(self.policy, self.backend) {
                     Ok(clauses) => (clauses, None),
                     Err(refusal) => (Vec::new(), Some(refusal.to_string())),
                 };
@@ -207,10 +202,6 @@ impl<'a> HostBackend<'a> {
                 })
             }
         }
-    }
-
-    fn protected(&self) -> Result<Vec<ClauseStatus>, Refusal> {
-        protected_in(self.policy, self.backend)
     }
 }
 

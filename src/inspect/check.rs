@@ -152,7 +152,7 @@ impl Inspection {
             // Several backends share a survey.
             let survey = |(_, profile): &(&str, &Profile)| match on_host.all.as_slice() {
                 [first, _, ..] => first.survey(profile),
-                [only] => only.missing_roots().clone(),
+                [only] => only.missing_roots.clone(),
                 [] => Survey::default(),
             };
             let surveys: Vec<Survey> = profiles.iter().map(survey).collect();

@@ -12,7 +12,7 @@ use crate::profile::Profile;
 use crate::tools::checked_plan::Backend;
 use crate::tools::plan::Surroundings;
 
-/// The protected names that are there, each with what becomes of it; those that are `listed` already are not said again.
+/// The status of existing protected names, without those that are `listed` already.
 pub(super) fn protected_names(plan: &Plan, surroundings: &Surroundings, listed: &[ClauseStatus]) -> Vec<ClauseStatus> {
     let covered: BTreeSet<&OsStr> = plan
         .world

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::remedy::granted;
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
-use crate::policy::{AbsPath, Demand, Origin, Policy, Right, Rights, Root, Scope};
+use crate::policy::{AbsPath, Demand, Origin, Policy, Right, Rights, Scope};
 
 /// Rights that a command lacks on a path.
 pub(super) struct RootChange {
@@ -43,7 +43,13 @@ impl RootChange {
         // A program that is rebuilt is another file each time.
         let is_rebuilt = self.rights.has(Right::Execute) && root_around.rights.has(Right::Write);
         if is_own && (root_around.path == self.path || is_rebuilt) {
-            return Ok(self.widen(root_around, writing));
+            return Ok(Change::Widen(Widened {
+                name: root_around.name.clone(),
+                path: root_around.path.clone(),
+                scope: root_around.scope,
+                rights: self.rights.without(root_around.rights),
+                writing,
+            }));
         }
         if root_around.path == self.path && !root_around.denies.is_empty() {
             return Err(format!(
@@ -51,16 +57,6 @@ impl RootChange {
             ));
         }
         Ok(self.root(granted_around | root_around.rights, writing, names))
-    }
-
-    fn widen(self, root: &Root, writing: Writing) -> Change {
-        Change::Widen(Widened {
-            name: root.name.clone(),
-            path: root.path.clone(),
-            scope: root.scope,
-            rights: self.rights.without(root.rights),
-            writing,
-        })
     }
 
     fn root(self, granted_around: Rights, writing: Writing, names: &mut BTreeSet<String>) -> Change {
