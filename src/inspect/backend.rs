@@ -2,7 +2,6 @@
 
 use super::clauses::{network, private_directories, protected_names};
 use super::inspection::Inspection;
-use super::missing_roots::survey_with_missing_roots;
 use crate::backend::host::{Host, Maker};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::protected;
@@ -111,7 +110,7 @@ impl<'a> HostBackend<'a> {
             backend,
             unavailable,
             policy,
-            missing_roots: survey_with_missing_roots(policy),
+            missing_roots: inspection.survey_with_missing_roots(),
             lowering: Lowering::Kernel {
                 options: BackendOptions {
                     mechanism,

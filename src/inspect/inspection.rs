@@ -1,6 +1,7 @@
 //! A policy and the profiles derived from it.
 
-use super::missing_roots;
+use crate::backend::survey::Survey;
+use crate::config::ABSENT;
 use crate::confine::protect::Person;
 use crate::policy::{Policy, Root};
 use crate::profile::{Asked, Call, Profile, derive};
@@ -42,7 +43,12 @@ impl Inspection {
 
     /// Roots with `create: true` whose directory does not exist yet.
     pub fn missing_roots(&self) -> impl Iterator<Item = &Root> {
-        missing_roots::missing_roots(&self.policy)
+        self.policy.roots.iter().filter(|root| root.identity == ABSENT)
+    }
+
+    /// A survey with their directories, as if created.
+    pub(super) fn survey_with_missing_roots(&self) -> Survey {
+        Survey::foreseeing(self.missing_roots().map(|root| &root.path), ABSENT)
     }
 
     /// Restricts the inspection to this backend.

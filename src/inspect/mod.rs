@@ -1,11 +1,9 @@
-//! What a policy comes to, for an auditor: nothing runs, and nothing is made.
+//! What a policy permits, for an auditor: no command runs, and nothing is created.
 //!
-//! An [`Inspection`] holds the two profiles that matter: what a command gets that was approved, and what one
-//! gets that nobody was asked about. [`show`] lays them out with the line that grants each thing, [`explain`]
-//! tells which clause decides about one path and [`host`] about one host, where several have a say (`sources`),
-//! [`check`] holds the arrows of the promise, [`document`] writes all of it down and reads it back, [`diff`]
-//! compares two, [`export`] says it in the words of other programs. [`backend`] asks this machine which backends it has,
-//! and what each makes of a profile.
+//! An [`Inspection`] has two profiles: that of an approved command, and that of one without a question. [`show`] lists
+//! them with the line of each grant, [`explain`] names the clause that decides about a path, [`host`] that about a host
+//! (from all `sources`), [`check`] verifies the arrows of the promise, [`document`] writes and reads both profiles, [`diff`]
+//! compares two, [`export`] converts one for other programs. [`backend`] probes the backends of this machine.
 
 pub mod backend;
 pub mod check;
@@ -17,7 +15,6 @@ pub mod export;
 pub mod host;
 pub mod hosts;
 mod inspection;
-mod missing_roots;
 mod selftest;
 pub mod show;
 mod sources;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::proposal::{Proposal, StillDenied};
 use super::remedy::{Remedy, host_bounded, remedy};
 use super::risk::Surroundings;
-use super::root_change::RootChange;
+use super::root_change::root_change;
 use crate::config::amend::{Change, Widened, Writing};
 use crate::confine::ConfineError;
 use crate::policy::{AbsPath, Destination, Policy, Right, Rights, Scope};
@@ -228,7 +228,7 @@ impl Collector {
     fn roots(&mut self, policy: &Policy, writing: Writing) {
         let mut names: BTreeSet<String> = policy.roots.iter().map(|root| root.name.clone()).collect();
         for ((path, scope), (rights, all)) in std::mem::take(&mut self.files) {
-            let change = RootChange { path, scope, rights }.change(policy, writing, &mut names);
+            let change = root_change((path, scope), rights, policy, writing, &mut names);
             for denied in all {
                 match &change {
                     Ok(change) => self.change(change.clone(), denied),

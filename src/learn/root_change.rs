@@ -6,70 +6,61 @@ use super::remedy::granted;
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
 use crate::policy::{AbsPath, Demand, Origin, Policy, Right, Rights, Scope};
 
-/// Rights that a command lacks on a path.
-pub(super) struct RootChange {
-    pub(super) path: AbsPath,
-    pub(super) scope: Scope,
-    pub(super) rights: Rights,
-}
-
-impl RootChange {
-    /// The change that gives the rights, or why only a person can make it.
-    pub(super) fn change(
-        self,
-        policy: &Policy,
-        writing: Writing,
-        names: &mut BTreeSet<String>,
-    ) -> Result<Change, String> {
-        // A root speaks in the place of all that is around it, so it keeps what that gives.
-        let granted_around = granted(policy, &self.path, self.scope);
-        let Some(root_around) = policy.root_for(&self.path) else {
-            return Ok(self.root(granted_around, writing, names));
-        };
-        let root = &root_around.name;
-        if root_around.read_approval != Demand::None
-            || (root_around.rights.has(Right::Write) && root_around.write_approval != Demand::None)
-        {
-            return Err(format!(
-                "the root `{root}` is asked about, and something in it would not be"
-            ));
-        }
-        if root_around.suffixes.is_some() || root_around.max_file_bytes.is_some() {
-            return Err(format!(
-                "the root `{root}` limits names or sizes; a person says what may go beyond that"
-            ));
-        }
-        let is_own = matches!(root_around.origin, Origin::File { .. });
-        // A program that is rebuilt is another file each time.
-        let is_rebuilt = self.rights.has(Right::Execute) && root_around.rights.has(Right::Write);
-        if is_own && (root_around.path == self.path || is_rebuilt) {
-            return Ok(Change::Widen(Widened {
-                name: root_around.name.clone(),
-                path: root_around.path.clone(),
-                scope: root_around.scope,
-                rights: self.rights.without(root_around.rights),
-                writing,
-            }));
-        }
-        if root_around.path == self.path && !root_around.denies.is_empty() {
-            return Err(format!(
-                "the root `{root}` of a preset forbids parts of itself; a person writes one in its place"
-            ));
-        }
-        Ok(self.root(granted_around | root_around.rights, writing, names))
-    }
-
-    fn root(self, granted_around: Rights, writing: Writing, names: &mut BTreeSet<String>) -> Change {
-        let name = name(&self.path, names);
+/// The change that gives rights on a path, or why only a person can make it.
+pub(super) fn root_change(
+    (path, scope): (AbsPath, Scope),
+    rights: Rights,
+    policy: &Policy,
+    writing: Writing,
+    names: &mut BTreeSet<String>,
+) -> Result<Change, String> {
+    // A root speaks in the place of all that is around it, so it keeps what that gives.
+    let granted_around = granted(policy, &path, scope);
+    let new_root = |granted_around: Rights, names: &mut BTreeSet<String>| {
+        let name = name(&path, names);
         names.insert(name.clone());
         Change::Root(NewRoot {
             name,
-            rights: self.rights | granted_around | Rights::READ,
-            path: self.path,
-            scope: self.scope,
+            rights: rights | granted_around | Rights::READ,
+            path: path.clone(),
+            scope,
             writing,
         })
+    };
+    let Some(root_around) = policy.root_for(&path) else {
+        return Ok(new_root(granted_around, names));
+    };
+    let root = &root_around.name;
+    if root_around.read_approval != Demand::None
+        || (root_around.rights.has(Right::Write) && root_around.write_approval != Demand::None)
+    {
+        return Err(format!(
+            "the root `{root}` is asked about, and something in it would not be"
+        ));
     }
+    if root_around.suffixes.is_some() || root_around.max_file_bytes.is_some() {
+        return Err(format!(
+            "the root `{root}` limits names or sizes; a person says what may go beyond that"
+        ));
+    }
+    let is_own = matches!(root_around.origin, Origin::File { .. });
+    // A program that is rebuilt is another file each time.
+    let is_rebuilt = rights.has(Right::Execute) && root_around.rights.has(Right::Write);
+    if is_own && (root_around.path == path || is_rebuilt) {
+        return Ok(Change::Widen(Widened {
+            name: root_around.name.clone(),
+            path: root_around.path.clone(),
+            scope: root_around.scope,
+            rights: rights.without(root_around.rights),
+            writing,
+        }));
+    }
+    if root_around.path == path && !root_around.denies.is_empty() {
+        return Err(format!(
+            "the root `{root}` of a preset forbids parts of itself; a person writes one in its place"
+        ));
+    }
+    Ok(new_root(granted_around | root_around.rights, names))
 }
 
 /// A valid, unused name for a root.

@@ -12,7 +12,6 @@ use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::{self, Options, mounts_within};
 use crate::backend::status::Refusal;
 use crate::inspect::inspection::Inspection;
-use crate::inspect::missing_roots::survey_with_missing_roots;
 use crate::policy::{Deny, DenyFallback, Grant, Origin, Right, Rights, Scope};
 use crate::profile::Profile;
 use crate::tools::plan::{PlanError, tmp_bytes};
@@ -44,7 +43,7 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         loader: Vec::new(),
         veiled: Vec::new(),
     };
-    let missing_roots = survey_with_missing_roots(&inspection.policy);
+    let missing_roots = inspection.survey_with_missing_roots();
     let survey = namespaces::survey_after(&missing_roots, &part, &options).map_err(PlanError::from)?;
     let lowered = namespaces::lower(&part, &survey, &options).map_err(|refusal| match refusal {
         Refusal::DenyBelowGrant { clause, origin, .. } | Refusal::DenyBesideMounts { clause, origin, .. } => {

@@ -19,7 +19,6 @@ pub use error::ExportError;
 use super::backend::HostBackend;
 use super::document::Document;
 use super::inspection::Inspection;
-use super::missing_roots::missing_roots;
 use crate::policy::Network;
 use crate::tools::checked_plan::{Backend, BackendPlan};
 use crate::tools::plan::lower_seatbelt;
@@ -103,9 +102,7 @@ impl Inspection {
         }
         match format {
             Format::Landlock | Format::Bwrap | Format::Seatbelt | Format::Systemd => {
-                export
-                    .notes
-                    .extend(missing_roots(&self.policy).next().map(|_| ROOT_MISSING));
+                export.notes.extend(self.missing_roots().next().map(|_| ROOT_MISSING));
             }
             // It names no path; and what reads the other makes the directory.
             Format::SeccompOci | Format::Json => {}
