@@ -177,6 +177,7 @@ shell:
   rules: [{pattern: ls, approval: none}, {pattern: rm, allowed: false}]
 approval: {mode: approve_all}
 audit: {log: /srv/notes.jsonl}
+extends: []
 ";
 
     fn examined(text: &str) -> (tempfile::TempDir, Loaded) {
@@ -221,7 +222,7 @@ audit: {log: /srv/notes.jsonl}
 
     #[test]
     fn a_config_that_widens_nothing_says_so() {
-        let (_dir, loaded) = examined("sandbox: {paths: {w: {root: .}}}\n");
+        let (_dir, loaded) = examined("extends: []\nsandbox: {paths: {w: {root: .}}}\n");
         let object = object(&of(&loaded));
         assert_eq!(object["base"], Value::Array(Vec::new()));
         assert_eq!(object["rules_that_ask_nothing"], 0);

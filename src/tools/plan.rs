@@ -328,7 +328,7 @@ mod tests {
             matches: rule_matches,
             covers: rule_covers,
         });
-        let text = "sandbox: {paths: {a: {root: /usr/bin, mode: ro}}}\n";
+        let text = "extends: []\nsandbox: {paths: {a: {root: /usr/bin, mode: ro}}}\n";
         let loaded = load_amended(Path::new("/agent.yaml"), text, &context).unwrap();
         derive(&loaded.policy, &Call::of(Asked::Nobody))
     }

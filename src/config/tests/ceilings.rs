@@ -142,7 +142,7 @@ fn every_setting_that_asks_for_more_is_named_with_both_lines() {
     let loaded = world.ok(
         "sandbox:\n  require_os_sandbox: false\n  protect: none\n  protect_fallback: undo\n  deny_fallback: decompose\n  \
          residuals: report\nshell:\n  network: true\n  unix_sockets: all\n  home: real\n  env:\n    pass: [CI]\n    set: \
-         {A: x}\n  limits: {timeout: 61s, memory: 1GiB}\napproval:\n  mode: approve_all\n",
+         {A: x}\n  limits: {timeout: 61s, memory: 1GiB}\napproval:\n  mode: approve_all\nextends: []\n",
     );
     assert_snapshot!(world.cuts(&loaded), @r#"
     /dir/project/stockade.yaml:2: `sandbox.require_os_sandbox: false`: not given by the ceiling /dir/etc/stockade/ceiling.yaml
@@ -178,7 +178,7 @@ fn a_ceiling_that_says_nothing_of_a_setting_leaves_it() {
     let policy = world
         .ok(
             "sandbox: {require_os_sandbox: false, protect: none, protect_fallback: undo, deny_fallback: decompose}\n\
-             approval: {mode: approve_all}\n",
+             approval: {mode: approve_all}\nextends: []\n",
         )
         .policy;
     assert_eq!(
@@ -197,7 +197,7 @@ fn a_ceiling_that_says_nothing_of_a_setting_leaves_it() {
 fn a_stricter_config_stays_stricter() {
     let world = World::new();
     world.system("shell: {network: true, limits: {timeout: 60s}}\napproval: {mode: approve_all}\n");
-    let loaded = world.ok("shell: {limits: {timeout: 5s}}\napproval: {mode: strict}\n");
+    let loaded = world.ok("shell: {limits: {timeout: 5s}}\napproval: {mode: strict}\nextends: []\n");
     assert_eq!(
         (loaded.policy.network, loaded.policy.mode),
         (Network::Off, Mode::Strict)
@@ -420,8 +420,7 @@ fn a_root_of_a_ceiling_that_is_missing_gives_nothing_and_takes_what_lies_around_
 #[test]
 fn a_directory_is_made_only_where_every_ceiling_gives_it() {
     let world = World::new();
-    let wanted =
-        "sandbox: {paths: {new: {root: ./new, mode: rw, create: true}, off: {root: ./off, mode: rw, create: true}}}\n";
+    let wanted = "sandbox: {paths: {new: {root: ./new, mode: rw, create: true}, off: {root: ./off, mode: rw, create: true}}}\nextends: []\n";
     world.system(format!(
         "sandbox: {{paths: {{new: {{root: {}/new, mode: rw}}}}}}\n",
         world.project().display()
@@ -483,7 +482,7 @@ fn a_path_that_is_not_text_can_hold_a_ceiling() {
     let name = std::ffi::OsStr::from_bytes(b"-c\xff\n'\".yaml");
     let file = written(&world.home().join(name), "shell: {network: false}\n");
     world.context.ceilings.push(file);
-    let loaded = world.ok(&format!("{WANTS}shell: {{network: true}}\n"));
+    let loaded = world.ok(&format!("{WANTS}shell: {{network: true}}\nextends: []\n"));
     assert_eq!(loaded.policy.network, Network::Off);
     let cuts = world.cuts(&loaded);
     assert_eq!(cuts.lines().count(), 1, "{cuts}");

@@ -2,7 +2,7 @@
 
 use super::{World, root};
 use crate::config::ArgKind;
-use crate::policy::{AbsPath, Audit, AuditLog, Demand, Origin, Rights, Scope, Target};
+use crate::policy::{AbsPath, Audit, AuditLog, Origin, Rights, Scope, Target};
 
 #[test]
 fn a_nested_root_and_a_deny_by_path_are_resolved() {
@@ -84,7 +84,9 @@ fn a_base_path_in_a_config_is_granted_as_it_says() {
     world.mkdir("x");
     let x = world.project().join("x").display().to_string();
     let policy = world
-        .ok(&format!("sandbox: {{base: {{read: ['{x}', /gone], list: [/proc]}}}}\n"))
+        .ok(&format!(
+            "sandbox: {{base: {{read: ['{x}', /gone], list: [/proc]}}}}\nextends: []\n"
+        ))
         .policy;
     let found: Vec<_> = policy
         .base
@@ -106,7 +108,7 @@ fn a_base_path_through_a_link_in_a_writable_root_is_left_out_with_a_warning() {
     let world = World::new();
     std::fs::create_dir_all(world.home().join("rw/real")).unwrap();
     std::os::unix::fs::symlink("real", world.home().join("rw/door")).unwrap();
-    let loaded = world.ok("sandbox: {paths: {rw: {root: ~/rw, mode: rw}}, base: {read: [~/rw/door]}}\n");
+    let loaded = world.ok("sandbox: {paths: {rw: {root: ~/rw, mode: rw}}, base: {read: [~/rw/door]}}\nextends: []\n");
     assert!(loaded.policy.base.is_empty());
     assert!(loaded.warnings[0].message.contains("is left out"));
 }
@@ -165,7 +167,7 @@ fn a_writable_base_path_is_a_device_and_nothing_else() {
     }
     assert_eq!(
         world
-            .ok("sandbox: {base: {read_write: [/dev/null]}}\n")
+            .ok("sandbox: {base: {read_write: [/dev/null]}}\nextends: []\n")
             .policy
             .base
             .len(),

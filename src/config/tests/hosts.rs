@@ -293,7 +293,7 @@ fn ceilings_take_hosts_away_from_every_network_and_say_which() {
     let world = World::new();
     world.system("extends: [system]\nshell:\n  network:\n    allow: ['*.example.org:443', 10.0.0.0/8]\n");
     let loaded = world.ok(
-        "shell:\n  network: {allow: [a.example.org, evil.example], ask: true}\n  rules:\n    - {pattern: npm, network: true}\ncustom_tools:\n  t: {description: d, command: [t], network: {allow: [10.1.1.1:80, 11.1.1.1]}}\n",
+        "shell:\n  network: {allow: [a.example.org, evil.example], ask: true}\n  rules:\n    - {pattern: npm, network: true}\ncustom_tools:\n  t: {description: d, command: [t], network: {allow: [10.1.1.1:80, 11.1.1.1]}}\nextends: []\n",
     );
     assert_eq!(
         loaded.policy.network.to_string(),

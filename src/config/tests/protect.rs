@@ -34,14 +34,14 @@ fn names_stand_beside_the_word_of_a_preset() {
 fn a_ceiling_adds_names_and_gives_back_those_that_a_config_takes_off() {
     let world = World::new();
     world.system("sandbox: {protect: {add: [release.sh]}}\n");
-    let loaded = world.ok("sandbox: {protect: {add: [deploy.sh], except: [.idea/**]}}\n");
+    let loaded = world.ok("extends: []\nsandbox: {protect: {add: [deploy.sh], except: [.idea/**]}}\n");
     assert_eq!(names(&loaded.policy), (vec!["deploy.sh", "release.sh"], vec![]));
-    let loaded = world.ok("sandbox: {protect: none}\n");
+    let loaded = world.ok("extends: []\nsandbox: {protect: none}\n");
     assert_eq!(names(&loaded.policy).0, ["release.sh"]);
     assert!(matches!(loaded.policy.protect, Protect::Default(_)));
     let world = World::new();
     world.system("sandbox: {protect: default}\n");
-    let loaded = world.ok("sandbox: {protect: {except: [.idea/**]}}\n");
+    let loaded = world.ok("extends: []\nsandbox: {protect: {except: [.idea/**]}}\n");
     assert_eq!(names(&loaded.policy), (vec![], vec![]));
     assert_eq!(loaded.policy.ceilings.cuts.len(), 1);
 }

@@ -101,7 +101,7 @@ fn another_base_path_under_the_same_name_asks_again() {
     let outside = world.home().join("tools \n'");
     std::fs::create_dir(&outside).unwrap();
     let path = world.write(format!(
-        "sandbox: {{base: {{read: [\"{}\"]}}}}\n",
+        "extends: []\nsandbox: {{base: {{read: [\"{}\"]}}}}\n",
         outside.display().to_string().replace('\n', "\\n")
     ));
     trust(&world, &path);
@@ -265,7 +265,7 @@ fn what_a_person_read_is_trusted_and_not_what_was_swapped_in() {
 #[test]
 fn a_record_without_base_paths_trusts_none() {
     let world = World::new();
-    let path = world.write("sandbox: {base: {read: [/usr/share]}}\n");
+    let path = world.write("extends: []\nsandbox: {base: {read: [/usr/share]}}\n");
     trust(&world, &path);
     assert!(load_discovered(&path, &world.context).is_ok());
     let store = state_dir(&world.context).unwrap().as_path().join("trust.json");

@@ -15,6 +15,7 @@ mod arguments;
 mod control;
 mod inline;
 mod judge;
+mod judgement;
 mod matching;
 mod names;
 mod nested_shell;
@@ -41,8 +42,7 @@ mod laws;
 mod line_tests;
 
 pub use arguments::{arguments_of_argv, arguments_of_line};
-pub use judge::{
-    Judgement, Part, RuleNetwork, RuleRef, judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_matches,
-};
+pub use judge::{judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_matches};
+pub use judgement::{Judgement, Part, RuleNetwork, RuleRef};
 pub use matching::Directory;
 pub use names::{Names, names_of_argv, names_of_line};
