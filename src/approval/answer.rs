@@ -1,46 +1,46 @@
-//! What was typed → an answer.
+//! A typed line → an answer.
 
-use super::note::cleaned;
+use super::note::sanitize;
 use crate::policy::path;
 
-/// What a typed line means.
+/// The answer in a typed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum TypedAnswer {
     Yes,
     Session,
     No(Reason),
     View,
     Why,
-    NotUnderstood,
+    Unknown,
 }
 
-/// Why not.
+/// The reason for a no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Nothing was said of it yet.
-    ToBeAsked,
-    Given(String),
+    /// Not typed yet.
+    Missing,
+    Typed(String),
 }
 
-/// The meaning of the line.
-pub(super) fn answer(line: &[u8]) -> Answer {
+/// Parses the line.
+pub(super) fn parse(line: &[u8]) -> TypedAnswer {
     match line {
-        b"y" | b"yes" => Answer::Yes,
-        b"s" => Answer::Session,
-        b"v" => Answer::View,
-        b"?" => Answer::Why,
-        b"n" | b"no" => Answer::No(Reason::ToBeAsked),
+        b"y" | b"yes" => TypedAnswer::Yes,
+        b"s" => TypedAnswer::Session,
+        b"v" => TypedAnswer::View,
+        b"?" => TypedAnswer::Why,
+        b"n" | b"no" => TypedAnswer::No(Reason::Missing),
         _ => match line.strip_prefix(b"n ").or_else(|| line.strip_prefix(b"no ")) {
-            Some(rest) => Answer::No(reason(rest).map_or(Reason::ToBeAsked, Reason::Given)),
-            None => Answer::NotUnderstood,
+            Some(rest) => TypedAnswer::No(reason(rest).map_or(Reason::Missing, Reason::Typed)),
+            None => TypedAnswer::Unknown,
         },
     }
 }
 
-/// The reason as the agent is told it: without the keys that are no letters.
+/// The reason for the agent: without control characters.
 pub(super) fn reason(line: &[u8]) -> Option<String> {
     let letters: Vec<u8> = line.iter().copied().filter(|byte| !byte.is_ascii_control()).collect();
-    cleaned(&path::escape(&letters))
+    sanitize(&path::escape(&letters))
 }
 
 #[cfg(test)]
@@ -50,18 +50,18 @@ mod tests {
     #[test]
     fn each_answer_has_its_letters_and_nothing_like_them_is_one() {
         for (line, meaning) in [
-            ("y", Answer::Yes),
-            ("yes", Answer::Yes),
-            ("s", Answer::Session),
-            ("v", Answer::View),
-            ("?", Answer::Why),
-            ("n", Answer::No(Reason::ToBeAsked)),
-            ("no", Answer::No(Reason::ToBeAsked)),
-            ("n  ", Answer::No(Reason::ToBeAsked)),
-            ("n not now", Answer::No(Reason::Given("not now".to_owned()))),
-            ("no y", Answer::No(Reason::Given("y".to_owned()))),
+            ("y", TypedAnswer::Yes),
+            ("yes", TypedAnswer::Yes),
+            ("s", TypedAnswer::Session),
+            ("v", TypedAnswer::View),
+            ("?", TypedAnswer::Why),
+            ("n", TypedAnswer::No(Reason::Missing)),
+            ("no", TypedAnswer::No(Reason::Missing)),
+            ("n  ", TypedAnswer::No(Reason::Missing)),
+            ("n not now", TypedAnswer::No(Reason::Typed("not now".to_owned()))),
+            ("no y", TypedAnswer::No(Reason::Typed("y".to_owned()))),
         ] {
-            assert_eq!(answer(line.as_bytes()), meaning, "{line:?}");
+            assert_eq!(parse(line.as_bytes()), meaning, "{line:?}");
         }
         for line in [
             "",
@@ -79,7 +79,7 @@ mod tests {
             "y\0",
             "\u{1b}[Ay",
         ] {
-            assert_eq!(answer(line.as_bytes()), Answer::NotUnderstood, "{line:?}");
+            assert_eq!(parse(line.as_bytes()), TypedAnswer::Unknown, "{line:?}");
         }
     }
 

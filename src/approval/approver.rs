@@ -1,4 +1,4 @@
-//! Whoever answers: a person at a terminal, or a program in their place.
+//! The approver: a person at a terminal, or a program in their place.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub trait Approver {
     }
 }
 
-/// Why a terminal cannot be opened, where it is more than that this process has none.
+/// The error of opening the terminal, unless it is that there is none.
 fn unusual(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENXIO) => String::new(),

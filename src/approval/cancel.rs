@@ -1,4 +1,4 @@
-//! Withdrawing a question from outside: the one thing that ends it beside an answer and a timeout.
+//! Withdraws a question from another thread.
 
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +15,7 @@ pub struct CancelHandle(Arc<Shared>);
 #[derive(Debug)]
 pub(super) struct Cancelled(Arc<Shared>);
 
-/// Both ends live as long as either side, so that a handle that is dropped withdraws nothing.
+/// Has both ends of the pipe, so that dropping a handle withdraws nothing.
 #[derive(Debug)]
 struct Shared {
     cancelled: AtomicBool,
@@ -36,9 +36,9 @@ impl CancelHandle {
 
     /// Makes the open question fail at once with [`ApproverError::Cancelled`], and every later one.
     ///
-    /// An answer that was typed but not yet taken is not taken. May be called from any thread, and again.
+    /// An answer that was typed but not read yet does not count. May be called from any thread, and again.
     pub fn cancel(&self) {
-        // One byte that nobody reads keeps the pipe readable; more could fill it.
+        // One byte keeps the pipe readable; more could fill it.
         if !self.0.cancelled.swap(true, Ordering::SeqCst) {
             // Cannot fail: the pipe is empty and its reader lives. The flag alone denies the answer.
             let _infallible = (&self.0.writer).write_all(b"!");

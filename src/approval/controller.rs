@@ -10,13 +10,13 @@ use super::group;
 use super::memory::{Approval, Memory};
 use super::note;
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
-use super::verdict::{Decided, DecidedBy, Record, Verdict, Witness, no, yes};
+use super::verdict::{Decided, DecidedBy, Record, RecordDecision, Verdict, no, yes};
 use crate::policy::Mode;
 
-/// The most decisions that the history keeps.
-const KEPT: usize = 10_000;
+/// The most decisions in the history.
+const MAX_HISTORY: usize = 10_000;
 
-/// Whoever answers one request at a time. Others wait for their turn.
+/// An approver that answers one request at a time.
 pub type SharedApprover = Mutex<Box<dyn Approver + Send>>;
 
 /// Decides the requests of one session, of several threads at once.
@@ -24,10 +24,10 @@ pub struct Controller {
     mode: Mode,
     state: Mutex<State>,
     approver: SharedApprover,
-    witness: Option<Witness>,
+    record_decision: Option<RecordDecision>,
 }
 
-/// What is known of the session; never held while somebody is asked.
+/// The state of the session; never locked while somebody is asked.
 #[derive(Debug, Default)]
 struct State {
     memory: Memory,
@@ -42,15 +42,15 @@ impl Controller {
             mode,
             state: Mutex::default(),
             approver: Mutex::new(approver),
-            witness: None,
+            record_decision: None,
         }
     }
 
-    /// The same, where no decision takes effect that this could not put on record: it is a no then.
+    /// With a recorder: a decision that it cannot put on record is a no.
     #[must_use]
-    pub fn witnessed_by(self, witness: Witness) -> Self {
+    pub fn recorded_by(self, record_decision: RecordDecision) -> Self {
         Self {
-            witness: Some(witness),
+            record_decision: Some(record_decision),
             ..self
         }
     }
@@ -61,7 +61,7 @@ impl Controller {
     /// asks, unless the session remembers a yes for the very same call. Where only the approver's answer
     /// counts, the other two deny, and nothing is remembered.
     pub fn decide(&self, request: &ApprovalRequest) -> Verdict {
-        match self.unasked(request) {
+        match self.decide_without_asking(request) {
             Some(decided) => self.record(request, decided),
             None => self.ask(request, &self.approver),
         }
@@ -82,7 +82,7 @@ impl Controller {
             if verdicts.get(index).is_none_or(Option::is_some) {
                 continue;
             }
-            let together: Vec<usize> = match &request.group_id {
+            let group: Vec<usize> = match &request.group_id {
                 None => vec![index],
                 Some(group) => (index..requests.len())
                     .filter(|other| {
@@ -92,19 +92,19 @@ impl Controller {
                     })
                     .collect(),
             };
-            let members = together
+            let members = group
                 .iter()
                 .filter_map(|member| Some((*member, requests.get(*member)?)));
-            for (member, verdict) in self.decide_together(members, approver) {
-                if let Some(place) = verdicts.get_mut(member) {
-                    *place = Some(verdict);
+            for (member, verdict) in self.decide_group(members, approver) {
+                if let Some(slot) = verdicts.get_mut(member) {
+                    *slot = Some(verdict);
                 }
             }
         }
         verdicts.into_iter().flatten().collect()
     }
 
-    fn decide_together<'a>(
+    fn decide_group<'a>(
         &self,
         members: impl Iterator<Item = (usize, &'a ApprovalRequest)>,
         approver: &SharedApprover,
@@ -112,7 +112,7 @@ impl Controller {
         let mut verdicts = Vec::new();
         let mut open = Vec::new();
         for (index, request) in members {
-            match self.unasked(request) {
+            match self.decide_without_asking(request) {
                 Some(decided) => verdicts.push((index, self.record(request, decided))),
                 None => open.push((index, request)),
             }
@@ -121,17 +121,17 @@ impl Controller {
             verdicts.push((*index, self.ask(request, approver)));
         } else if !open.is_empty() {
             let requests: Vec<&ApprovalRequest> = open.iter().map(|(_, request)| *request).collect();
-            let decided = Self::put(&group::as_one(&requests), &mut turn(approver));
+            let decided = Self::ask_approver(&group::combine(&requests), &mut lock(approver));
             for (index, request) in open {
-                let decided = Self::remembered(request, decided.clone());
+                let decided = Self::with_allowed_memory(request, decided.clone());
                 verdicts.push((index, self.record(request, decided)));
             }
         }
         verdicts
     }
 
-    /// What the mode or the memory decides without a question.
-    fn unasked(&self, request: &ApprovalRequest) -> Option<Decided> {
+    /// The decision of the mode or the memory, if they decide.
+    fn decide_without_asking(&self, request: &ApprovalRequest) -> Option<Decided> {
         let mut channel = None;
         let (decision, by) = match (self.mode, request.required) {
             (mode @ (Mode::Strict | Mode::ApproveAll), true | false) if request.answer == AnswerOf::ApproverOnly => {
@@ -153,7 +153,7 @@ impl Controller {
         Some(Decided { decision, by, channel })
     }
 
-    /// The verdict, put on record and kept in the history once there is one; and in memory, where it holds for the session.
+    /// Puts the decision on record and into the history; into memory too, if it holds for the session.
     fn record(&self, request: &ApprovalRequest, decided: Decided) -> Verdict {
         let mut record = Record {
             at: SystemTime::now(),
@@ -169,7 +169,11 @@ impl Controller {
         if record.verdict.by == DecidedBy::Pending {
             return record.verdict;
         }
-        if let Some(Err(why)) = self.witness.as_ref().map(|witness| witness(&record)) {
+        if let Some(Err(why)) = self
+            .record_decision
+            .as_ref()
+            .map(|record_decision| record_decision(&record))
+        {
             record.verdict = Decided {
                 decision: no(),
                 by: DecidedBy::Unrecorded(why),
@@ -182,7 +186,7 @@ impl Controller {
         if verdict.decision.approved && verdict.decision.remember == Remember::Session {
             state.memory.keep(request, verdict.channel);
         }
-        if state.history.len() >= KEPT {
+        if state.history.len() >= MAX_HISTORY {
             state.history.pop_front();
             state.dropped = state.dropped.saturating_add(1);
         }
@@ -190,54 +194,54 @@ impl Controller {
         verdict
     }
 
-    /// Asks, when it is this request's turn. While it waited for another, that one's answer may have covered it.
+    /// Asks once no other request is open. The answer to that one may have covered this.
     fn ask(&self, request: &ApprovalRequest, approver: &SharedApprover) -> Verdict {
-        let mut turn = turn(approver);
-        let decided = match self.unasked(request) {
+        let mut guard = lock(approver);
+        let decided = match self.decide_without_asking(request) {
             Some(decided) => decided,
-            None => Self::remembered(request, Self::put(request, &mut turn)),
+            None => Self::with_allowed_memory(request, Self::ask_approver(request, &mut guard)),
         };
         let verdict = self.record(request, decided);
-        // Whoever comes next finds it remembered.
-        drop(turn);
+        // Held until here, so that the next request finds this answer in memory.
+        drop(guard);
         verdict
     }
 
-    /// Puts the question to the approver.
-    fn put(request: &ApprovalRequest, approver: &mut Turn<'_>) -> Decided {
-        let nobody = |by: DecidedBy| Decided {
+    /// Shows the request to the approver.
+    fn ask_approver(request: &ApprovalRequest, approver: &mut ApproverGuard<'_>) -> Decided {
+        let denied = |by: DecidedBy| Decided {
             decision: no(),
             by,
             channel: None,
         };
         let Ok(approver) = approver else {
-            return nobody(DecidedBy::Failure(
+            return denied(DecidedBy::Failure(
                 "whoever is asked broke down at an earlier question".to_owned(),
             ));
         };
         let presentation = match request.presentation.build() {
             Ok(presentation) => presentation,
             Err(why) => {
-                return nobody(DecidedBy::Failure(format!("what it would do cannot be shown: {why}")));
+                return denied(DecidedBy::Failure(format!("what it would do cannot be shown: {why}")));
             }
         };
         let channel = Some(approver.channel());
         match approver.ask(request, &presentation) {
             Ok(mut decision) => {
-                decision.note = decision.note.as_deref().and_then(note::cleaned);
+                decision.note = decision.note.as_deref().and_then(note::sanitize);
                 Decided {
                     decision,
                     by: DecidedBy::Approver,
                     channel,
                 }
             }
-            Err(ApproverError::Deferred) => nobody(DecidedBy::Pending),
-            Err(error) => nobody(DecidedBy::Failure(error.to_string())),
+            Err(ApproverError::Deferred) => denied(DecidedBy::Pending),
+            Err(error) => denied(DecidedBy::Failure(error.to_string())),
         }
     }
 
-    /// The approver's answer as it holds for this request.
-    fn remembered(request: &ApprovalRequest, decided: Decided) -> Decided {
+    /// The decision, remembered only as far as the request permits.
+    fn with_allowed_memory(request: &ApprovalRequest, decided: Decided) -> Decided {
         let remember = match (decided.decision.approved, request.answer) {
             (true, AnswerOf::Anyone) => decided.decision.remember.max(request.remember),
             // A no is never remembered: the agent may ask again, and the person may change their mind.
@@ -272,7 +276,7 @@ impl Controller {
         self.state().memory.clear();
     }
 
-    /// Keeps a yes for the session that nobody gave.
+    /// Adds an approval without asking.
     #[cfg(test)]
     pub(super) fn keep(&self, request: &ApprovalRequest) {
         self.state().memory.keep(request, None);
@@ -288,21 +292,21 @@ impl Controller {
         self.state().dropped
     }
 
-    /// Nothing under this lock asks anybody, or can stop half way.
+    /// No code under this lock asks anybody, or panics half way.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The approver for one question; an error where it broke down at an earlier one.
-type Turn<'a> = Result<MutexGuard<'a, Box<dyn Approver + Send>>, Broken>;
+/// The locked approver; an error if it panicked at an earlier request.
+type ApproverGuard<'a> = Result<MutexGuard<'a, Box<dyn Approver + Send>>, ApproverPanicked>;
 
-/// That an approver broke down.
+/// An approver has panicked.
 #[derive(Debug)]
-struct Broken;
+struct ApproverPanicked;
 
-fn turn(approver: &SharedApprover) -> Turn<'_> {
-    approver.lock().map_err(|_| Broken)
+fn lock(approver: &SharedApprover) -> ApproverGuard<'_> {
+    approver.lock().map_err(|_| ApproverPanicked)
 }
 
 impl fmt::Debug for Controller {

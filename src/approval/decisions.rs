@@ -3,24 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::verdict::{no, yes};
 use super::*;
 use crate::policy::Mode;
-
-const fn yes() -> ApprovalDecision {
-    ApprovalDecision {
-        approved: true,
-        note: None,
-        remember: Remember::None,
-    }
-}
-
-const fn no() -> ApprovalDecision {
-    ApprovalDecision {
-        approved: false,
-        note: None,
-        remember: Remember::None,
-    }
-}
 
 /// Gives the same answer each time and counts the questions.
 struct Scripted(fn() -> Result<ApprovalDecision, ApproverError>, Arc<AtomicUsize>);
@@ -40,17 +25,11 @@ fn controller(mode: Mode, answer: fn() -> Result<ApprovalDecision, ApproverError
 fn request(required: bool, payload: &str) -> ApprovalRequest {
     ApprovalRequest {
         required,
-        answer: AnswerOf::Anyone,
-        tool_name: "shell".to_owned(),
         description: "run make".to_owned(),
         payload: payload.as_bytes().to_vec(),
         presentation: Lazy::new(|| Ok(Presentation::Text("make".to_owned()))),
-        group_id: None,
-        remember: Remember::None,
         allowed_by: "a rule `{pattern: make, approval: none}` would allow it".to_owned(),
-        why: Vec::new(),
-        caller: None,
-        call: None,
+        ..ApprovalRequest::example()
     }
 }
 
@@ -263,16 +242,16 @@ fn what_is_not_remembered_is_asked_each_time_and_decided_by_the_modes() {
         ..request
     });
     let requests: Vec<&ApprovalRequest> = requests.iter().collect();
-    assert_eq!(group::as_one(&requests).answer, AnswerOf::AnyoneOnce);
+    assert_eq!(group::combine(&requests).answer, AnswerOf::AnyoneOnce);
 }
 
-/// What was asked: descriptions, and what was shown.
-type Asked = Arc<Mutex<Vec<(String, Presentation)>>>;
+/// The requests: descriptions and presentations.
+type Requests = Arc<Mutex<Vec<(String, Presentation)>>>;
 
-/// Notes each question, and gives the same answer each time.
-struct Noting(ApprovalDecision, Asked);
+/// Records each request, and gives the same answer each time.
+struct Recording(ApprovalDecision, Requests);
 
-impl Approver for Noting {
+impl Approver for Recording {
     fn ask(
         &mut self,
         request: &ApprovalRequest,
@@ -284,9 +263,9 @@ impl Approver for Noting {
     }
 }
 
-fn noting(answer: ApprovalDecision) -> (Controller, Asked) {
+fn recording(answer: ApprovalDecision) -> (Controller, Requests) {
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let approver = Box::new(Noting(answer, asked.clone()));
+    let approver = Box::new(Recording(answer, asked.clone()));
     (Controller::new(Mode::Interactive, approver), asked)
 }
 
@@ -306,7 +285,7 @@ fn several(parts: &[&str]) -> Presentation {
 
 #[test]
 fn requests_of_one_group_are_one_question_wherever_they_stand() {
-    let (controller, asked) = noting(ApprovalDecision {
+    let (controller, asked) = recording(ApprovalDecision {
         note: Some("fine".to_owned()),
         ..yes()
     });
@@ -331,7 +310,7 @@ fn requests_of_one_group_are_one_question_wherever_they_stand() {
 
 #[test]
 fn the_verdicts_of_a_group_stand_in_the_order_of_the_requests() {
-    let (controller, _) = noting(no());
+    let (controller, _) = recording(no());
     controller.keep(&grouped(None, "b"));
     let requests = [
         grouped(Some("g"), "a"),
@@ -349,7 +328,7 @@ fn the_verdicts_of_a_group_stand_in_the_order_of_the_requests() {
 
 #[test]
 fn what_memory_knows_of_a_group_is_not_asked_again() {
-    let (controller, asked) = noting(yes());
+    let (controller, asked) = recording(yes());
     controller.keep(&grouped(None, "b"));
     let group = || {
         [
@@ -372,7 +351,7 @@ fn what_memory_knows_of_a_group_is_not_asked_again() {
 
 #[test]
 fn a_yes_for_the_session_to_a_group_is_remembered_for_each_part_by_itself() {
-    let (controller, asked) = noting(ApprovalDecision {
+    let (controller, asked) = recording(ApprovalDecision {
         remember: Remember::Session,
         ..yes()
     });
@@ -386,7 +365,7 @@ fn a_yes_for_the_session_to_a_group_is_remembered_for_each_part_by_itself() {
 
 #[test]
 fn a_part_of_a_group_that_only_the_approver_may_allow_is_not_remembered() {
-    let (controller, _) = noting(ApprovalDecision {
+    let (controller, _) = recording(ApprovalDecision {
         remember: Remember::Session,
         ..yes()
     });
@@ -402,7 +381,7 @@ fn a_part_of_a_group_that_only_the_approver_may_allow_is_not_remembered() {
 
 #[test]
 fn a_group_with_a_part_that_cannot_be_shown_is_denied_unasked() {
-    let (controller, asked) = noting(yes());
+    let (controller, asked) = recording(yes());
     let hidden = ApprovalRequest {
         presentation: Lazy::new(|| Err("no diff".to_owned())),
         ..grouped(Some("g"), "b")
@@ -434,7 +413,7 @@ fn each_mode_decides_each_part_of_a_group_by_itself() {
 
 #[test]
 fn a_note_is_cleaned_before_the_agent_is_told() {
-    let (controller, _) = noting(ApprovalDecision {
+    let (controller, _) = recording(ApprovalDecision {
         note: Some("no\u{1b}[2J\u{202e}\n".to_owned() + &"x".repeat(1_000_000)),
         ..no()
     });
@@ -479,10 +458,10 @@ fn no_more_than_ten_thousand_approvals_hold_at_a_time() {
 }
 
 /// What was put on record.
-type Seen = Arc<Mutex<Vec<Record>>>;
+type Records = Arc<Mutex<Vec<Record>>>;
 
 /// A controller that is answered yes for the session, and whose decisions are put on record, or cannot be.
-fn witnessed(mode: Mode, on_record: Result<(), &'static str>) -> (Controller, Seen) {
+fn recorded(mode: Mode, on_record: Result<(), &'static str>) -> (Controller, Records) {
     let for_the_session = || {
         Ok(ApprovalDecision {
             remember: Remember::Session,
@@ -490,18 +469,18 @@ fn witnessed(mode: Mode, on_record: Result<(), &'static str>) -> (Controller, Se
         })
     };
     let (controller, _) = controller(mode, for_the_session);
-    let seen = Seen::default();
+    let seen = Records::default();
     let kept = Arc::clone(&seen);
-    let witness = move |record: &Record| {
+    let record_decision = move |record: &Record| {
         kept.lock().unwrap().push(record.clone());
         on_record.map_err(str::to_owned)
     };
-    (controller.witnessed_by(Box::new(witness)), seen)
+    (controller.recorded_by(Box::new(record_decision)), seen)
 }
 
 #[test]
-fn every_decision_is_on_record_before_it_is_told_and_an_earlier_yes_with_its_channel() {
-    let (controller, seen) = witnessed(Mode::Interactive, Ok(()));
+fn every_decision_is_on_record_before_it_takes_effect_and_an_earlier_yes_with_its_channel() {
+    let (controller, seen) = recorded(Mode::Interactive, Ok(()));
     assert!(controller.decide(&request(true, "a")).decision.approved);
     assert!(controller.decide(&request(true, "a")).decision.approved);
     let seen = seen.lock().unwrap();
@@ -516,7 +495,7 @@ fn every_decision_is_on_record_before_it_is_told_and_an_earlier_yes_with_its_cha
 #[test]
 fn a_decision_that_cannot_be_put_on_record_is_a_no_and_is_not_remembered() {
     for mode in [Mode::Interactive, Mode::ApproveAll] {
-        let (controller, seen) = witnessed(mode, Err("the disk is full"));
+        let (controller, seen) = recorded(mode, Err("the disk is full"));
         let verdict = controller.decide(&request(true, "a"));
         assert!(!verdict.decision.approved && controller.approvals().is_empty());
         let denial = verdict.denial.unwrap();

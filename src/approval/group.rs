@@ -1,14 +1,13 @@
-//! Several requests that are asked as one question.
+//! Several requests → one.
 
 use std::sync::Arc;
 
 use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation, Remember};
 
-/// One question for all of `requests`, which are of one group; each is a part under its description.
+/// One request for all of a group, each a part under its description.
 ///
-/// It asks for the most that any of them does: a yes counts for each. Where one part cannot be shown, the question
-/// cannot.
-pub(super) fn as_one(requests: &[&ApprovalRequest]) -> ApprovalRequest {
+/// It is as strict as the strictest part, because a yes holds for each. If one part cannot be shown, the whole cannot.
+pub(super) fn combine(requests: &[&ApprovalRequest]) -> ApprovalRequest {
     let any = |answer| requests.iter().any(|request| request.answer == answer);
     let parts: Vec<Result<(String, Presentation), String>> = requests
         .iter()
@@ -46,7 +45,7 @@ pub(super) fn as_one(requests: &[&ApprovalRequest]) -> ApprovalRequest {
     }
 }
 
-/// The different texts, each once, in the order in which they come.
+/// The texts without duplicates, in order.
 fn distinct<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
     let mut known: Vec<&str> = Vec::new();
     for text in texts.flatten().filter(|text| !text.is_empty()) {
@@ -57,7 +56,7 @@ fn distinct<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> 
     (!known.is_empty()).then(|| known.join(", "))
 }
 
-/// Differs whenever a part differs.
+/// A payload that differs whenever a part differs.
 fn payload(requests: &[&ApprovalRequest]) -> Vec<u8> {
     let mut payload = Vec::new();
     for request in requests {

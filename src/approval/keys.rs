@@ -1,6 +1,6 @@
-//! Bytes that a terminal sends → keys of the pager.
+//! Bytes from the terminal → keys of the pager.
 
-/// What a key means there.
+/// A key of the pager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     LineDown,
@@ -19,7 +19,7 @@ pub(super) enum Key {
 
 const ESCAPE: u8 = 0x1b;
 
-/// The keys in what was read at once. A sequence that is not whole is one key of no meaning.
+/// The keys in one read. An incomplete sequence is `Key::Other`.
 pub(super) fn keys(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;
@@ -49,7 +49,7 @@ const fn plain(byte: u8) -> Key {
     }
 }
 
-/// The key of a sequence whose two first bytes were taken, and how many bytes the sequence has without its first.
+/// The key of a sequence without its first two bytes, and the length of the sequence without its first.
 fn sequence(bytes: &[u8]) -> (Key, usize) {
     let Some(end) = bytes.iter().position(|byte| matches!(byte, 0x40..=0x7e)) else {
         return (Key::Other, 1 + bytes.len());

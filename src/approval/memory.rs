@@ -1,4 +1,4 @@
-//! What was approved for the session, and exactly for what.
+//! The approvals that hold for the session.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -7,9 +7,9 @@ use super::request::{ApprovalRequest, Fingerprint};
 use crate::policy::Channel;
 
 /// The most approvals that hold at a time; an older one is asked about again.
-const MOST: usize = 10_000;
+const MAX_APPROVALS: usize = 10_000;
 
-/// Approvals that hold for the session; gone with it.
+/// The approvals that hold for the session.
 #[derive(Debug, Default)]
 pub struct Memory {
     approvals: BTreeMap<(String, Fingerprint), Approval>,
@@ -25,7 +25,7 @@ pub struct Approval {
     pub tool_name: String,
     /// The payload it holds for.
     pub fingerprint: Fingerprint,
-    /// What the person was asked.
+    /// What was approved, in a line.
     pub description: String,
     /// When.
     pub at: SystemTime,
@@ -52,7 +52,7 @@ impl Memory {
             channel,
         };
         self.approvals.insert(key, approval);
-        if self.approvals.len() > MOST
+        if self.approvals.len() > MAX_APPROVALS
             && let Some(oldest) = self.approvals.values().map(|approval| approval.id).min()
         {
             self.revoke(oldest);

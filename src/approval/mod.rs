@@ -5,23 +5,23 @@
 //! presentation is built only when somebody is really asked. Everything that goes wrong on the way
 //! is a denial, and every decision is kept in the history.
 //!
-//! Knows no kernel: what confinement does is told to the person, never decided here.
+//! Knows no kernel: a question shows what confinement permits; nothing here decides that.
 
 mod answer;
 mod approver;
-mod asked;
 mod cancel;
 mod controller;
+mod decision_message;
 mod group;
+mod json_bytes;
 mod keys;
 mod memory;
 mod note;
 mod pager;
 mod program;
 mod random;
-mod raw;
-mod replied;
 mod request;
+mod request_message;
 mod screen;
 mod socket;
 mod terminal;
@@ -32,23 +32,23 @@ mod verdict;
 #[cfg(test)]
 mod decisions;
 #[cfg(test)]
-mod on_a_terminal;
+mod terminal_tests;
 
 pub use approver::{Approver, ApproverError};
-pub use asked::Asked;
 pub use cancel::CancelHandle;
 pub use controller::{Controller, SharedApprover};
 pub use memory::{Approval, Memory};
-pub use program::{Answered, Asking, ProgramApprover, RunProgram};
+pub use program::{ProgramApprover, ProgramOutput, ProgramRun, RunProgram};
 pub use random::random;
 pub use request::{
     AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, FileView, Fingerprint, Lazy, Presentation,
     Remember,
 };
+pub use request_message::RequestMessage;
 pub use socket::{
-    ApprovalsClient, ApprovalsEvent, ApprovalsPlace, ApprovalsReply, ApprovalsRequest, ClientError, Following,
-    Happening, Listed, SocketApprover, Waiting, Watching,
+    ApprovalsAddress, ApprovalsClient, ApprovalsEvent, ApprovalsReply, ApprovalsRequest, ClientError, EventStream,
+    RequestSummary, SessionEvent, SessionEvents, SessionRequests, SocketApprover,
 };
 pub use terminal::TerminalApprover;
 pub use token::Token;
-pub use verdict::{DecidedBy, Record, Verdict, Witness};
+pub use verdict::{DecidedBy, Record, RecordDecision, Verdict};

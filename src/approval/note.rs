@@ -1,17 +1,17 @@
-//! What an approver adds to an answer, made safe before the agent is told it.
+//! The note of an approver, made safe for the agent.
 
 use crate::policy::path;
 
-/// The most characters of a note that the agent is told.
-const LONGEST: usize = 2_000;
+/// The most characters of a note.
+const MAX_CHARACTERS: usize = 2_000;
 
-/// The note with everything escaped that does not print, and cut where it is too long; `None` where nothing is left.
-pub(super) fn cleaned(note: &str) -> Option<String> {
+/// The note with unprintable characters escaped, cut to the limit; `None` if it is empty.
+pub(super) fn sanitize(note: &str) -> Option<String> {
     let note = note.trim();
-    // Not all of an endless note is looked at; an escape is longer than what it stands for.
-    let begun: String = note.chars().take(LONGEST + 1).collect();
-    let mut shown = path::escape(begun.as_bytes());
-    if let Some((end, _)) = shown.char_indices().nth(LONGEST) {
+    // Cut first: escaping only makes it longer.
+    let beginning: String = note.chars().take(MAX_CHARACTERS + 1).collect();
+    let mut shown = path::escape(beginning.as_bytes());
+    if let Some((end, _)) = shown.char_indices().nth(MAX_CHARACTERS) {
         shown.truncate(end);
         shown.pop();
         shown.push('…');
@@ -25,26 +25,26 @@ mod tests {
 
     #[test]
     fn what_does_not_print_is_escaped() {
-        assert_eq!(cleaned("not now, später").as_deref(), Some("not now, später"));
+        assert_eq!(sanitize("not now, später").as_deref(), Some("not now, später"));
         assert_eq!(
-            cleaned("a\nb\u{1b}[2J\u{202e}c\u{200b}").as_deref(),
+            sanitize("a\nb\u{1b}[2J\u{202e}c\u{200b}").as_deref(),
             Some("a\\nb\\u{1b}[2J\\u{202e}c\\u{200b}")
         );
     }
 
     #[test]
     fn an_empty_note_is_none() {
-        assert_eq!(cleaned(""), None);
-        assert_eq!(cleaned(" \n"), None);
+        assert_eq!(sanitize(""), None);
+        assert_eq!(sanitize(" \n"), None);
     }
 
     #[test]
     fn a_long_note_is_cut() {
         for note in ["x".repeat(1_000_000), "\u{202e}".repeat(1_999), "é".repeat(2_001)] {
-            let told = cleaned(&note).unwrap();
-            assert_eq!(told.chars().count(), LONGEST);
-            assert!(told.ends_with('…'));
+            let sanitized = sanitize(&note).unwrap();
+            assert_eq!(sanitized.chars().count(), MAX_CHARACTERS);
+            assert!(sanitized.ends_with('…'));
         }
-        assert_eq!(cleaned(&"é".repeat(2_000)).unwrap(), "é".repeat(2_000));
+        assert_eq!(sanitize(&"é".repeat(2_000)).unwrap(), "é".repeat(2_000));
     }
 }

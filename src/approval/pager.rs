@@ -1,76 +1,76 @@
-//! Leafing through what is too long for one screen, inside the terminal of the question.
+//! A pager for what is too long for one screen.
 //!
-//! No program of the user's does it: it would run unconfined on text that an agent chose.
+//! The user's own pager would run unconfined on text that an agent chose.
 
 use super::approver::ApproverError;
 use super::keys::{Key, keys};
-use super::screen::{Colour, Letters, Look};
+use super::screen::{Charset, Colour, Layout};
 use super::tty::{Input, Tty};
 
 /// How a page is put on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Paper {
-    /// One page below the other: the terminal knows no sequences.
-    Roll,
-    /// Each page in place of the last, on a screen of its own.
-    Sheet,
+pub(super) enum PageStyle {
+    /// One page below the other: the terminal knows no escape sequences.
+    Append,
+    /// Each page in place of the last, on the alternate screen.
+    Replace,
 }
 
 /// Whether the last line was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
-    NotTheEnd,
-    TheEnd,
+    NotEnd,
+    End,
 }
 
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// Shows the lines that `lines` makes for a look, until the person has had enough.
-pub(super) fn leaf(
+/// Shows the lines that `lines` makes for a layout, until the person leaves.
+pub(super) fn page_through(
     tty: &mut Tty<'_>,
-    paper: Paper,
-    look: impl Fn(&Tty<'_>) -> Look,
-    lines: impl Fn(Look) -> Vec<String>,
+    style: PageStyle,
+    layout: impl Fn(&Tty<'_>) -> Layout,
+    lines: impl Fn(Layout) -> Vec<String>,
 ) -> Result<Reached, ApproverError> {
-    tty.take(Input::Keys)?;
-    let reached = match paper {
-        Paper::Roll => leaf_on(tty, paper, look, lines),
-        Paper::Sheet => {
+    tty.set_input(Input::Keys)?;
+    let reached = match style {
+        PageStyle::Append => run(tty, style, layout, lines),
+        PageStyle::Replace => {
             tty.write(ENTER)?;
-            let reached = leaf_on(tty, paper, look, lines);
+            let reached = run(tty, style, layout, lines);
             match tty.write(LEAVE) {
                 Ok(()) => reached,
-                // Why there was no answer says more than that the terminal is stopped.
+                // The first error is the cause.
                 Err(error) => Err(reached.err().unwrap_or(error)),
             }
         }
     };
-    tty.take(Input::Lines)?;
+    tty.set_input(Input::Lines)?;
     reached
 }
 
-fn leaf_on(
+fn run(
     tty: &mut Tty<'_>,
-    paper: Paper,
-    look: impl Fn(&Tty<'_>) -> Look,
-    lines: impl Fn(Look) -> Vec<String>,
+    style: PageStyle,
+    layout: impl Fn(&Tty<'_>) -> Layout,
+    lines: impl Fn(Layout) -> Vec<String>,
 ) -> Result<Reached, ApproverError> {
-    let mut seen = look(tty);
-    let mut pages = Pages::new(lines(seen), seen);
+    let mut shown_layout = layout(tty);
+    let mut pages = Pages::new(lines(shown_layout), shown_layout);
     loop {
         let page = pages.page();
-        tty.write(&match paper {
-            Paper::Roll => format!("\n{page}"),
-            Paper::Sheet => format!("{CLEAR}{page}"),
+        tty.write(&match style {
+            PageStyle::Append => format!("\n{page}"),
+            PageStyle::Replace => format!("{CLEAR}{page}"),
         })?;
         let mut buffer = [0; 64];
         let count = tty.read(&mut buffer)?;
         for key in keys(buffer.get(..count).unwrap_or_default()) {
             match key {
                 Key::Leave => {
-                    if paper == Paper::Roll {
+                    if style == PageStyle::Append {
                         tty.write("\n")?;
                     }
                     return Ok(pages.reached);
@@ -82,10 +82,10 @@ fn leaf_on(
                 }
             }
         }
-        let now = look(tty);
-        if now != seen {
-            seen = now;
-            pages.refit(lines(now), now);
+        let now = layout(tty);
+        if now != shown_layout {
+            shown_layout = now;
+            pages.resize(lines(now), now);
         }
     }
 }
@@ -94,31 +94,31 @@ fn leaf_on(
 #[derive(Debug)]
 struct Pages {
     lines: Vec<String>,
-    look: Look,
+    layout: Layout,
     top: usize,
     reached: Reached,
 }
 
 impl Pages {
-    fn new(lines: Vec<String>, look: Look) -> Self {
+    fn new(lines: Vec<String>, layout: Layout) -> Self {
         Self {
             lines,
-            look,
+            layout,
             top: 0,
-            reached: Reached::NotTheEnd,
+            reached: Reached::NotEnd,
         }
     }
 
-    /// For a screen of another size: where it was, as near as can be.
-    fn refit(&mut self, lines: Vec<String>, look: Look) {
+    /// Lays out for another size of the screen, at about the same position.
+    fn resize(&mut self, lines: Vec<String>, layout: Layout) {
         self.top = self.top * lines.len() / self.lines.len().max(1);
-        (self.lines, self.look) = (lines, look);
+        (self.lines, self.layout) = (lines, layout);
         self.top = self.top.min(self.last_top());
     }
 
-    /// All rows but the one that says where one is.
+    /// All rows but the status line.
     const fn height(&self) -> usize {
-        self.look.rows.saturating_sub(1)
+        self.layout.rows.saturating_sub(1)
     }
 
     fn last_top(&self) -> usize {
@@ -139,15 +139,15 @@ impl Pages {
         .min(self.last_top());
     }
 
-    /// The page as it is shown, the cursor behind its last line.
+    /// The text of the page and the status line.
     fn page(&mut self) -> String {
         let end = (self.top + self.height()).min(self.lines.len());
         if end == self.lines.len() {
-            self.reached = Reached::TheEnd;
+            self.reached = Reached::End;
         }
         let shown = self.lines.get(self.top..end).unwrap_or_default().concat();
         let status = self.status(end);
-        match self.look.colour {
+        match self.layout.colour {
             Colour::On => format!("{shown}\x1b[7m{status}\x1b[0m"),
             Colour::Off => shown + &status,
         }
@@ -155,20 +155,20 @@ impl Pages {
 
     /// The longest of the texts that fits.
     fn status(&self, end: usize) -> String {
-        let dash = match self.look.letters {
-            Letters::Ascii => "-",
-            Letters::Unicode => "–",
+        let dash = match self.layout.charset {
+            Charset::Ascii => "-",
+            Charset::Unicode => "–",
         };
-        let place = format!("line {}{dash}{end} of {}", self.top + 1, self.lines.len());
+        let position = format!("line {}{dash}{end} of {}", self.top + 1, self.lines.len());
         let keys = if end == self.lines.len() {
             "; the end; q: back"
         } else {
             "; Space: on; q: back"
         };
-        let long = format!("{place}{keys}; also Enter, b, g, G, arrows");
-        [long, format!("{place}{keys}"), place]
+        let long = format!("{position}{keys}; also Enter, b, g, G, arrows");
+        [long, format!("{position}{keys}"), position]
             .into_iter()
-            .find(|text| text.chars().count() + 1 < self.look.columns)
+            .find(|text| text.chars().count() + 1 < self.layout.columns)
             .unwrap_or_default()
     }
 }
@@ -177,17 +177,17 @@ impl Pages {
 mod tests {
     use super::*;
 
-    fn look(columns: u16, rows: u16) -> Look {
-        Look::new(Some((columns, rows)), Colour::Off, Letters::Ascii)
+    fn layout(columns: u16, rows: u16) -> Layout {
+        Layout::new(Some((columns, rows)), Colour::Off, Charset::Ascii)
     }
 
-    fn pages(count: usize, look: Look) -> Pages {
-        Pages::new((1..=count).map(|number| format!("line {number}\n")).collect(), look)
+    fn pages(count: usize, layout: Layout) -> Pages {
+        Pages::new((1..=count).map(|number| format!("line {number}\n")).collect(), layout)
     }
 
     #[test]
     fn keys_turn_pages_and_never_pass_the_ends() {
-        let mut pages = pages(100, look(80, 11));
+        let mut pages = pages(100, layout(80, 11));
         for (key, top) in [
             (Key::PageUp, 0),
             (Key::LineUp, 0),
@@ -208,31 +208,31 @@ mod tests {
 
     #[test]
     fn the_end_is_reached_when_the_last_line_was_on_the_screen_and_not_before() {
-        let mut pages = pages(25, look(80, 11));
+        let mut pages = pages(25, layout(80, 11));
         for (key, reached) in [
-            (Key::Other, Reached::NotTheEnd),
-            (Key::PageDown, Reached::NotTheEnd),
-            (Key::LineDown, Reached::NotTheEnd),
-            (Key::PageDown, Reached::TheEnd),
-            (Key::First, Reached::TheEnd),
+            (Key::Other, Reached::NotEnd),
+            (Key::PageDown, Reached::NotEnd),
+            (Key::LineDown, Reached::NotEnd),
+            (Key::PageDown, Reached::End),
+            (Key::First, Reached::End),
         ] {
             pages.turn(key);
             pages.page();
             assert_eq!(pages.reached, reached, "{key:?}");
         }
-        let mut short = super::tests::pages(3, look(80, 24));
+        let mut short = super::tests::pages(3, layout(80, 24));
         assert!(
             short
                 .page()
                 .starts_with("line 1\nline 2\nline 3\nline 1-3 of 3; the end")
         );
-        assert_eq!(short.reached, Reached::TheEnd);
+        assert_eq!(short.reached, Reached::End);
     }
 
     #[test]
     fn a_page_fits_the_screen() {
         for (columns, rows) in [(24, 4), (40, 20), (80, 24), (200, 60)] {
-            let mut pages = pages(1000, look(columns, rows));
+            let mut pages = pages(1000, layout(columns, rows));
             for _ in 0..3 {
                 let page = pages.page();
                 assert_eq!(page.matches('\n').count(), usize::from(rows) - 1);
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn another_size_of_the_screen_keeps_the_place() {
-        let mut pages = pages(100, look(80, 11));
+    fn another_size_of_the_screen_keeps_the_position() {
+        let mut pages = pages(100, layout(80, 11));
         pages.turn(Key::PageDown);
         pages.turn(Key::PageDown);
         let twice = (1..=200).map(|number| format!("half {number}\n")).collect();
-        pages.refit(twice, look(40, 21));
+        pages.resize(twice, layout(40, 21));
         assert_eq!(pages.top, 40);
-        pages.refit(vec!["all\n".to_owned()], look(200, 21));
+        pages.resize(vec!["all\n".to_owned()], layout(200, 21));
         assert_eq!(pages.top, 0);
     }
 }

@@ -1,7 +1,7 @@
-//! Asks a program that the user chose: the question on its standard input, the decision on its standard output.
+//! Asks a program that the user chose: the request on its standard input, the decision on its standard output.
 //!
-//! The program runs outside every confinement, as the user. So it must lie where no command can write, it is found
-//! once, and what it finds on its `PATH` is not the agent's either. Whatever it does but answer denies.
+//! The program runs unconfined, as the user. So its path must be out of reach of commands, it is resolved once, and its `PATH`
+//! has no directory that commands can write. Every failure denies.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,27 +15,26 @@ use std::time::Duration;
 use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::approver::{Approver, ApproverError};
-use super::asked::Asked;
 use super::cancel::{CancelHandle, Cancelled};
-use super::replied;
+use super::decision_message;
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use super::request_message::RequestMessage;
 use crate::config::{OwnerCheck, holds, walk};
 use crate::policy::{AbsPath, Identity, path};
 
 /// The most bytes of a decision.
-const LARGEST: usize = 64 * 1024;
-/// The most bytes of what it writes to standard error that are passed on.
-const LONGEST: usize = 4 * 1024;
-/// The variables it gets, if they are set.
+const MAX_DECISION: usize = 64 * 1024;
+/// The most bytes of its standard error that are reported.
+const MAX_ERRORS: usize = 4 * 1024;
+/// The variables passed on, if they are set.
 const ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TERM"];
 
-/// How a program is started and waited for, and everything that it left in its process group killed. What knows
-/// how stands above this floor.
-pub type RunProgram = fn(&Asking<'_>) -> Result<Answered, ApproverError>;
+/// Starts a program, waits for it, and kills what is left of its process group. A higher floor implements this.
+pub type RunProgram = fn(&ProgramRun<'_>) -> Result<ProgramOutput, ApproverError>;
 
 /// One run of an approver program.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
+pub struct ProgramRun<'a> {
     /// The program; it gets no arguments.
     pub program: &'a Path,
     /// Its whole environment.
@@ -52,10 +51,10 @@ pub struct Asking<'a> {
     pub withdrawn: Option<BorrowedFd<'a>>,
 }
 
-/// What an approver program did, when it ended by itself in time.
+/// The result of a program that exited by itself in time.
 #[derive(Debug)]
-pub struct Answered {
-    /// How it ended.
+pub struct ProgramOutput {
+    /// The exit status.
     pub status: ExitStatus,
     /// What it wrote to standard output.
     pub output: Vec<u8>,
@@ -63,30 +62,30 @@ pub struct Answered {
     pub errors: Vec<u8>,
 }
 
-/// Asks a program.
+/// Approves by running a program.
 pub struct ProgramApprover {
     program: AbsPath,
     identity: Identity,
     environment: Vec<(OsString, OsString)>,
     deadline: Duration,
     run: RunProgram,
-    tell: fn(&str),
+    report: fn(&str),
     cancelled: Option<Cancelled>,
 }
 
 impl ProgramApprover {
     /// An approver that runs `program` for each question and denies what it has not answered by `deadline`.
     ///
-    /// Refused where the program lies in one of the `writable` roots, or somebody else could write it. `tell` is
-    /// given what it writes to standard error, line by line and safe to print.
+    /// Refused where the program lies in one of the `writable` roots, or somebody else could write it. `report` receives
+    /// its standard error, line by line and safe to print.
     pub fn new(
         program: &Path,
         writable: &[AbsPath],
         deadline: Duration,
         run: RunProgram,
-        tell: fn(&str),
+        report: fn(&str),
     ) -> Result<Self, ApproverError> {
-        let (program, identity) = usable(program, writable).map_err(|why| ApproverError::Program {
+        let (program, identity) = resolve_program(program, writable).map_err(|why| ApproverError::Program {
             program: program.to_owned(),
             why,
         })?;
@@ -96,7 +95,7 @@ impl ProgramApprover {
             environment: environment(writable),
             deadline,
             run,
-            tell,
+            report,
             cancelled: None,
         })
     }
@@ -111,7 +110,7 @@ impl ProgramApprover {
         Ok((approver, handle))
     }
 
-    fn still_there(&self) -> Result<(), ApproverError> {
+    fn check_unchanged(&self) -> Result<(), ApproverError> {
         match std::fs::symlink_metadata(&self.program) {
             Ok(found) if identity(&found) == self.identity => Ok(()),
             Ok(_) => Err("it is not the file any more that it was when the session began".to_owned()),
@@ -131,47 +130,47 @@ impl Approver for ProgramApprover {
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
         self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
-        self.still_there()?;
-        let input = Asked::of(request, presentation).json()?;
-        let answered = (self.run)(&Asking {
+        self.check_unchanged()?;
+        let input = RequestMessage::of(request, presentation).json()?;
+        let result = (self.run)(&ProgramRun {
             program: self.program.as_path(),
             environment: &self.environment,
             input: &input,
-            output: LARGEST,
-            errors: LONGEST,
+            output: MAX_DECISION,
+            errors: MAX_ERRORS,
             deadline: self.deadline,
             withdrawn: self.cancelled.as_ref().map(|cancelled| cancelled.as_fd()),
         })?;
-        for line in answered
+        for line in result
             .errors
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
         {
-            (self.tell)(&path::escape(line));
+            (self.report)(&path::escape(line));
         }
-        if !answered.status.success() {
+        if !result.status.success() {
             return Err(ApproverError::NoDecision(format!(
                 "the approver program ended with {}",
-                answered.status
+                result.status
             )));
         }
-        let decision = replied::parse(&answered.output).map_err(ApproverError::NoDecision)?;
-        // An answer that comes together with the withdrawal is too late.
+        let decision = decision_message::parse(&result.output).map_err(ApproverError::NoDecision)?;
+        // An answer that arrives with the withdrawal is too late.
         self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
         Ok(decision)
     }
 }
 
-/// Where the program really is, if nobody but the user and root decides what it does.
-fn usable(program: &Path, writable: &[AbsPath]) -> Result<(AbsPath, Identity), String> {
-    let whole = std::path::absolute(program).map_err(|error| error.to_string())?;
-    let walked = walk(&whole).map_err(|error| error.to_string())?;
-    let found = walked.found.as_ref().ok_or("there is no such file")?;
-    let named = AbsPath::new(&whole).unwrap_or_else(|_| walked.path.clone());
-    for place in walked.links.iter().chain([&walked.path]) {
-        if let Some(root) = writable.iter().find(|root| holds(root, place)) {
+/// The real path of the program, if only the user and root can change it.
+fn resolve_program(program: &Path, writable: &[AbsPath]) -> Result<(AbsPath, Identity), String> {
+    let absolute = std::path::absolute(program).map_err(|error| error.to_string())?;
+    let resolved = walk(&absolute).map_err(|error| error.to_string())?;
+    let found = resolved.found.as_ref().ok_or("there is no such file")?;
+    let named = AbsPath::new(&absolute).unwrap_or_else(|_| resolved.path.clone());
+    for path in resolved.links.iter().chain([&resolved.path]) {
+        if let Some(root) = writable.iter().find(|root| holds(root, path)) {
             return Err(format!(
-                "{place} lies in {root}, which commands may write: they could approve themselves"
+                "{path} lies in {root}, which commands may write: they could approve themselves"
             ));
         }
     }
@@ -179,11 +178,11 @@ fn usable(program: &Path, writable: &[AbsPath]) -> Result<(AbsPath, Identity), S
         owners: vec![0, geteuid().as_raw()],
         from: AbsPath::root(),
     };
-    if let Some(why) = guards.objection(&named, &walked) {
+    if let Some(why) = guards.objection(&named, &resolved) {
         return Err(why);
     }
-    access(walked.path.as_path(), AccessFlags::X_OK).map_err(|errno| format!("it cannot be executed: {errno}"))?;
-    Ok((walked.path.clone(), identity(found)))
+    access(resolved.path.as_path(), AccessFlags::X_OK).map_err(|errno| format!("it cannot be executed: {errno}"))?;
+    Ok((resolved.path.clone(), identity(found)))
 }
 
 fn identity(found: &std::fs::Metadata) -> Identity {
@@ -193,25 +192,25 @@ fn identity(found: &std::fs::Metadata) -> Identity {
     }
 }
 
-/// The variables, without those places from which a command could give the program something to run: entries of
-/// `PATH`, and a `HOME` with start-up files in it.
+/// The environment, without directories in which a command could plant something to run: entries of `PATH`, and a `HOME`
+/// with start-up files.
 fn environment(writable: &[AbsPath]) -> Vec<(OsString, OsString)> {
-    let reached = |place: &OsStr| {
-        let Ok(place) = AbsPath::new(Path::new(place)) else {
+    let is_writable = |path: &OsStr| {
+        let Ok(path) = AbsPath::new(Path::new(path)) else {
             return true;
         };
-        let real = walk(place.as_path()).map_or_else(|_| place.clone(), |walked| walked.path);
-        writable.iter().any(|root| holds(root, &place) || holds(root, &real))
+        let real = walk(path.as_path()).map_or_else(|_| path.clone(), |resolved| resolved.path);
+        writable.iter().any(|root| holds(root, &path) || holds(root, &real))
     };
     let value = |name: &str| {
         let value = std::env::var_os(name)?;
         match name {
             "PATH" => {
                 let entries = value.as_bytes().split(|byte| *byte == b':');
-                let kept: Vec<&[u8]> = entries.filter(|entry| !reached(OsStr::from_bytes(entry))).collect();
+                let kept: Vec<&[u8]> = entries.filter(|entry| !is_writable(OsStr::from_bytes(entry))).collect();
                 Some(OsString::from_vec(kept.join(&b':')))
             }
-            "HOME" if reached(&value) => None,
+            "HOME" if is_writable(&value) => None,
             _ => Some(value),
         }
     };
@@ -236,28 +235,10 @@ mod tests {
     use std::os::unix::process::ExitStatusExt as _;
 
     use super::*;
-    use crate::approval::{AnswerOf, Lazy, Remember};
-
-    fn request() -> ApprovalRequest {
-        ApprovalRequest {
-            required: true,
-            answer: AnswerOf::Anyone,
-            tool_name: "shell".to_owned(),
-            description: "run a command".to_owned(),
-            payload: Vec::new(),
-            presentation: Lazy::new(|| Err(String::new())),
-            group_id: None,
-            remember: Remember::None,
-            allowed_by: String::new(),
-            why: Vec::new(),
-            caller: None,
-            call: None,
-        }
-    }
 
     #[expect(clippy::unnecessary_wraps, reason = "a run that never fails")]
-    fn yes(_: &Asking<'_>) -> Result<Answered, ApproverError> {
-        Ok(Answered {
+    fn yes(_: &ProgramRun<'_>) -> Result<ProgramOutput, ApproverError> {
+        Ok(ProgramOutput {
             status: ExitStatus::from_raw(0),
             output: b"{\"approved\": true}".to_vec(),
             errors: Vec::new(),
@@ -277,12 +258,15 @@ mod tests {
         let time = Duration::from_secs(1);
         let mut approver = ProgramApprover::new(&program, &[], time, yes, |_| {}).unwrap();
         let shown = Presentation::Text("make".to_owned());
-        assert!(approver.ask(&request(), &shown).unwrap().approved);
+        assert!(approver.ask(&ApprovalRequest::example(), &shown).unwrap().approved);
         std::fs::rename(write("other"), &program).unwrap();
-        let refused = approver.ask(&request(), &shown).unwrap_err().to_string();
+        let refused = approver
+            .ask(&ApprovalRequest::example(), &shown)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("not the file any more"), "{refused}");
         std::fs::remove_file(&program).unwrap();
-        assert!(approver.ask(&request(), &shown).is_err());
+        assert!(approver.ask(&ApprovalRequest::example(), &shown).is_err());
     }
 
     #[test]
@@ -291,10 +275,10 @@ mod tests {
         let approver = ProgramApprover::new(program, &[], time, yes, |_| {}).unwrap();
         let (mut approver, handle) = approver.cancellable().unwrap();
         let shown = Presentation::Text("make".to_owned());
-        assert!(approver.ask(&request(), &shown).unwrap().approved);
+        assert!(approver.ask(&ApprovalRequest::example(), &shown).unwrap().approved);
         handle.cancel();
         assert!(matches!(
-            approver.ask(&request(), &shown),
+            approver.ask(&ApprovalRequest::example(), &shown),
             Err(ApproverError::Cancelled)
         ));
     }

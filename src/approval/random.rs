@@ -1,9 +1,9 @@
-//! Bytes that nobody can guess.
+//! Random bytes from the kernel.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 
-/// As many bytes of the kernel's, for names, tokens and keys.
+/// `N` random bytes, for names, tokens and keys.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

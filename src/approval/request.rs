@@ -1,4 +1,4 @@
-//! What is asked, and what is answered.
+//! Requests, presentations and decisions.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::raw;
+use super::json_bytes;
 
 /// A question: may this tool do this?
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub struct ApprovalRequest {
     pub required: bool,
     /// Whose yes counts.
     pub answer: AnswerOf,
-    /// The tool that wants to act.
+    /// The tool.
     pub tool_name: String,
-    /// What it wants, in a line; a rule's `description` if it has one.
+    /// What it would do, in a line. a rule's `description` if it has one.
     pub description: String,
     /// What exactly would run, in bytes that differ whenever it differs: the key of session memory.
     ///
@@ -30,9 +30,9 @@ pub struct ApprovalRequest {
     pub group_id: Option<String>,
     /// How long a plain yes holds; `Session` where the config says `once_per_session`.
     pub remember: Remember,
-    /// What in the config would allow it, told with a denial.
+    /// What in the config would allow it; part of a denial.
     pub allowed_by: String,
-    /// Which lines of the config make it a question, or why it is one without any; for whoever wants to know.
+    /// Which lines of the config make it a question, or why it is one without any.
     pub why: Vec<String>,
     /// Who asks, if it is not the agent itself: a nested worker or agent.
     pub caller: Option<String>,
@@ -40,7 +40,28 @@ pub struct ApprovalRequest {
     pub call: Option<String>,
 }
 
-/// An answer.
+#[cfg(test)]
+impl ApprovalRequest {
+    /// A request of the shell to run a command, for tests.
+    pub(super) fn example() -> Self {
+        Self {
+            required: true,
+            answer: AnswerOf::Anyone,
+            tool_name: "shell".to_owned(),
+            description: "run a command".to_owned(),
+            payload: Vec::new(),
+            presentation: Lazy::new(|| Err(String::new())),
+            group_id: None,
+            remember: Remember::None,
+            allowed_by: String::new(),
+            why: Vec::new(),
+            caller: None,
+            call: None,
+        }
+    }
+}
+
+/// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalDecision {
     /// Yes or no.
@@ -51,15 +72,15 @@ pub struct ApprovalDecision {
     pub remember: Remember,
 }
 
-/// Whose yes counts.
+/// Who may approve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerOf {
-    /// The mode's, the session's memory's, or the approver's.
+    /// The mode, an earlier yes for the session, or the approver.
     Anyone,
-    /// The mode's, or the approver's each time anew: no yes is remembered, because what it would cover can change.
+    /// The mode, or the approver each time: no yes is remembered, because what it would cover can change.
     AnyoneOnce,
-    /// The approver's alone, each time anew: no mode approves it, and no yes is remembered.
+    /// The approver alone, each time: no mode approves it, and no yes is remembered.
     ApproverOnly,
 }
 
@@ -97,7 +118,7 @@ pub enum Presentation {
 #[serde(deny_unknown_fields)]
 pub struct FileView {
     /// Where.
-    #[serde(with = "raw::path")]
+    #[serde(with = "json_bytes::path")]
     pub path: PathBuf,
     /// Its content.
     pub content: Content,
@@ -120,24 +141,24 @@ pub enum Content {
 #[serde(deny_unknown_fields)]
 pub struct CommandView {
     /// The line, or the words quoted for a shell.
-    #[serde(with = "raw::bytes")]
+    #[serde(with = "json_bytes::bytes")]
     pub command: Vec<u8>,
     /// Where it would run.
-    #[serde(with = "raw::path")]
+    #[serde(with = "json_bytes::path")]
     pub directory: PathBuf,
     /// The files that its programs are, as far as they are known and out of the session's reach.
-    #[serde(with = "raw::paths", default)]
+    #[serde(with = "json_bytes::paths", default)]
     pub programs: Vec<PathBuf>,
     /// Those that the session may write.
-    #[serde(with = "raw::paths", default)]
+    #[serde(with = "json_bytes::paths", default)]
     pub writable_programs: Vec<PathBuf>,
     /// What would confine it.
     pub regime: String,
     /// Where it may read because of this approval, and could not without.
-    #[serde(with = "raw::paths")]
+    #[serde(with = "json_bytes::paths")]
     pub may_read: Vec<PathBuf>,
     /// Where it may write.
-    #[serde(with = "raw::paths")]
+    #[serde(with = "json_bytes::paths")]
     pub may_write: Vec<PathBuf>,
     /// What it may reach on the network.
     pub may_reach: String,

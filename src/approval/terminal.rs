@@ -5,17 +5,18 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
-use super::answer::{Answer, Reason, answer, reason};
+use super::answer::{Reason, TypedAnswer, parse, reason};
 use super::approver::{Approver, ApproverError};
 use super::cancel::{CancelHandle, Cancelled};
-use super::pager::{Paper, Reached, leaf};
+use super::pager::{PageStyle, Reached, page_through};
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Presentation, Remember};
-use super::screen::{self, Colour, Letters, Look, Rest};
+use super::screen::{self, Charset, Colour, Layout, Overflow};
 use super::tty::Tty;
+use super::verdict::{no, yes};
 use crate::policy::Channel;
 
-/// How often an answer that is not understood is asked for again.
-const REPEATS: usize = 2;
+/// How often an answer that is not understood may be typed again.
+const RETRIES: usize = 2;
 
 /// Asks on `/dev/tty`, whatever standard input and output are.
 ///
@@ -30,19 +31,19 @@ pub struct TerminalApprover {
     quiet: Option<Duration>,
     cancelled: Option<Cancelled>,
     colour: Colour,
-    letters: Letters,
-    reset: Reset,
+    charset: Charset,
+    sequences: Sequences,
 }
 
-/// Whether the terminal understands the sequences that undo what earlier output did to it.
+/// Whether the terminal understands escape sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reset {
+enum Sequences {
     Dumb,
     Ansi,
 }
 
 impl TerminalApprover {
-    /// An approver without a timeout; `size` tells the columns and rows of the terminal, if they are known.
+    /// An approver without a timeout; `size` returns the columns and rows of the terminal, if known.
     ///
     /// Colours are used unless `NO_COLOR` is set or `TERM` is `dumb`; letters beyond ASCII where the locale, or
     /// the terminal itself, says that they are understood.
@@ -55,8 +56,8 @@ impl TerminalApprover {
             quiet: None,
             cancelled: None,
             colour: if dumb || no_colour { Colour::Off } else { Colour::On },
-            letters: Letters::of_locale(|name| std::env::var_os(name)),
-            reset: if dumb { Reset::Dumb } else { Reset::Ansi },
+            charset: Charset::of_locale(|name| std::env::var_os(name)),
+            sequences: if dumb { Sequences::Dumb } else { Sequences::Ansi },
         }
     }
 
@@ -69,10 +70,10 @@ impl TerminalApprover {
         }
     }
 
-    /// Takes answers only when nothing was typed for so long after the question stood on the screen: for questions that come
-    /// up while a person types for something else.
+    /// Takes answers only once nothing was typed for this long after the question was shown: for questions that come up
+    /// while a person types something else.
     #[must_use]
-    pub fn after_quiet(self, quiet: Duration) -> Self {
+    pub fn with_quiet_period(self, quiet: Duration) -> Self {
         Self {
             quiet: Some(quiet),
             ..self
@@ -92,7 +93,7 @@ impl TerminalApprover {
     }
 }
 
-/// Undoes what output of an earlier command may have left: a soft reset; margins, origin mode (both move the cursor, which
+/// Undoes the effects of earlier output: a soft reset; margins, origin mode (both move the cursor, which
 /// is put back), insert mode, lines that do not wrap; colours and character sets; a changed palette and ground.
 const RESET: &str = "\x1b[!p\x1b7\x1b[?69l\x1b[r\x1b[?6l\x1b8\x1b[4l\x1b[?7h\x1b[0m\x1b(B\x0f\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\r\n";
 
@@ -103,40 +104,49 @@ impl Approver for TerminalApprover {
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
         let mut tty = Tty::open(self.timeout, self.cancelled.as_ref())?;
-        tty.write(match self.reset {
-            Reset::Ansi => RESET,
-            Reset::Dumb => "\r\n",
+        tty.write(match self.sequences {
+            Sequences::Ansi => RESET,
+            Sequences::Dumb => "\r\n",
         })?;
-        let mut rest = self.show(&mut tty, request, presentation, Rest::Unseen)?;
+        let mut overflow = self.show(&mut tty, request, presentation, Overflow::Unseen)?;
         if let Some(quiet) = self.quiet {
             tty.wait_for_quiet(quiet)?;
         }
-        let mut tries = 0..=REPEATS;
+        let mut tries = 0..=RETRIES;
         while tries.next().is_some() {
             tty.flush()?;
-            tty.write(&screen::prompt(request, rest))?;
+            tty.write(&screen::prompt(request, overflow))?;
             let line = tty.line().inspect_err(|_| {
-                // The cursor stands behind the prompt; a terminal that is gone needs no new line.
+                // The cursor is behind the prompt.
                 let _gone = tty.write("\n");
             })?;
-            match answer(&line) {
+            match parse(&line) {
                 // Nobody says yes to what was not shown.
-                Answer::Yes | Answer::Session if rest == Rest::Unseen => tty.write(screen::SEE_FIRST)?,
-                Answer::Yes => return Ok(yes(Remember::None)),
-                Answer::Session if request.answer == AnswerOf::Anyone => return Ok(yes(Remember::Session)),
-                Answer::No(Reason::Given(note)) => return Ok(no(Some(note))),
-                Answer::No(Reason::ToBeAsked) => return Ok(no(ask_why_not(&mut tty)?)),
-                Answer::View if rest != Rest::Nothing => {
-                    let seen = self.leaf(&mut tty, request, presentation, rest)?;
-                    rest = self.show(&mut tty, request, presentation, seen)?;
-                    tries = 0..=REPEATS;
+                TypedAnswer::Yes | TypedAnswer::Session if overflow == Overflow::Unseen => {
+                    tty.write(screen::SEE_FIRST)?
                 }
-                Answer::Why => {
-                    let text = screen::why(request, self.look(&tty), rest);
+                TypedAnswer::Yes => return Ok(yes()),
+                TypedAnswer::Session if request.answer == AnswerOf::Anyone => {
+                    return Ok(ApprovalDecision {
+                        remember: Remember::Session,
+                        ..yes()
+                    });
+                }
+                TypedAnswer::No(Reason::Typed(note)) => return Ok(denied(Some(note))),
+                TypedAnswer::No(Reason::Missing) => return Ok(denied(ask_why_not(&mut tty)?)),
+                TypedAnswer::View if overflow != Overflow::None => {
+                    let seen = self.page_through(&mut tty, request, presentation, overflow)?;
+                    overflow = self.show(&mut tty, request, presentation, seen)?;
+                    tries = 0..=RETRIES;
+                }
+                TypedAnswer::Why => {
+                    let text = screen::why(request, self.layout(&tty), overflow);
                     tty.write(&text)?;
-                    tries = 0..=REPEATS;
+                    tries = 0..=RETRIES;
                 }
-                Answer::Session | Answer::View | Answer::NotUnderstood => tty.write(&screen::please(request, rest))?,
+                TypedAnswer::Session | TypedAnswer::View | TypedAnswer::Unknown => {
+                    tty.write(&screen::retry_text(request, overflow))?
+                }
             }
         }
         Err(ApproverError::Unreadable)
@@ -148,13 +158,13 @@ impl Approver for TerminalApprover {
 }
 
 impl TerminalApprover {
-    /// Anew each time: the window may have been resized.
-    fn look(&self, tty: &Tty<'_>) -> Look {
-        let letters = match self.letters {
-            Letters::Ascii if tty.knows_unicode() => Letters::Unicode,
-            known @ (Letters::Ascii | Letters::Unicode) => known,
+    /// The layout now: the window may have been resized.
+    fn layout(&self, tty: &Tty<'_>) -> Layout {
+        let charset = match self.charset {
+            Charset::Ascii if tty.is_utf8() => Charset::Unicode,
+            known @ (Charset::Ascii | Charset::Unicode) => known,
         };
-        Look::new((self.size)(tty.as_fd()), self.colour, letters)
+        Layout::new((self.size)(tty.as_fd()), self.colour, charset)
     }
 
     fn show(
@@ -162,33 +172,33 @@ impl TerminalApprover {
         tty: &mut Tty<'_>,
         request: &ApprovalRequest,
         presentation: &Presentation,
-        rest: Rest,
-    ) -> Result<Rest, ApproverError> {
-        let question = screen::question(request, presentation, self.look(tty), rest);
+        overflow: Overflow,
+    ) -> Result<Overflow, ApproverError> {
+        let question = screen::question(request, presentation, self.layout(tty), overflow);
         tty.write(&question.text)?;
-        Ok(question.rest)
+        Ok(question.overflow)
     }
 
-    fn leaf(
+    fn page_through(
         &self,
         tty: &mut Tty<'_>,
         request: &ApprovalRequest,
         presentation: &Presentation,
-        rest: Rest,
-    ) -> Result<Rest, ApproverError> {
-        let paper = match self.reset {
-            Reset::Ansi => Paper::Sheet,
-            Reset::Dumb => Paper::Roll,
+        overflow: Overflow,
+    ) -> Result<Overflow, ApproverError> {
+        let style = match self.sequences {
+            Sequences::Ansi => PageStyle::Replace,
+            Sequences::Dumb => PageStyle::Append,
         };
-        let lines = |look| screen::whole(request, presentation, look);
-        match leaf(tty, paper, |tty| self.look(tty), lines)? {
-            Reached::TheEnd => Ok(Rest::Seen),
-            Reached::NotTheEnd => Ok(rest),
+        let lines = |layout| screen::all_lines(request, presentation, layout);
+        match page_through(tty, style, |tty| self.layout(tty), lines)? {
+            Reached::End => Ok(Overflow::Seen),
+            Reached::NotEnd => Ok(overflow),
         }
     }
 }
 
-/// The answer is no already: without a reason, it is no without a reason.
+/// Asks for the reason of a no. Without one, it stays a no.
 fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
     tty.write(screen::REASON)?;
     match tty.line() {
@@ -216,20 +226,8 @@ fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
     }
 }
 
-const fn yes(remember: Remember) -> ApprovalDecision {
-    ApprovalDecision {
-        approved: true,
-        note: None,
-        remember,
-    }
-}
-
-const fn no(note: Option<String>) -> ApprovalDecision {
-    ApprovalDecision {
-        approved: false,
-        note,
-        remember: Remember::None,
-    }
+fn denied(note: Option<String>) -> ApprovalDecision {
+    ApprovalDecision { note, ..no() }
 }
 
 impl fmt::Debug for TerminalApprover {

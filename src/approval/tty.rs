@@ -1,7 +1,6 @@
 //! The controlling terminal, borrowed for one question.
 //!
-//! Opened anew for each question, so that its flags are ours alone, and put back as it was whatever
-//! happens.
+//! Opened for each question, so that its file flags are not shared; its settings are always restored.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -26,40 +25,40 @@ const CTRL_C: u8 = 0x03;
 const CTRL_BACKSLASH: u8 = 0x1c;
 /// The longest line that is read; the kernel keeps no longer one.
 const MAX_LINE: usize = 4096;
-/// How often it is tried whether the terminal is free.
-const TRY_AGAIN: Duration = Duration::from_millis(50);
+/// How often to check whether the terminal is free.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// The terminal, set up for a question.
 #[derive(Debug)]
 pub(super) struct Tty<'a> {
     file: File,
     before: Termios,
-    patience: Patience<'a>,
-    // Dropped after the settings came back.
+    limits: WaitLimits<'a>,
+    // Dropped last, after the settings were restored.
     _turn: Turn,
 }
 
-/// How the terminal hands over what is typed.
+/// The input mode of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     /// Line by line, edited and echoed.
     Lines,
-    /// Key by key, unseen.
+    /// Key by key, without echo.
     Keys,
 }
 
-/// How long a question may wait, and for what.
+/// What ends a wait.
 #[derive(Debug, Clone, Copy)]
-struct Patience<'a> {
+struct WaitLimits<'a> {
     started: Instant,
     timeout: Option<Duration>,
     cancelled: Option<&'a Cancelled>,
 }
 
 impl<'a> Tty<'a> {
-    /// Takes the terminal, when no other question is open on it. Where another job holds it, that is an error.
+    /// Opens the terminal once no other question is open on it. Fails in the background.
     pub(super) fn open(timeout: Option<Duration>, cancelled: Option<&'a Cancelled>) -> Result<Self, ApproverError> {
-        let patience = Patience {
+        let limits = WaitLimits {
             started: Instant::now(),
             timeout,
             cancelled,
@@ -72,20 +71,20 @@ impl<'a> Tty<'a> {
             .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK)
             .open("/dev/tty")
             .map_err(ApproverError::NoTerminal)?;
-        let turn = wait_for_turn(&file, patience)?;
+        let turn = wait_for_turn(&file, limits)?;
         let before = tcgetattr(&file).map_err(|errno| failed("reading its settings", errno))?;
         let tty = Self {
             file,
             before,
-            patience,
+            limits,
             _turn: turn,
         };
         tty.set(Input::Lines, SetArg::TCSAFLUSH)?;
         Ok(tty)
     }
 
-    /// From now on, hands over what is typed in this way.
-    pub(super) fn take(&self, input: Input) -> Result<(), ApproverError> {
+    /// Changes the input mode.
+    pub(super) fn set_input(&self, input: Input) -> Result<(), ApproverError> {
         self.set(input, SetArg::TCSANOW)
     }
 
@@ -115,23 +114,23 @@ impl<'a> Tty<'a> {
         tcsetattr(&self.file, when, &during).map_err(|errno| failed("changing its settings", errno))
     }
 
-    /// Whether the terminal says of itself that it takes several bytes for one letter.
-    pub(super) fn knows_unicode(&self) -> bool {
+    /// Whether the terminal has UTF-8 input switched on.
+    pub(super) fn is_utf8(&self) -> bool {
         self.before.input_flags.contains(InputFlags::IUTF8)
     }
 
-    /// Throws away what was typed before the question could be read.
+    /// Discards what was typed before the question was shown.
     pub(super) fn flush(&self) -> Result<(), ApproverError> {
         tcflush(&self.file, FlushArg::TCIFLUSH).map_err(|errno| failed("discarding typed-ahead input", errno))
     }
 
-    /// Waits until nothing was typed for so long, and throws away what was; Ctrl-C and Ctrl-\\ are heard.
+    /// Waits until nothing was typed for so long, and discards what was, except Ctrl-C and Ctrl-\\.
     pub(super) fn wait_for_quiet(&mut self, quiet: Duration) -> Result<(), ApproverError> {
-        self.take(Input::Keys)?;
+        self.set_input(Input::Keys)?;
         let mut since = Instant::now();
         let mut keys = [0; 256];
         while since.elapsed() < quiet {
-            self.patience.pause()?;
+            self.limits.pause()?;
             match self.file.read(&mut keys) {
                 Ok(0) => return Err(ApproverError::EndOfInput),
                 Ok(count) => {
@@ -162,7 +161,7 @@ impl<'a> Tty<'a> {
                 Ok(0) => return Err(failed("writing the question", Errno::EIO)),
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.patience.wait(self.file.as_fd(), PollFlags::POLLOUT)?;
+                    self.limits.wait(self.file.as_fd(), PollFlags::POLLOUT)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
@@ -196,18 +195,18 @@ impl<'a> Tty<'a> {
         }
     }
 
-    /// Waits for what is typed, and reads it; at least a byte.
+    /// Reads at least a byte of input.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ApproverError> {
         loop {
             match self.file.read(buffer) {
                 Ok(0) => return Err(ApproverError::EndOfInput),
                 Ok(count) => {
-                    // An answer that comes together with the withdrawal is too late.
-                    self.patience.cancelled.map_or(Ok(()), Cancelled::check)?;
+                    // An answer that arrives with the withdrawal is too late.
+                    self.limits.cancelled.map_or(Ok(()), Cancelled::check)?;
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.patience.wait(self.file.as_fd(), PollFlags::POLLIN)?;
+                    self.limits.wait(self.file.as_fd(), PollFlags::POLLIN)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The other end is gone.
@@ -223,7 +222,7 @@ impl<'a> Tty<'a> {
     }
 }
 
-fn wait_for_turn(file: &File, patience: Patience<'_>) -> Result<Turn, ApproverError> {
+fn wait_for_turn(file: &File, limits: WaitLimits<'_>) -> Result<Turn, ApproverError> {
     let taking = |source| ApproverError::Terminal {
         step: "waiting for its turn",
         source,
@@ -240,35 +239,37 @@ fn wait_for_turn(file: &File, patience: Patience<'_>) -> Result<Turn, ApproverEr
             Ok(turn) => return Ok(turn),
             Err(queue) => queue,
         };
-        patience.pause().map_err(|error| match error {
+        limits.pause().map_err(|error| match error {
             ApproverError::TimedOut(timeout) => ApproverError::Busy(timeout),
             other => other,
         })?;
     }
 }
 
-impl Patience<'_> {
-    fn left(&self) -> Result<PollTimeout, ApproverError> {
+impl WaitLimits<'_> {
+    fn remaining(&self) -> Result<PollTimeout, ApproverError> {
         match self.timeout {
             None => Ok(PollTimeout::NONE),
             Some(timeout) => match timeout.checked_sub(self.started.elapsed()) {
                 None => Err(ApproverError::TimedOut(timeout)),
                 // A millisecond more, so that the wait does not end before the time is over.
-                Some(left) => Ok(PollTimeout::try_from(left.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX)),
+                Some(remaining) => {
+                    Ok(PollTimeout::try_from(remaining.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX))
+                }
             },
         }
     }
 
     fn wait(&self, fd: BorrowedFd<'_>, events: PollFlags) -> Result<(), ApproverError> {
         loop {
-            let left = self.left()?;
+            let remaining = self.remaining()?;
             self.cancelled.map_or(Ok(()), Cancelled::check)?;
             let tty = PollFd::new(fd, events);
-            let woken = match self.cancelled {
-                None => poll(&mut [tty], left),
-                Some(cancelled) => poll(&mut [tty, PollFd::new(cancelled.as_fd(), PollFlags::POLLIN)], left),
+            let polled = match self.cancelled {
+                None => poll(&mut [tty], remaining),
+                Some(cancelled) => poll(&mut [tty, PollFd::new(cancelled.as_fd(), PollFlags::POLLIN)], remaining),
             };
-            match woken {
+            match polled {
                 Ok(0) | Err(Errno::EINTR) => {}
                 Ok(_) => return self.cancelled.map_or(Ok(()), Cancelled::check),
                 Err(errno) => return Err(failed("waiting for it", errno)),
@@ -276,10 +277,10 @@ impl Patience<'_> {
         }
     }
 
-    /// Waits a little, unless there is no more reason to.
+    /// Waits a little; fails when the wait is over.
     fn pause(&self) -> Result<(), ApproverError> {
-        self.left()?;
-        std::thread::sleep(TRY_AGAIN);
+        self.remaining()?;
+        std::thread::sleep(RETRY);
         self.cancelled.map_or(Ok(()), Cancelled::check)
     }
 }
@@ -292,9 +293,8 @@ impl AsFd for Tty<'_> {
 
 impl Drop for Tty<'_> {
     fn drop(&mut self) {
-        // Not after what was written is out: a stopped terminal would hang here. What was typed after
-        // the answer was not meant for the program that reads next. A failure leaves nothing to do:
-        // the terminal is gone.
+        // TCSANOW, because TCSADRAIN would hang on a stopped terminal. Input after the answer was not meant for the program
+        // that reads next.
         let _gone = tcsetattr(&self.file, SetArg::TCSANOW, &self.before);
         let _gone = tcflush(&self.file, FlushArg::TCIFLUSH);
     }

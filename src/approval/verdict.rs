@@ -1,4 +1,4 @@
-//! What is decided, whose answer it was, and what the agent is told.
+//! A decision, who made it, and the error for the agent.
 
 use std::time::SystemTime;
 
@@ -6,35 +6,35 @@ use super::request::{ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
 use crate::policy::{Channel, Mode, path};
 
 /// Puts a decision on record before it takes effect, or says why it could not.
-pub type Witness = Box<dyn Fn(&Record) -> Result<(), String> + Send + Sync>;
+pub type RecordDecision = Box<dyn Fn(&Record) -> Result<(), String> + Send + Sync>;
 
-/// What was decided, and what the agent is told of it.
+/// A decision, and the error for the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The answer.
+    /// The decision.
     pub decision: ApprovalDecision,
-    /// Whose it was.
+    /// Who made it.
     pub by: DecidedBy,
-    /// Where somebody was asked, if somebody was; for an earlier yes, where it was given.
+    /// Where the answer was given, if somebody was asked, now or earlier.
     pub channel: Option<Channel>,
-    /// The error the agent sees; present exactly when the answer is no.
+    /// The error for the agent; present exactly when the answer is no.
     pub denial: Option<String>,
 }
 
-/// Whose answer it was.
+/// Who made a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// The mode's, without asking.
+    /// The mode, without asking.
     Mode(Mode),
     /// An earlier yes for the session.
     Memory,
-    /// The approver's.
+    /// The approver.
     Approver,
-    /// Nobody's: asking failed, for this reason.
+    /// Nobody: asking failed, for this reason.
     Failure(String),
-    /// Nobody's that counts: it could not be put on record, for this reason.
+    /// Nobody: the decision could not be put on record, for this reason.
     Unrecorded(String),
-    /// Nobody's yet: the question was handed on, and an answer comes with another call. It counts as a no.
+    /// Nobody yet: the answer comes with another call. It counts as a no.
     Pending,
 }
 
@@ -57,11 +57,11 @@ pub struct Record {
     pub group_id: Option<String>,
     /// Who asked, if it was not the agent itself.
     pub caller: Option<String>,
-    /// The answer, and whose it was.
+    /// The decision, and who made it.
     pub verdict: Verdict,
 }
 
-/// A decision that is not yet told.
+/// A decision before the error for the agent is written.
 #[derive(Debug, Clone)]
 pub(super) struct Decided {
     pub(super) decision: ApprovalDecision,

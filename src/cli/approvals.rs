@@ -8,8 +8,8 @@ use super::error::{CliError, print, print_notice};
 use super::exit::Exit;
 use super::policy;
 use crate::approval::{
-    ApprovalDecision, ApprovalsClient, ApprovalsEvent, ApprovalsPlace, ApprovalsReply, ApprovalsRequest, Approver as _,
-    Asked, ClientError, Happening, Listed, Remember, TerminalApprover, Waiting,
+    ApprovalDecision, ApprovalsClient, ApprovalsEvent, ApprovalsAddress, ApprovalsReply, ApprovalsRequest, Approver as _,
+    RequestMessage, ClientError, SessionEvent, SessionRequests, Remember, TerminalApprover, RequestSummary,
 };
 use crate::policy::path::escape;
 use crate::tools::terminal_size;
@@ -44,13 +44,13 @@ pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, CliError> {
 }
 
 /// Lists the open questions of all sessions. A session that does not answer is named, and makes the exit code a failure.
-fn list(sockets: &ApprovalsPlace, json: bool) -> Result<Exit, CliError> {
+fn list(sockets: &ApprovalsAddress, json: bool) -> Result<Exit, CliError> {
     let sessions = sockets.list().map_err(client_error)?;
     let several = sessions.len() > 1;
     let mut all = Vec::new();
     let mut unanswered = Vec::new();
-    for Listed { process, asks, .. } in sessions {
-        match asks {
+    for SessionRequests { process, requests, .. } in sessions {
+        match requests {
             Ok(waiting) => all.extend(waiting.into_iter().map(|waiting| (process, waiting))),
             // The session ended meanwhile.
             Err(error) if several && error.is_gone() => {}
@@ -100,7 +100,7 @@ fn resume_hint(process: Option<i32>) -> String {
 }
 
 /// A question as one line, escaped.
-fn line(waiting: &Waiting) -> String {
+fn line(waiting: &RequestSummary) -> String {
     let shown = |text: &str| escape(text.as_bytes());
     let caller = waiting
         .caller
@@ -118,15 +118,15 @@ fn line(waiting: &Waiting) -> String {
     )
 }
 
-fn question(client: &ApprovalsClient, id: &str) -> Result<Box<Asked>, ClientError> {
-    match client.say(ApprovalsRequest::Show { id: id.to_owned() })? {
+fn question(client: &ApprovalsClient, id: &str) -> Result<Box<RequestMessage>, ClientError> {
+    match client.send(ApprovalsRequest::Show { id: id.to_owned() })? {
         ApprovalsReply::Question(question_asked) => Ok(question_asked),
         ApprovalsReply::Waiting(_) | ApprovalsReply::Done | ApprovalsReply::Refused(_) => Err(ClientError::Unreadable),
     }
 }
 
-fn show(sockets: &ApprovalsPlace, id: &str, json: bool) -> Result<Exit, CliError> {
-    let client = sockets.asking(id).map_err(client_error)?;
+fn show(sockets: &ApprovalsAddress, id: &str, json: bool) -> Result<Exit, CliError> {
+    let client = sockets.client_for(id).map_err(client_error)?;
     let question_asked = question(&client, id).map_err(client_error)?;
     if json {
         let object = serde_json::to_string(&question_asked).map_err(CliError::failed)?;
@@ -138,14 +138,14 @@ fn show(sockets: &ApprovalsPlace, id: &str, json: bool) -> Result<Exit, CliError
 }
 
 fn settle(
-    sockets: &ApprovalsPlace,
+    sockets: &ApprovalsAddress,
     request: ApprovalsRequest,
     how: &str,
     id: &str,
     json: bool,
 ) -> Result<Exit, CliError> {
-    let client = sockets.asking(id).map_err(client_error)?;
-    let replied = client.say(request).map_err(|error| {
+    let client = sockets.client_for(id).map_err(client_error)?;
+    let replied = client.send(request).map_err(|error| {
         let may_count_later = matches!(error, ClientError::Unanswered(_));
         let failure = client_error(error);
         if may_count_later {
@@ -170,19 +170,19 @@ fn settle(
 
 /// Prints the end of sessions to standard error; returns any other event.
 fn session_event(
-    event_or_end: Result<Happening, ClientError>,
+    event_or_end: Result<SessionEvent, ClientError>,
 ) -> Result<Option<(ApprovalsClient, ApprovalsEvent)>, CliError> {
     match event_or_end.map_err(client_error)? {
-        Happening::Nobody => print_notice("no session asks now; waiting for one (Ctrl-C to leave)"),
-        Happening::Ended => print_notice("a session has ended"),
-        Happening::Event(_, ApprovalsEvent::Refused(why)) => return Err(client_error(ClientError::Refused(why))),
-        Happening::Event(client, event) => return Ok(Some((client, event))),
+        SessionEvent::NoSession => print_notice("no session asks now; waiting for one (Ctrl-C to leave)"),
+        SessionEvent::SessionEnded => print_notice("a session has ended"),
+        SessionEvent::Event(_, ApprovalsEvent::Refused(why)) => return Err(client_error(ClientError::Refused(why))),
+        SessionEvent::Event(client, event) => return Ok(Some((client, event))),
     }
     Ok(None)
 }
 
 /// Prints the events of all sessions, including those that start later.
-fn watch(sockets: ApprovalsPlace, json: bool) -> Result<Exit, CliError> {
+fn watch(sockets: ApprovalsAddress, json: bool) -> Result<Exit, CliError> {
     for event_or_end in sockets.follow() {
         let Some((_, event)) = session_event(event_or_end)? else {
             continue;
@@ -204,10 +204,10 @@ fn watch(sockets: ApprovalsPlace, json: bool) -> Result<Exit, CliError> {
 }
 
 /// Asks the questions of all sessions on this terminal, one at a time.
-fn answer(sockets: ApprovalsPlace) -> Result<Exit, CliError> {
+fn answer(sockets: ApprovalsAddress) -> Result<Exit, CliError> {
     let mut terminal = TerminalApprover::new(terminal_size);
     for event_or_end in sockets.follow() {
-        let Some((client, ApprovalsEvent::Asked(Waiting { id, .. }))) = session_event(event_or_end)? else {
+        let Some((client, ApprovalsEvent::Asked(RequestSummary { id, .. }))) = session_event(event_or_end)? else {
             continue;
         };
         let question_asked = match question(&client, &id) {
@@ -227,7 +227,7 @@ fn answer(sockets: ApprovalsPlace) -> Result<Exit, CliError> {
         let decision = terminal
             .ask(&question_asked.request(), &question_asked.presentation)
             .map_err(|error| CliError::failed(error).remedy("`stockade approvals list` needs no terminal"))?;
-        match client.say(answer_request(id, decision)) {
+        match client.send(answer_request(id, decision)) {
             Ok(_) => {}
             Err(ClientError::Refused(why)) => {
                 print_notice(format_args!("the answer came too late: {}", escape(why.as_bytes())));

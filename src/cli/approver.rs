@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::error::{CliError, print_notice};
 use super::flags::ApproverFlags;
 use crate::approval::{
-    ApprovalDecision, ApprovalRequest, ApprovalsPlace, Approver, ApproverError, CancelHandle, Presentation,
+    ApprovalDecision, ApprovalRequest, ApprovalsAddress, Approver, ApproverError, CancelHandle, Presentation,
     ProgramApprover, SocketApprover, TerminalApprover,
 };
 use crate::config;
@@ -81,7 +81,7 @@ impl ApproverChoice {
                         "{directory}, a place for sockets, cannot be kept from commands: {error}"
                     ))
                 })?;
-                SocketApprover::among_others(&directory, patience, reachable)
+                SocketApprover::in_directory(&directory, patience, reachable)
             } else {
                 SocketApprover::new(name, patience, reachable)
             };
@@ -137,7 +137,7 @@ impl ApproverChoice {
         match self {
             // Keys typed for the command are no answer.
             Self::Terminal(timeout) => {
-                at_terminal(TerminalApprover::new(terminal_size).after_quiet(QUIET_TIME), *timeout)
+                at_terminal(TerminalApprover::new(terminal_size).with_quiet_period(QUIET_TIME), *timeout)
             }
             Self::Program { .. } | Self::Socket(_) | Self::Nobody => self.next(),
         }
@@ -214,11 +214,11 @@ pub(super) fn refuse_unconfined_socket(flags: &ApproverFlags, is_unconfined: boo
 }
 
 /// Where `approvals` looks for the sockets of sessions.
-pub(super) fn approvals_sockets(name: &Path, state: &Path) -> ApprovalsPlace {
+pub(super) fn approvals_sockets(name: &Path, state: &Path) -> ApprovalsAddress {
     if is_default_name(name) {
-        ApprovalsPlace::In(default_socket_directories(state))
+        ApprovalsAddress::Directories(default_socket_directories(state))
     } else {
-        ApprovalsPlace::At(name.to_owned())
+        ApprovalsAddress::Socket(name.to_owned())
     }
 }
 

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::form;
 use super::notices::Notices;
-use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Asked, CancelHandle, Presentation};
+use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, RequestMessage, CancelHandle, Presentation};
 use crate::policy::Channel;
 use crate::policy::path::escape;
 use crate::tools::ExtraApprover;
@@ -60,7 +60,7 @@ pub(super) struct CallApprover {
     /// Questions to send to the client while its call waits.
     pub(super) questions: mpsc::Receiver<Question>,
     /// The question to return with the call.
-    pub(super) question_to_return: Arc<Mutex<Option<Asked>>>,
+    pub(super) question_to_return: Arc<Mutex<Option<RequestMessage>>>,
 }
 
 /// A question for a client, and the channel for its answer.
@@ -225,7 +225,7 @@ impl Approver for RequestApprover {
         request: &ApprovalRequest,
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
-        let question = Asked::of(request, presentation);
+        let question = RequestMessage::of(request, presentation);
         let form = form::elicitation(&question)?;
         let (answer, answered) = blocking::sync_channel(1);
         let closed = || ApproverError::NoDecision("the client is gone".to_owned());
@@ -247,7 +247,7 @@ impl Approver for RequestApprover {
 /// Takes the answer that came with the call, if it is for this question; else returns the question.
 struct ReturnApprover {
     returned_answer: Option<ReturnedAnswer>,
-    question_to_return: Arc<Mutex<Option<Asked>>>,
+    question_to_return: Arc<Mutex<Option<RequestMessage>>>,
 }
 
 impl Approver for ReturnApprover {
@@ -256,7 +256,7 @@ impl Approver for ReturnApprover {
         request: &ApprovalRequest,
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
-        let question = Asked::of(request, presentation);
+        let question = RequestMessage::of(request, presentation);
         if let Some(returned_answer) = self.returned_answer.take()
             && returned_answer.fingerprint == question.fingerprint
         {

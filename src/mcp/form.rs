@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, Asked, Remember};
+use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, RequestMessage, Remember};
 
 /// The most lines of a form. A longer question is asked elsewhere: a person must have seen all of it.
 const MAX_LINES: usize = 2_000;
@@ -24,7 +24,7 @@ const SESSION: &str = "session";
 const DENY: &str = "deny";
 
 /// The form for a question.
-pub(super) fn elicitation(question: &Asked) -> Result<ElicitRequestParams, ApproverError> {
+pub(super) fn elicitation(question: &RequestMessage) -> Result<ElicitRequestParams, ApproverError> {
     let message = message_of(question)?;
     let choices = choices(question.answer);
     let decision = EnumSchema::builder(choices.iter().map(|choice| (*choice).to_owned()).collect())
@@ -45,7 +45,7 @@ pub(super) fn elicitation(question: &Asked) -> Result<ElicitRequestParams, Appro
 }
 
 /// The text of a question, if it is short enough.
-fn message_of(question: &Asked) -> Result<String, ApproverError> {
+fn message_of(question: &RequestMessage) -> Result<String, ApproverError> {
     let message = without_frame(&question.text(COLUMNS));
     if message.lines().count() > MAX_LINES {
         return Err(ApproverError::TooLarge);
@@ -69,7 +69,7 @@ const fn choices(answer: AnswerOf) -> &'static [&'static str] {
 }
 
 /// Reads the decision from an answer. Anything unclear is an error, never an approval.
-pub(super) fn read_decision(answer: ElicitResult, question: &Asked) -> Result<ApprovalDecision, ApproverError> {
+pub(super) fn read_decision(answer: ElicitResult, question: &RequestMessage) -> Result<ApprovalDecision, ApproverError> {
     let _fits = message_of(question)?;
     let choices = choices(question.answer);
     match answer.action {

@@ -23,7 +23,7 @@ use super::http::sessions::SessionEnd;
 use super::notices::Notices;
 use super::state::{self, StateError, States};
 use super::{describe, form, params};
-use crate::approval::Asked;
+use crate::approval::RequestMessage;
 use crate::tools::serving::{ApproverChain, ServeError};
 use crate::tools::{ApprovalContext, CallRequest, Output, Progress, ProvidedCall, Provider, ToolError};
 
@@ -170,7 +170,7 @@ impl Server {
     }
 
     /// Returns a call with its question.
-    fn return_question(&self, binding: &[u8], question: &Asked) -> Result<CallToolResponse, ErrorData> {
+    fn return_question(&self, binding: &[u8], question: &RequestMessage) -> Result<CallToolResponse, ErrorData> {
         let failed = |error: &dyn fmt::Display| {
             ErrorData::internal_error(format!("the question cannot be asked: {error}"), None)
         };

@@ -67,7 +67,7 @@ impl Executor {
         let recorder = Recorder::open(policy, mode, &user_paths)?;
         let mut controller = Controller::new(mode, approver);
         if let Some(recorder) = recorder.clone() {
-            controller = controller.witnessed_by(Box::new(move |record| recorder.decided(record)));
+            controller = controller.recorded_by(Box::new(move |record| recorder.decided(record)));
         }
         let session = Arc::new(session);
         let recovered = Recovered::default();

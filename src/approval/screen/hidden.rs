@@ -1,46 +1,46 @@
-//! Whether something in a question does not print.
+//! Whether a question has unprintable characters.
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use super::look::Letters;
-use super::text::{Backslash, hides, told};
+use super::layout::Charset;
+use super::text::{Backslash, hides, regime_text};
 use crate::approval::request::{ApprovalRequest, Content, Presentation};
 
 /// How backslashes are shown in a question.
-pub(super) fn in_question(request: &ApprovalRequest, presentation: &Presentation, letters: Letters) -> Backslash {
-    let asked = [&request.tool_name, &request.description]
+pub(super) fn in_question(request: &ApprovalRequest, presentation: &Presentation, charset: Charset) -> Backslash {
+    let write_request = [&request.tool_name, &request.description]
         .into_iter()
         .chain(&request.group_id)
         .chain(&request.caller);
-    backslash(in_presentation(presentation, letters) || any(asked, letters))
+    backslash(in_presentation(presentation, charset) || any(write_request, charset))
 }
 
-/// How they are in the reasons why it is asked.
-pub(super) fn in_reasons(request: &ApprovalRequest, letters: Letters) -> Backslash {
-    backslash(any(request.why.iter().chain([&request.allowed_by]), letters))
+/// How backslashes are shown in the reasons.
+pub(super) fn in_reasons(request: &ApprovalRequest, charset: Charset) -> Backslash {
+    backslash(any(request.why.iter().chain([&request.allowed_by]), charset))
 }
 
 const fn backslash(hides: bool) -> Backslash {
     if hides { Backslash::Doubled } else { Backslash::Single }
 }
 
-fn any<'t>(mut texts: impl Iterator<Item = &'t String>, letters: Letters) -> bool {
-    texts.any(|text| in_text(text.as_bytes(), letters))
+fn any<'t>(mut texts: impl Iterator<Item = &'t String>, charset: Charset) -> bool {
+    texts.any(|text| in_text(text.as_bytes(), charset))
 }
 
-/// The end of a line is shown as one; a tab is a blank of unknown width, and common.
-fn in_text(bytes: &[u8], letters: Letters) -> bool {
+/// Line breaks and tabs do not count: they are common, and shown as such.
+fn in_text(bytes: &[u8], charset: Charset) -> bool {
     bytes
         .split(|byte| matches!(byte, b'\n' | b'\t'))
-        .any(|line| hides(line, letters))
+        .any(|line| hides(line, charset))
 }
 
-fn in_presentation(presentation: &Presentation, letters: Letters) -> bool {
-    let text = |shown: &[u8]| in_text(shown, letters);
-    let path = |shown: &std::path::PathBuf| hides(shown.as_os_str().as_bytes(), letters);
+fn in_presentation(presentation: &Presentation, charset: Charset) -> bool {
+    let text = |shown: &[u8]| in_text(shown, charset);
+    let path = |shown: &std::path::PathBuf| hides(shown.as_os_str().as_bytes(), charset);
     match presentation {
         Presentation::Text(shown) => text(shown.as_bytes()),
-        // A mark may not stand on the sign of a line either.
+        // Without the sign, so that a combining mark on it counts too.
         Presentation::Diff(shown) => {
             let mut lines = shown.split('\n');
             lines.any(|line| {
@@ -57,7 +57,7 @@ fn in_presentation(presentation: &Presentation, letters: Letters) -> bool {
                 .chain([&view.directory])
                 .chain(programs);
             text(&view.command)
-                || text(told(&view.regime, letters).as_bytes())
+                || text(regime_text(&view.regime, charset).as_bytes())
                 || text(view.may_reach.as_bytes())
                 || paths.any(path)
         }
@@ -70,6 +70,6 @@ fn in_presentation(presentation: &Presentation, letters: Letters) -> bool {
             .any(|(name, value)| text(name.as_bytes()) || text(value.as_bytes())),
         Presentation::Several(parts) => parts
             .iter()
-            .any(|(title, part)| text(title.as_bytes()) || in_presentation(part, letters)),
+            .any(|(title, part)| text(title.as_bytes()) || in_presentation(part, charset)),
     }
 }

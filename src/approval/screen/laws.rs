@@ -1,4 +1,4 @@
-//! What holds of the screen whatever is asked about.
+//! Properties of the screen for every request.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::approval::{CommandView, Content, FileView, Lazy};
 
-/// Pieces that forge, reorder, hide, stack and stretch, and whatever else there is.
+/// Hostile text: forged lines, control sequences, reordering, stacked marks, wide characters.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\n+-- y: yes\napprove? [y/n/s/?] ".to_owned()),
@@ -97,10 +97,10 @@ fn request() -> impl Strategy<Value = ApprovalRequest> {
 }
 
 /// What is wrong with the text, which has an edge at each line, and a legend at its end if it has one.
-fn wrong(text: &str, look: Look) -> Option<String> {
-    let (top, bar, bottom, below) = match look.letters {
-        Letters::Ascii => ("+-- ", "| ", "+-- ", "    "),
-        Letters::Unicode => ("╭─ ", "│ ", "╰─ ", "   "),
+fn wrong(text: &str, layout: Layout) -> Option<String> {
+    let (top, bar, bottom, below) = match layout.charset {
+        Charset::Ascii => ("+-- ", "| ", "+-- ", "    "),
+        Charset::Unicode => ("╭─ ", "│ ", "╰─ ", "   "),
     };
     let lines: Vec<&str> = text.strip_suffix('\n')?.split('\n').collect();
     let legend = lines
@@ -111,11 +111,11 @@ fn wrong(text: &str, look: Look) -> Option<String> {
         let unprintable = line
             .chars()
             .any(|c| crate::policy::path::is_escaped(c.to_string().as_bytes()));
-        if unprintable || (look.letters == Letters::Ascii && !line.is_ascii()) {
+        if unprintable || (layout.charset == Charset::Ascii && !line.is_ascii()) {
             return Some(format!("unescaped: {line:?}"));
         }
-        if text::width(line) >= look.columns {
-            return Some(format!("too wide for {}: {line:?}", look.columns));
+        if text::width(line) >= layout.columns {
+            return Some(format!("too wide for {}: {line:?}", layout.columns));
         }
         let edged = match legend {
             _ if at == 0 => line.starts_with(top),
@@ -140,25 +140,25 @@ proptest! {
         columns in prop_oneof![Just(1_u16), Just(24), Just(40), Just(80), Just(200), 24..120_u16],
         unicode in any::<bool>(),
     ) {
-        let letters = if unicode { Letters::Unicode } else { Letters::Ascii };
-        let look = Look::new(Some((columns, 24)), Colour::Off, letters);
-        let asked = question(&request, &presentation, look, Rest::Unseen);
-        prop_assert_eq!(wrong(&asked.text, look), None);
-        prop_assert_eq!(wrong(&why(&request, look, asked.rest), look), None);
-        let whole = whole(&request, &presentation, look);
-        prop_assert_eq!(wrong(&whole.concat(), look), None);
-        prop_assert!(whole.iter().all(|line| line.matches('\n').count() == 1));
+        let charset = if unicode { Charset::Unicode } else { Charset::Ascii };
+        let layout = Layout::new(Some((columns, 24)), Colour::Off, charset);
+        let write_request = question(&request, &presentation, layout, Overflow::Unseen);
+        prop_assert_eq!(wrong(&write_request.text, layout), None);
+        prop_assert_eq!(wrong(&why(&request, layout, write_request.overflow), layout), None);
+        let all_lines = all_lines(&request, &presentation, layout);
+        prop_assert_eq!(wrong(&all_lines.concat(), layout), None);
+        prop_assert!(all_lines.iter().all(|line| line.matches('\n').count() == 1));
         // What is not cut is all there is.
-        if asked.rest != Rest::Unseen {
-            prop_assert!(asked.text.starts_with(&whole.concat()));
+        if write_request.overflow != Overflow::Unseen {
+            prop_assert!(write_request.text.starts_with(&all_lines.concat()));
         }
     }
 
     #[test]
     fn colours_change_nothing_but_colour(request in request(), presentation in presentation()) {
-        let look = |colour| Look::new(Some((80, 24)), colour, Letters::Unicode);
-        let plain = question(&request, &presentation, look(Colour::Off), Rest::Unseen).text;
-        let mut coloured = question(&request, &presentation, look(Colour::On), Rest::Unseen).text;
+        let layout = |colour| Layout::new(Some((80, 24)), colour, Charset::Unicode);
+        let plain = question(&request, &presentation, layout(Colour::Off), Overflow::Unseen).text;
+        let mut coloured = question(&request, &presentation, layout(Colour::On), Overflow::Unseen).text;
         for code in ["0", "1", "2", "31", "32", "36", "1;33"] {
             coloured = coloured.replace(&format!("\x1b[{code}m"), "");
         }
@@ -168,14 +168,14 @@ proptest! {
 
 #[test]
 fn the_laws_are_broken_by_what_breaks_them() {
-    let look = Look::new(Some((24, 24)), Colour::Off, Letters::Ascii);
-    assert_eq!(wrong("+-- a\n| b\n+-- y\n    n\n", look), None);
+    let layout = Layout::new(Some((24, 24)), Colour::Off, Charset::Ascii);
+    assert_eq!(wrong("+-- a\n| b\n+-- y\n    n\n", layout), None);
     for text in [
         "+-- a\nb\n+-- y\n",
         "+-- a\n| \x1b[2J\n",
         "+-- a\n| bbbbbbbbbbbbbbbbbbbbbbbb\n",
         "+-- a\n| é\n",
     ] {
-        assert!(wrong(text, look).is_some(), "{text:?}");
+        assert!(wrong(text, layout).is_some(), "{text:?}");
     }
 }

@@ -4,26 +4,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::*;
-use crate::approval::{CommandView, Content, FileView, Lazy};
+use crate::approval::{CommandView, Content, FileView};
 
-pub(super) fn look(columns: u16, letters: Letters) -> Look {
-    Look::new(Some((columns, 60)), Colour::Off, letters)
+pub(super) fn layout(columns: u16, charset: Charset) -> Layout {
+    Layout::new(Some((columns, 60)), Colour::Off, charset)
 }
 
 fn request(answer: AnswerOf) -> ApprovalRequest {
     ApprovalRequest {
-        required: true,
         answer,
-        tool_name: "shell".to_owned(),
-        description: "run a command".to_owned(),
-        payload: Vec::new(),
-        presentation: Lazy::new(|| Err(String::new())),
-        group_id: None,
-        remember: Remember::None,
-        allowed_by: String::new(),
-        why: Vec::new(),
-        caller: None,
-        call: None,
+        ..ApprovalRequest::example()
     }
 }
 
@@ -40,12 +30,12 @@ fn command(line: &[u8]) -> Presentation {
     })
 }
 
-fn ask(presentation: &Presentation, look: Look) -> Question {
-    question(&request(AnswerOf::Anyone), presentation, look, Rest::Unseen)
+fn ask(presentation: &Presentation, layout: Layout) -> Question {
+    question(&request(AnswerOf::Anyone), presentation, layout, Overflow::Unseen)
 }
 
 fn text_of(presentation: &Presentation, columns: u16) -> String {
-    ask(presentation, look(columns, Letters::Unicode))
+    ask(presentation, layout(columns, Charset::Unicode))
         .text
         .replace('│', "|")
 }
@@ -55,8 +45,8 @@ fn shown(line: &[u8], columns: u16) -> String {
 }
 
 fn all_of(presentation: &Presentation, columns: u16) -> String {
-    let look = look(columns, Letters::Unicode);
-    whole(&request(AnswerOf::Anyone), presentation, look)
+    let layout = layout(columns, Charset::Unicode);
+    all_lines(&request(AnswerOf::Anyone), presentation, layout)
         .concat()
         .replace('│', "|")
 }
@@ -93,10 +83,10 @@ fn a_command_is_shown_with_its_reach() {
 
 #[test]
 fn the_frame_is_drawn_in_letters_that_the_terminal_knows() {
-    let unicode = ask(&command(b"make"), look(80, Letters::Unicode)).text;
+    let unicode = ask(&command(b"make"), layout(80, Charset::Unicode)).text;
     assert!(unicode.starts_with("╭─ Stockade asks ─") && unicode.contains("\n│ tool       shell\n"));
     assert!(unicode.contains("\n╰─ y: yes, once; n: no"), "{unicode}");
-    let ascii = ask(&command("echo é …".as_bytes()), look(80, Letters::Ascii)).text;
+    let ascii = ask(&command("echo é …".as_bytes()), layout(80, Charset::Ascii)).text;
     assert!(ascii.starts_with("+-- Stockade asks -") && ascii.contains("\n| tool       shell\n"));
     assert!(
         ascii.contains("echo \\u{e9} \\u{2026}") && ascii.contains("WARNING"),
@@ -107,14 +97,14 @@ fn the_frame_is_drawn_in_letters_that_the_terminal_knows() {
 
 #[test]
 fn only_stockade_s_own_signs_are_coloured() {
-    let look = Look::new(Some((80, 24)), Colour::On, Letters::Ascii);
-    let text = ask(&diff("@@ -1 +1 @@\n-old\n+new\n same\n"), look).text;
+    let layout = Layout::new(Some((80, 24)), Colour::On, Charset::Ascii);
+    let text = ask(&diff("@@ -1 +1 @@\n-old\n+new\n same\n"), layout).text;
     let bar = "\x1b[2m| \x1b[0m";
     for (line, code) in [("@@ -1 +1 @@", "\x1b[36m"), ("-old", "\x1b[31m"), ("+new", "\x1b[32m")] {
         assert!(text.contains(&format!("{bar}{code}{line}\x1b[0m\n")), "{text:?}");
     }
     assert!(text.contains(&format!("{bar} same\n")), "{text:?}");
-    let hostile = ask(&diff("+\x1b[31mred\n"), look).text;
+    let hostile = ask(&diff("+\x1b[31mred\n"), layout).text;
     assert!(hostile.contains("+\\u{1b}[31mred\x1b[0m\n"), "{hostile:?}");
 }
 
@@ -144,25 +134,28 @@ fn a_new_line_of_the_command_looks_like_no_other_text() {
     assert!(real.contains("echo ok #\n| (new line) rm -rf w'\n"), "{real}");
     assert!(typed_out.contains("echo ok #\\nrm -rf w'\n"), "{typed_out}");
     // A comment that fills its line does not look as if it went on in the next.
-    let room = Edge::Side.room(look(40, Letters::Unicode)) - LABEL;
+    let room = Edge::Side.room(layout(40, Charset::Unicode)) - LABEL;
     let filled = shown(format!("#{}\nrm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
-    let broken = shown(format!("#{}rm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
+    let break_lines = shown(format!("#{}rm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
     assert!(filled.contains("\n| (new line) rm -rf w\n"), "{filled}");
-    assert!(broken.contains(&format!("\n| {:LABEL$}rm -rf w\n", "")), "{broken}");
+    assert!(
+        break_lines.contains(&format!("\n| {:LABEL$}rm -rf w\n", "")),
+        "{break_lines}"
+    );
 }
 
 #[test]
 fn an_escape_looks_like_no_letters_typed_out() {
-    for (hidden, letters) in [
+    for (hidden, charset) in [
         ("a\u{202e}b".as_bytes(), "a\\u{202e}b".as_bytes()),
         (b"a\xffb", b"a\\xffb"),
         (b"a\x1bb", b"a\\u{1b}b"),
         ("\u{301}b".as_bytes(), b"\\u{301}b"),
     ] {
-        let (alone, typed_out) = (shown(hidden, 80), shown(letters, 80));
+        let (alone, typed_out) = (shown(hidden, 80), shown(charset, 80));
         assert!(alone.contains("WARNING") && !typed_out.contains("WARNING"), "{alone}");
-        let both = shown(&[hidden, b" ", letters].concat(), 80);
-        let typed = String::from_utf8_lossy(letters).replace('\\', "\\\\");
+        let both = shown(&[hidden, b" ", charset].concat(), 80);
+        let typed = String::from_utf8_lossy(charset).replace('\\', "\\\\");
         assert!(both.contains(&format!(" {typed}\n")), "{both}");
     }
 }
@@ -170,31 +163,31 @@ fn an_escape_looks_like_no_letters_typed_out() {
 #[test]
 fn a_long_change_is_cut_at_fifty_lines_and_shown_whole_when_asked_for() {
     let long = diff(&"+line\n".repeat(70));
-    let head = ask(&long, look(200, Letters::Unicode));
-    assert_eq!(head.rest, Rest::Unseen);
+    let head = ask(&long, layout(200, Charset::Unicode));
+    assert_eq!(head.overflow, Overflow::Unseen);
     assert!(head.text.contains("… [20 more lines]") && head.text.contains("v: show all of it"));
     assert_eq!(head.text.matches("│ +line\n").count(), 50);
-    let whole = all_of(&long, 80);
-    assert!(!whole.contains("more lines"));
-    assert_eq!(whole.matches("| +line\n").count(), 70);
-    let short = ask(&diff(&"+line\n".repeat(50)), look(80, Letters::Unicode));
-    assert_eq!(short.rest, Rest::Nothing);
+    let all_lines = all_of(&long, 80);
+    assert!(!all_lines.contains("more lines"));
+    assert_eq!(all_lines.matches("| +line\n").count(), 70);
+    let short = ask(&diff(&"+line\n".repeat(50)), layout(80, Charset::Unicode));
+    assert_eq!(short.overflow, Overflow::None);
     assert!(!short.text.contains("v:"), "{}", short.text);
     // One endless line is many.
     assert_eq!(
-        ask(&diff(&"+".repeat(10_000)), look(80, Letters::Ascii)).rest,
-        Rest::Unseen
+        ask(&diff(&"+".repeat(10_000)), layout(80, Charset::Ascii)).overflow,
+        Overflow::Unseen
     );
 }
 
 #[test]
 fn what_passes_the_screen_may_be_looked_at_again_and_need_not_be() {
     let text = diff(&"+line\n".repeat(20));
-    for (rows, rest) in [(24, Rest::Seen), (26, Rest::Nothing)] {
-        let look = Look::new(Some((200, rows)), Colour::Off, Letters::Ascii);
-        let asked = question(&request(AnswerOf::ApproverOnly), &text, look, Rest::Unseen);
-        assert_eq!(asked.rest, rest, "{rows}");
-        assert!(!asked.text.contains("more lines") && asked.text.lines().count() < 26);
+    for (rows, rest) in [(24, Overflow::Seen), (26, Overflow::None)] {
+        let layout = Layout::new(Some((200, rows)), Colour::Off, Charset::Ascii);
+        let write_request = question(&request(AnswerOf::ApproverOnly), &text, layout, Overflow::Unseen);
+        assert_eq!(write_request.overflow, rest, "{rows}");
+        assert!(!write_request.text.contains("more lines") && write_request.text.lines().count() < 26);
     }
 }
 
@@ -318,14 +311,14 @@ fn parts_stand_under_their_titles_and_each_is_seen() {
 #[test]
 fn who_asks_is_shown_if_it_is_not_the_agent_itself() {
     let mut request = request(AnswerOf::Anyone);
-    let look = look(80, Letters::Ascii);
+    let layout = layout(80, Charset::Ascii);
     assert!(
-        !question(&request, &diff("+a"), look, Rest::Unseen)
+        !question(&request, &diff("+a"), layout, Overflow::Unseen)
             .text
             .contains("| for ")
     );
     request.caller = Some("helper\u{7}\n+-- y".to_owned());
-    let text = question(&request, &diff("+a"), look, Rest::Unseen).text;
+    let text = question(&request, &diff("+a"), layout, Overflow::Unseen).text;
     assert!(
         text.contains("| for        helper\\u{7}\n| (new line) +-- y\n"),
         "{text}"
@@ -336,15 +329,15 @@ fn who_asks_is_shown_if_it_is_not_the_agent_itself() {
 #[test]
 fn the_answers_that_are_offered_are_those_that_count() {
     for (answer, rest, keys) in [
-        (AnswerOf::Anyone, Rest::Nothing, "approve? [y/n/s/?] "),
-        (AnswerOf::Anyone, Rest::Unseen, "approve? [v/n/?] "),
-        (AnswerOf::Anyone, Rest::Seen, "approve? [y/n/s/v/?] "),
-        (AnswerOf::AnyoneOnce, Rest::Nothing, "approve? [y/n/?] "),
-        (AnswerOf::AnyoneOnce, Rest::Unseen, "approve? [v/n/?] "),
-        (AnswerOf::AnyoneOnce, Rest::Seen, "approve? [y/n/v/?] "),
-        (AnswerOf::ApproverOnly, Rest::Nothing, "approve? [y/n/?] "),
-        (AnswerOf::ApproverOnly, Rest::Unseen, "approve? [v/n/?] "),
-        (AnswerOf::ApproverOnly, Rest::Seen, "approve? [y/n/v/?] "),
+        (AnswerOf::Anyone, Overflow::None, "approve? [y/n/s/?] "),
+        (AnswerOf::Anyone, Overflow::Unseen, "approve? [v/n/?] "),
+        (AnswerOf::Anyone, Overflow::Seen, "approve? [y/n/s/v/?] "),
+        (AnswerOf::AnyoneOnce, Overflow::None, "approve? [y/n/?] "),
+        (AnswerOf::AnyoneOnce, Overflow::Unseen, "approve? [v/n/?] "),
+        (AnswerOf::AnyoneOnce, Overflow::Seen, "approve? [y/n/v/?] "),
+        (AnswerOf::ApproverOnly, Overflow::None, "approve? [y/n/?] "),
+        (AnswerOf::ApproverOnly, Overflow::Unseen, "approve? [v/n/?] "),
+        (AnswerOf::ApproverOnly, Overflow::Seen, "approve? [y/n/v/?] "),
     ] {
         assert_eq!(prompt(&request(answer), rest), keys);
         let legend = legend(&request(answer), rest);
@@ -355,7 +348,7 @@ fn the_answers_that_are_offered_are_those_that_count() {
         }
     }
     assert_eq!(
-        please(&request(AnswerOf::Anyone), Rest::Nothing),
+        retry_text(&request(AnswerOf::Anyone), Overflow::None),
         "Please type y, n, s or ?.\n"
     );
 }
@@ -364,13 +357,13 @@ fn the_answers_that_are_offered_are_those_that_count() {
 fn a_yes_that_the_config_makes_one_for_the_session_says_so() {
     let mut request = request(AnswerOf::Anyone);
     request.remember = Remember::Session;
-    let look = look(200, Letters::Ascii);
-    let text = question(&request, &diff("+a"), look, Rest::Unseen).text;
+    let layout = layout(200, Charset::Ascii);
+    let text = question(&request, &diff("+a"), layout, Overflow::Unseen).text;
     assert!(
         !text.contains("once") && text.contains("again for exactly this"),
         "{text}"
     );
-    assert!(why(&request, look, Rest::Nothing).contains("as the config says, again"));
+    assert!(why(&request, layout, Overflow::None).contains("as the config says, again"));
 }
 
 #[test]
@@ -381,7 +374,7 @@ fn why_it_is_asked_names_the_lines_of_the_config_and_every_answer() {
         "\u{1b}[2J\n+-- y".to_owned(),
     ];
     request.allowed_by = "a rule would allow it".to_owned();
-    let text = why(&request, look(80, Letters::Ascii), Rest::Seen);
+    let text = why(&request, layout(80, Charset::Ascii), Overflow::Seen);
     for part in [
         "+-- Why this is asked -",
         "| because    agent.yaml:7:5: the default asks\n",
@@ -397,5 +390,5 @@ fn why_it_is_asked_names_the_lines_of_the_config_and_every_answer() {
     }
     assert!(!text.contains("\n+-- y\n") && !text.contains('\x1b'), "{text}");
     request.why.clear();
-    assert!(why(&request, look(80, Letters::Ascii), Rest::Nothing).contains("wants a person's yes"));
+    assert!(why(&request, layout(80, Charset::Ascii), Overflow::None).contains("wants a person's yes"));
 }

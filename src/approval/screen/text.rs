@@ -1,58 +1,57 @@
-//! Text of any kind → text that stays where it is put: nothing in it moves the cursor, and its width is known.
+//! Any text → text of known width that cannot move the cursor.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use super::look::Letters;
+use super::layout::Charset;
 use crate::policy::path;
 
-/// How many marks may stand on one letter.
+/// The most combining marks on one letter.
 const MARKS: usize = 3;
 
-/// Whether a backslash is doubled. It is as soon as anything of a question is escaped: else an escape looks like the
-/// same letters typed out.
+/// Whether a backslash is doubled. It is if anything in the question is escaped; else typed text could look like an escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backslash {
     Single,
     Doubled,
 }
 
-/// The line as it is shown.
-pub(super) fn visible(line: &[u8], letters: Letters, backslash: Backslash) -> String {
-    settled(
+/// The escaped line.
+pub(super) fn visible(line: &[u8], charset: Charset, backslash: Backslash) -> String {
+    escape_unsupported(
         &match backslash {
             Backslash::Single => path::escape(line),
             Backslash::Doubled => path::escape_backslashes(line),
         },
-        letters,
+        charset,
     )
 }
 
 /// Whether something in the line is shown as an escape.
-pub(super) fn hides(line: &[u8], letters: Letters) -> bool {
+pub(super) fn hides(line: &[u8], charset: Charset) -> bool {
     path::is_escaped(line) || {
-        let seen = path::escape(line);
-        settled(&seen, letters) != seen
+        let escaped = path::escape(line);
+        escape_unsupported(&escaped, charset) != escaped
     }
 }
 
-/// What Stockade itself says of the regime, in letters that the terminal knows.
-pub(super) fn told(regime: &str, letters: Letters) -> String {
-    match letters {
-        Letters::Ascii => regime.replace('·', "-"),
-        Letters::Unicode => regime.to_owned(),
+/// The name of the regime in characters that the terminal knows.
+pub(super) fn regime_text(regime: &str, charset: Charset) -> String {
+    match charset {
+        Charset::Ascii => regime.replace('·', "-"),
+        Charset::Unicode => regime.to_owned(),
     }
 }
 
-/// Escapes what this terminal does not know, and marks that have no letter of the line to stand on or stand on one by
-/// the dozen: they would be drawn onto what is beside.
-fn settled(seen: &str, letters: Letters) -> String {
-    let mut settled = String::with_capacity(seen.len());
+/// Escapes characters that the terminal does not know, and combining marks without a letter or beyond the limit: they would
+/// be drawn over their neighbours.
+fn escape_unsupported(text: &str, charset: Charset) -> String {
+    let mut escaped = String::with_capacity(text.len());
     let mut room = 0_usize;
-    for c in seen.chars() {
-        let stands = match (c.is_ascii(), letters) {
-            (true, Letters::Ascii | Letters::Unicode) => true,
-            (false, Letters::Ascii) => false,
-            (false, Letters::Unicode) => !is_mark(c) || room > 0,
+    for c in text.chars() {
+        let stands = match (c.is_ascii(), charset) {
+            (true, Charset::Ascii | Charset::Unicode) => true,
+            (false, Charset::Ascii) => false,
+            (false, Charset::Unicode) => !is_mark(c) || room > 0,
         };
         room = if is_mark(c) {
             room.saturating_sub(1)
@@ -62,12 +61,12 @@ fn settled(seen: &str, letters: Letters) -> String {
             MARKS
         };
         if stands {
-            settled.push(c);
+            escaped.push(c);
         } else {
-            settled.extend(c.escape_unicode());
+            escaped.extend(c.escape_unicode());
         }
     }
-    settled
+    escaped
 }
 
 fn is_mark(c: char) -> bool {
@@ -78,10 +77,10 @@ fn is_mark(c: char) -> bool {
         )
 }
 
-/// The columns that the character takes at most, on whatever terminal.
+/// The most columns that the character takes on any terminal.
 ///
-/// Terminals disagree on nearly everything outside ASCII. What is counted too wide is broken too early; what was counted
-/// too narrow would be broken by the terminal, and go on where only Stockade's own lines begin.
+/// Terminals disagree outside ASCII. A count that is too high breaks a line too early. One that is too low lets the terminal
+/// break it, and content would begin a line.
 pub(super) const fn columns_of(c: char) -> usize {
     match c {
         '\0'..='\x7f' => 1,
@@ -100,13 +99,12 @@ pub(super) fn width(text: &str) -> usize {
 pub(super) enum Break {
     /// Where the room ends.
     Anywhere,
-    /// Before a blank, if there is one near the end of the room. Before it: behind it, one could not tell that it
-    /// is there.
+    /// Before a blank, if there is one near the end of the room. Not behind it, where it could not be seen.
     BeforeBlank,
 }
 
-/// The text in pieces of at most `room` columns, at least one; no mark is parted from its letter.
-pub(super) fn broken(text: &str, room: usize, at: Break) -> Vec<&str> {
+/// The text in pieces of at most `room` columns, at least one; no mark is separated from its letter.
+pub(super) fn break_lines(text: &str, room: usize, at: Break) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(end) = end_of_piece(rest, room, at) {
@@ -118,7 +116,7 @@ pub(super) fn broken(text: &str, room: usize, at: Break) -> Vec<&str> {
     pieces
 }
 
-/// Where the first piece ends; `None` if it is the last.
+/// The end of the first piece; `None` if it is the last.
 fn end_of_piece(text: &str, room: usize, at: Break) -> Option<usize> {
     let (mut used, mut blank) = (0, None);
     let mut rest = text.char_indices().peekable();
@@ -143,9 +141,12 @@ fn end_of_piece(text: &str, room: usize, at: Break) -> Option<usize> {
 }
 
 /// Stockade's own text in lines of at most `room` columns, broken at blanks where there are any.
-pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split(' ').flat_map(|word| broken(word, room, Break::Anywhere)) {
+    for word in text
+        .split(' ')
+        .flat_map(|word| break_lines(word, room, Break::Anywhere))
+    {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
             Some(line) if width(line) + 1 + width(word) <= room => line.extend([" ", word]),
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        visible(text.as_bytes(), Letters::Unicode, Backslash::Single)
+        visible(text.as_bytes(), Charset::Unicode, Backslash::Single)
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
             shown(&many),
             format!("e{}\\u{{301}}\\u{{301}}", "\u{301}".repeat(MARKS))
         );
-        assert!(hides(many.as_bytes(), Letters::Unicode) && !hides("e\u{301}".as_bytes(), Letters::Unicode));
+        assert!(hides(many.as_bytes(), Charset::Unicode) && !hides("e\u{301}".as_bytes(), Charset::Unicode));
     }
 
     #[test]
@@ -183,11 +184,11 @@ mod tests {
         // The second byte of this letter is there the beginning of an escape sequence.
         let hostile = "\u{421b}2J é";
         assert_eq!(
-            visible(hostile.as_bytes(), Letters::Ascii, Backslash::Single),
+            visible(hostile.as_bytes(), Charset::Ascii, Backslash::Single),
             "\\u{421b}2J \\u{e9}"
         );
         assert_eq!(shown(hostile), hostile);
-        assert!(hides("é".as_bytes(), Letters::Ascii) && !hides("é".as_bytes(), Letters::Unicode));
+        assert!(hides("é".as_bytes(), Charset::Ascii) && !hides("é".as_bytes(), Charset::Unicode));
     }
 
     #[test]
@@ -202,7 +203,7 @@ mod tests {
         let text = "ae\u{301}\u{302}\u{303}日 e\u{301}x".repeat(20);
         for room in 8..30 {
             for at in [Break::Anywhere, Break::BeforeBlank] {
-                let pieces = broken(&text, room, at);
+                let pieces = break_lines(&text, room, at);
                 assert_eq!(pieces.concat(), text);
                 for piece in pieces {
                     let begins = !piece.starts_with(is_mark);
@@ -210,12 +211,12 @@ mod tests {
                 }
             }
         }
-        assert_eq!(broken("", 10, Break::Anywhere), [""]);
+        assert_eq!(break_lines("", 10, Break::Anywhere), [""]);
     }
 
     #[test]
     fn a_value_is_broken_so_that_a_blank_at_the_break_is_seen() {
-        let pieces = |text| broken(text, 10, Break::BeforeBlank);
+        let pieces = |text| break_lines(text, 10, Break::BeforeBlank);
         assert_eq!(pieces("a command as it is"), ["a command", " as it is"]);
         assert_eq!(pieces("abcdefghij klm"), ["abcdefghij", " klm"]);
         assert_eq!(pieces("abcdefghijklm"), ["abcdefghij", "klm"]);
@@ -225,8 +226,8 @@ mod tests {
 
     #[test]
     fn own_text_is_broken_at_blanks() {
-        assert_eq!(wrapped("y: yes, once; n: no", 9), ["y: yes,", "once; n:", "no"]);
-        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrap("y: yes, once; n: no", 9), ["y: yes,", "once; n:", "no"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4), [""]);
     }
 }

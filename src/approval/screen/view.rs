@@ -1,18 +1,18 @@
-//! What a person is shown of each kind of thing that is asked about.
+//! The lines of each kind of presentation.
 
-use super::line::{Edge, Tint};
-use super::pen::{HEAD, Pen, Room, lines_of};
-use super::text::told;
+use super::line::{Edge, Style};
+use super::text::regime_text;
+use super::writer::{MAX_LINES, Room, Writer, lines_of};
 use crate::approval::request::{CommandView, Content, FileView, Presentation};
 
-/// The fewest lines that a part of a question is given.
-const LEAST: usize = 4;
+/// The fewest lines of a part.
+const MIN_LINES: usize = 4;
 
-impl Pen {
+impl Writer {
     pub(super) fn present(&mut self, presentation: &Presentation, room: Room) {
         match presentation {
             Presentation::Text(text) => self.field("", text.as_bytes(), room),
-            Presentation::Diff(text) => self.change(text, room),
+            Presentation::Diff(text) => self.diff(text, room),
             Presentation::Command(view) => self.command(view, room),
             Presentation::FileContent(view) => self.file(view, room),
             Presentation::Structured(fields) => self.arguments(fields, room),
@@ -22,15 +22,19 @@ impl Pen {
 
     fn command(&mut self, view: &CommandView, room: Room) {
         self.field("command", &view.command, room);
-        self.paths("directory", std::slice::from_ref(&view.directory), room.few());
-        self.paths("program", &view.programs, room.few());
+        self.paths("directory", std::slice::from_ref(&view.directory), room.at_most_few());
+        self.paths("program", &view.programs, room.at_most_few());
         self.paths("writable", &view.writable_programs, room);
-        // Stockade's own words, and what a yes opens: in full, if at all possible.
+        // What a yes permits is cut as late as possible.
         let full = match room {
-            Room::Lines(_) => Room::Lines(HEAD),
-            Room::Whole => Room::Whole,
+            Room::Lines(_) => Room::Lines(MAX_LINES),
+            Room::Unlimited => Room::Unlimited,
         };
-        self.field("regime", told(&view.regime, self.look.letters).as_bytes(), full);
+        self.field(
+            "regime",
+            regime_text(&view.regime, self.layout.charset).as_bytes(),
+            full,
+        );
         self.paths("may read", &view.may_read, full);
         if view.may_write.is_empty() {
             self.field("may write", b"nothing", full);
@@ -40,58 +44,58 @@ impl Pen {
     }
 
     fn file(&mut self, view: &FileView, room: Room) {
-        self.paths("file", std::slice::from_ref(&view.path), room.few());
+        self.paths("file", std::slice::from_ref(&view.path), room.at_most_few());
         match &view.content {
             Content::Text(text) => {
                 let lines = if text.is_empty() { 0 } else { lines_of(text).count() };
-                self.field("new", size(view.size, Some(lines)).as_bytes(), Room::Whole);
+                self.field("new", size(view.size, Some(lines)).as_bytes(), Room::Unlimited);
                 if lines > 0 {
                     self.numbered(text, room);
                 }
             }
             Content::Binary(what) => {
-                self.field("new", size(view.size, None).as_bytes(), Room::Whole);
-                self.field("binary", what.as_bytes(), room.few());
+                self.field("new", size(view.size, None).as_bytes(), Room::Unlimited);
+                self.field("binary", what.as_bytes(), room.at_most_few());
             }
         }
     }
 
     fn arguments(&mut self, fields: &[(String, String)], room: Room) {
-        let (most, each) = shared(fields.len(), room);
+        let (most, each) = divide(fields.len(), room);
         for (name, value) in fields.iter().take(most) {
-            self.field("argument", name.as_bytes(), room.few());
+            self.field("argument", name.as_bytes(), room.at_most_few());
             self.field("  value", value.as_bytes(), each);
         }
         if fields.len() > most {
             self.more(fields.len() - most, "arguments");
         }
         if fields.is_empty() {
-            self.own(Edge::Side, Edge::Side, "no arguments", Tint::Plain);
+            self.own_text(Edge::Side, Edge::Side, "no arguments", Style::Plain);
         }
     }
 
     fn parts(&mut self, parts: &[(String, Presentation)], room: Room) {
-        let (most, each) = shared(parts.len(), room);
+        let (most, each) = divide(parts.len(), room);
         for (index, (title, part)) in parts.iter().take(most).enumerate() {
-            self.field(&format!("part {}", index + 1), title.as_bytes(), room.few());
+            self.field(&format!("part {}", index + 1), title.as_bytes(), room.at_most_few());
             self.present(part, each);
         }
         if parts.len() > most {
             self.more(parts.len() - most, "parts");
         }
-        let told = format!("One answer holds for all {} parts.", parts.len());
-        self.own(Edge::Side, Edge::Side, &told, Tint::Strong);
+        let text = format!("One answer holds for all {} parts.", parts.len());
+        self.own_text(Edge::Side, Edge::Side, &text, Style::Strong);
     }
 }
 
-/// How many of so many are shown, and how much of each.
-fn shared(count: usize, room: Room) -> (usize, Room) {
+/// How many of `count` are shown, and how many lines of each.
+fn divide(count: usize, room: Room) -> (usize, Room) {
     match room {
         Room::Lines(lines) => (
-            (lines / LEAST).max(1),
-            Room::Lines((lines / count.max(1)).clamp(LEAST, HEAD)),
+            (lines / MIN_LINES).max(1),
+            Room::Lines((lines / count.max(1)).clamp(MIN_LINES, MAX_LINES)),
         ),
-        Room::Whole => (usize::MAX, Room::Whole),
+        Room::Unlimited => (usize::MAX, Room::Unlimited),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The other end: somebody who lists what is asked, and answers.
+//! The client of an approvals socket: lists the open requests, and answers them.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -13,36 +13,36 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, get
 use nix::unistd::geteuid;
 use serde::de::DeserializeOwned;
 
-use super::place::token_of;
-use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, LONGEST_LINE, Line, Waiting, line};
-use crate::approval::asked::LARGEST;
+use super::endpoint::token_path;
+use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Line, MAX_LINE, RequestSummary, line};
+use crate::approval::request_message::MAX_BYTES;
 use crate::policy::path::{display, escape};
 
 /// The most bytes of a line that is read.
-const LONGEST_REPLY: u64 = LARGEST as u64 + 64 * 1024;
+const MAX_REPLY: u64 = MAX_BYTES as u64 + 64 * 1024;
 /// The most bytes of a token file that are read.
-const LONGEST_TOKEN: u64 = 256;
-/// How long an answer may take. Whoever listens has a thread for nothing else, so it is the machine that needs the time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_TOKEN: u64 = 256;
+/// How long a reply may take. The server has a thread of its own, so only a busy machine needs this long.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Speaks to the session that listens at a socket.
+/// A client of the session that listens at a socket.
 #[derive(Debug)]
 pub struct ApprovalsClient {
     socket: PathBuf,
 }
 
-/// Why a session could not be spoken to.
+/// Why a session gave no usable reply.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there.
-    #[error("no session asks at {}: {}", display(.socket), nobody(.source))]
+    #[error("no session asks at {}: {}", display(.socket), nobody_listens(.source))]
     NobodyListens {
         /// Where.
         socket: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// No session is at the default place.
+    /// No session listens in the default directories.
     #[error("no session asks now: none that was started with `--approvals-socket default` is running")]
     NoSession,
     /// The token cannot be read.
@@ -60,32 +60,32 @@ pub enum ClientError {
     #[error("the session gave no answer: {0}")]
     Silent(#[source] io::Error),
     /// The session listens and does not answer.
-    #[error("{} not answer: stopped, or the machine is too busy", who(.0))]
+    #[error("{} not answer: stopped, or the machine is too busy", subject(.0))]
     Unanswered(Vec<Option<i32>>),
-    /// The answer is none.
+    /// The reply is malformed.
     #[error("the answer of the session was not understood")]
     Unreadable,
     /// The note is too long.
     #[error("the note is too long")]
     TooLong,
-    /// The session said no.
+    /// The session refused the request.
     #[error("the session refused: {}", escape(.0.as_bytes()))]
     Refused(String),
 }
 
-/// Whose sessions these are, and the verb.
-fn who(processes: &[Option<i32>]) -> String {
-    let known: Vec<String> = processes.iter().flatten().map(ToString::to_string).collect();
-    match (processes.len(), known.as_slice()) {
+/// The subject of the sentence "… not answer", with its verb.
+fn subject(processes: &[Option<i32>]) -> String {
+    let visible_process: Vec<String> = processes.iter().flatten().map(ToString::to_string).collect();
+    match (processes.len(), visible_process.as_slice()) {
         (0 | 1, []) => "the session does".to_owned(),
         (_, []) => "some sessions do".to_owned(),
         (1, [process]) => format!("the session of process {process} does"),
-        (_, _) => format!("the sessions of processes {} do", known.join(", ")),
+        (_, _) => format!("the sessions of processes {} do", visible_process.join(", ")),
     }
 }
 
-/// Why nobody is there.
-fn nobody(source: &io::Error) -> String {
+/// Why the connection failed.
+fn nobody_listens(source: &io::Error) -> String {
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             "the session that did has ended, or none was started".to_owned()
@@ -95,22 +95,22 @@ fn nobody(source: &io::Error) -> String {
 }
 
 impl ApprovalsClient {
-    /// Speaks to whoever listens at this socket.
+    /// A client of this socket.
     pub fn new(socket: &Path) -> Self {
         Self {
             socket: socket.to_owned(),
         }
     }
 
-    /// Says one thing and gives the answer.
-    pub fn say(&self, request: ApprovalsRequest) -> Result<ApprovalsReply, ClientError> {
-        let (stream, process) = self.connect(request, PATIENCE)?;
-        reply(stream, process, PATIENCE)
+    /// Sends a request and receives the reply.
+    pub fn send(&self, request: ApprovalsRequest) -> Result<ApprovalsReply, ClientError> {
+        let (stream, process) = self.send_request(request, REPLY_TIMEOUT)?;
+        reply(stream, process, REPLY_TIMEOUT)
     }
 
-    /// What the session asks, and its process.
-    pub(super) fn list_within(&self, time: Duration) -> (Option<i32>, Result<Vec<Waiting>, ClientError>) {
-        let (stream, process) = match self.connect(ApprovalsRequest::List, time) {
+    /// The open requests of the session, and its process.
+    pub(super) fn list(&self, time: Duration) -> (Option<i32>, Result<Vec<RequestSummary>, ClientError>) {
+        let (stream, process) = match self.send_request(ApprovalsRequest::List, time) {
             Ok(connected) => connected,
             Err(error) => return (None, Err(error)),
         };
@@ -120,33 +120,33 @@ impl ApprovalsClient {
                 Err(ClientError::Unreadable)
             }
         });
-        (known(process), listed)
+        (visible_process(process), listed)
     }
 
-    /// Is told what happens until the session ends.
-    pub fn watch(&self) -> Result<Watching, ClientError> {
-        self.connect(ApprovalsRequest::Watch, PATIENCE)
-            .map(|(stream, _)| Watching {
+    /// Receives events until the session ends.
+    pub fn watch(&self) -> Result<EventStream, ClientError> {
+        self.send_request(ApprovalsRequest::Watch, REPLY_TIMEOUT)
+            .map(|(stream, _)| EventStream {
                 stream: BufReader::new(stream),
             })
     }
 
     /// The process of the session, if it listens; its number is unknown where it lies in another PID namespace.
-    pub fn listens(&self) -> Result<Option<i32>, ClientError> {
-        let (_stream, process) = self.reach(PATIENCE)?;
-        Ok(known(process))
+    pub fn process(&self) -> Result<Option<i32>, ClientError> {
+        let (_stream, process) = self.connect(REPLY_TIMEOUT)?;
+        Ok(visible_process(process))
     }
 
-    fn reach(&self, time: Duration) -> Result<(UnixStream, i32), ClientError> {
-        let stream = connected(&self.socket, time).map_err(|source| match source {
-            // So many wait there already that nobody else is let in.
+    fn connect(&self, time: Duration) -> Result<(UnixStream, i32), ClientError> {
+        let stream = connect_to(&self.socket, time).map_err(|source| match source {
+            // The backlog of the socket is full.
             late if is_late(&late) => ClientError::Unanswered(vec![None]),
             source => ClientError::NobodyListens {
                 socket: self.socket.clone(),
                 source,
             },
         })?;
-        // The token is for nobody else.
+        // Only a session of the same user may see the token.
         let peer = getsockopt(&stream, sockopt::PeerCredentials).map_err(|errno| ClientError::Silent(errno.into()))?;
         if peer.uid() != geteuid().as_raw() {
             return Err(ClientError::NotOurs);
@@ -154,26 +154,26 @@ impl ApprovalsClient {
         Ok((stream, peer.pid()))
     }
 
-    fn connect(&self, request: ApprovalsRequest, time: Duration) -> Result<(UnixStream, i32), ClientError> {
-        let (mut stream, process) = self.reach(time)?;
-        let said = line(&Line {
+    fn send_request(&self, request: ApprovalsRequest, time: Duration) -> Result<(UnixStream, i32), ClientError> {
+        let (mut stream, process) = self.connect(time)?;
+        let message = line(&Line {
             token: self.token()?,
             request,
         });
-        if said.len() > LONGEST_LINE {
+        if message.len() > MAX_LINE {
             return Err(ClientError::TooLong);
         }
-        stream.write_all(&said).map_err(ClientError::Silent)?;
+        stream.write_all(&message).map_err(ClientError::Silent)?;
         Ok((stream, process))
     }
 
     fn token(&self) -> Result<String, ClientError> {
-        let token = token_of(&self.socket);
+        let token = token_path(&self.socket);
         let read = || {
             let mut text = String::new();
             let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
             let file = OpenOptions::new().read(true).custom_flags(flags).open(&token)?;
-            file.take(LONGEST_TOKEN).read_to_string(&mut text)?;
+            file.take(MAX_TOKEN).read_to_string(&mut text)?;
             Ok(text)
         };
         read().map_err(|source| ClientError::Token {
@@ -183,11 +183,11 @@ impl ApprovalsClient {
     }
 }
 
-/// What a session answers to what it was asked.
+/// Reads the reply.
 fn reply(stream: UnixStream, process: i32, time: Duration) -> Result<ApprovalsReply, ClientError> {
     stream.set_read_timeout(Some(time)).map_err(ClientError::Silent)?;
     let read = read(&mut BufReader::new(stream)).map_err(|error| match error {
-        ClientError::Silent(error) if is_late(&error) => ClientError::Unanswered(vec![known(process)]),
+        ClientError::Silent(error) if is_late(&error) => ClientError::Unanswered(vec![visible_process(process)]),
         other => other,
     });
     match read? {
@@ -197,32 +197,32 @@ fn reply(stream: UnixStream, process: i32, time: Duration) -> Result<ApprovalsRe
     }
 }
 
-/// The number of a process, if this side can see it.
-fn known(process: i32) -> Option<i32> {
+/// The process ID, unless the process lies in another PID namespace.
+fn visible_process(process: i32) -> Option<i32> {
     Some(process).filter(|process| *process > 0)
 }
 
-/// Whether something took longer than it may.
+/// Whether a timeout expired.
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A connection that neither its making nor a write may take longer than this.
-fn connected(path: &Path, time: Duration) -> io::Result<UnixStream> {
-    let made = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-    let stream = UnixStream::from(made);
+/// Connects; neither that nor a later write may take longer than `time`.
+fn connect_to(path: &Path, time: Duration) -> io::Result<UnixStream> {
+    let created = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let stream = UnixStream::from(created);
     stream.set_write_timeout(Some(time))?;
     connect(stream.as_raw_fd(), &UnixAddr::new(path)?)?;
     Ok(stream)
 }
 
-/// What happens in a session, as it happens.
+/// The events of one session, as they happen.
 #[derive(Debug)]
-pub struct Watching {
+pub struct EventStream {
     stream: BufReader<UnixStream>,
 }
 
-impl Iterator for Watching {
+impl Iterator for EventStream {
     type Item = Result<ApprovalsEvent, ClientError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -233,10 +233,10 @@ impl Iterator for Watching {
     }
 }
 
-/// One line; `None` where there is no other.
+/// Reads one line; `None` at the end of input.
 fn read<T: DeserializeOwned>(from: &mut BufReader<UnixStream>) -> Result<Option<T>, ClientError> {
     let mut line = Vec::new();
-    from.take(LONGEST_REPLY)
+    from.take(MAX_REPLY)
         .read_until(b'\n', &mut line)
         .map_err(ClientError::Silent)?;
     if line.is_empty() {

@@ -1,14 +1,13 @@
-//! Asks whoever comes to a Unix socket: a question stays open until one of them answers it, or time is over.
+//! Asks over a Unix socket: a request stays open until a client answers it, or its time is over.
 //!
-//! [`place`] makes socket and token where no command gets at them, and removes them; [`server`] serves every
-//! client on one thread and waits for none; [`board`] is what that thread and the asking one share;
-//! [`protocol`] is what is said; [`client`] is the other end, and [`sessions`] finds all of them at the default place. A process of the same user reaches the socket,
-//! and so may a confined command where the regime does not keep it from sockets: only who can read the token
-//! is listened to, and that no command can.
+//! [`endpoint`] creates socket and token out of reach of commands, and removes them. [`server`] serves every client on one
+//! thread; [`pending`] is the state that it shares with the approver. [`protocol`] has the messages, [`client`] the other
+//! end, and [`sessions`] finds all sessions. Any process of the user can connect, in some regimes a confined command too:
+//! only a client that knows the token is served, and no command can read that.
 
-mod board;
 mod client;
-mod place;
+mod endpoint;
+mod pending;
 mod protocol;
 mod server;
 mod sessions;
@@ -27,124 +26,120 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::approver::{Approver, ApproverError};
-use super::asked::Asked;
 use super::cancel::{CancelHandle, Cancelled};
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use super::request_message::RequestMessage;
 use super::token::Token;
 use crate::policy::{AbsPath, Channel};
-use board::{Board, Open, Settled};
-use place::Place;
+use endpoint::Endpoint;
+use pending::{Pending, PendingRequest, Unanswered};
 
-pub use client::{ApprovalsClient, ClientError, Watching};
-pub use protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Waiting};
-pub use sessions::{ApprovalsPlace, Following, Happening, Listed};
+pub use client::{ApprovalsClient, ClientError, EventStream};
+pub use protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, RequestSummary};
+pub use sessions::{ApprovalsAddress, SessionEvent, SessionEvents, SessionRequests};
 
-/// How often somebody who waits for another question looks whether it is answered.
-const TURN: Duration = Duration::from_millis(20);
+/// How often an approver checks whether the request before its own was answered.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// Asks over a socket.
 pub struct SocketApprover {
-    served: Arc<Served>,
+    server: Arc<ServerThread>,
     deadline: Duration,
     cancelled: Option<Cancelled>,
 }
 
-/// The thread that serves a socket, for as long as somebody asks there.
-struct Served {
-    board: Arc<Board>,
-    /// Held by whoever has a question on the board: it has room for one.
+/// The thread that serves a socket, shared by all approvers of that socket.
+struct ServerThread {
+    pending: Arc<Pending>,
+    /// Held while a request is open: there is one at a time.
     turn: Mutex<()>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Removes socket and token once nobody serves them.
-    _place: Place,
+    /// Removes socket and token when dropped.
+    _endpoint: Endpoint,
+}
+
+fn unusable(path: &Path) -> impl Fn(String) -> ApproverError {
+    |why| ApproverError::Socket {
+        path: path.to_owned(),
+        why,
+    }
 }
 
 impl SocketApprover {
     /// An approver that listens at `socket` and denies what nobody has answered by `deadline`.
     ///
-    /// The token is made beside the socket, as `SOCKET.token`. `reached` says why commands could get at a path, if
-    /// they could; then it is refused.
+    /// The token file is `SOCKET.token`. A path is refused for the reason that `reachable` gives, if commands can get at it.
     pub fn new(
         socket: &Path,
         deadline: Duration,
-        reached: impl Fn(&AbsPath) -> Option<String>,
+        reachable: impl Fn(&AbsPath) -> Option<String>,
     ) -> Result<Self, ApproverError> {
-        let failed = |why: String| ApproverError::Socket {
-            path: socket.to_owned(),
-            why,
-        };
-        let made = Place::make(socket, reached).map_err(failed)?;
-        Self::serving(made, socket, deadline)
+        let created = Endpoint::create(socket, reachable).map_err(unusable(socket))?;
+        Self::serve(created, socket, deadline)
     }
 
-    /// The same at a socket of its own in a directory that all sessions of the user share.
-    pub fn among_others(
+    /// The same at a new socket in the directory that all sessions of the user share.
+    pub fn in_directory(
         directory: &Path,
         deadline: Duration,
-        reached: impl Fn(&AbsPath) -> Option<String>,
+        reachable: impl Fn(&AbsPath) -> Option<String>,
     ) -> Result<Self, ApproverError> {
-        let made = Place::make_among(directory, reached).map_err(|why| ApproverError::Socket {
-            path: directory.to_owned(),
-            why,
-        })?;
-        Self::serving(made, directory, deadline)
+        let created = Endpoint::create_in(directory, reachable).map_err(unusable(directory))?;
+        Self::serve(created, directory, deadline)
     }
 
-    fn serving(
-        (place, listener, token): (Place, UnixListener, Token),
+    fn serve(
+        (endpoint, listener, token): (Endpoint, UnixListener, Token),
         path: &Path,
         deadline: Duration,
     ) -> Result<Self, ApproverError> {
-        let failed = |why: String| ApproverError::Socket {
-            path: path.to_owned(),
-            why,
-        };
-        let (board, woken) = Board::new().map_err(|error| failed(error.to_string()))?;
-        let (board, stop) = (Arc::new(board), Arc::new(AtomicBool::new(false)));
-        let mut server = server::Server::new(listener, token, Arc::clone(&board), woken, Arc::clone(&stop));
+        let failed = |error: io::Error| unusable(path)(error.to_string());
+        let (pending, wakeups) = Pending::new().map_err(failed)?;
+        let (pending, stop) = (Arc::new(pending), Arc::new(AtomicBool::new(false)));
+        let mut server = server::Server::new(listener, token, Arc::clone(&pending), wakeups, Arc::clone(&stop));
         let thread = std::thread::Builder::new()
             .name("approvals".to_owned())
             .spawn(move || server.serve())
-            .map_err(|error| failed(error.to_string()))?;
-        let all = Served {
-            board,
+            .map_err(failed)?;
+        let thread = ServerThread {
+            pending,
             turn: Mutex::default(),
             stop,
             thread: Some(thread),
-            _place: place,
+            _endpoint: endpoint,
         };
         Ok(Self {
-            served: Arc::new(all),
+            server: Arc::new(thread),
             deadline,
             cancelled: None,
         })
     }
 
-    /// Another one at the same socket. Their questions wait for one another.
+    /// Another approver at the same socket. One request is open at a time.
     #[must_use]
     pub fn another(&self) -> Self {
         Self {
-            served: Arc::clone(&self.served),
+            server: Arc::clone(&self.server),
             deadline: self.deadline,
             cancelled: None,
         }
     }
 
-    /// Waits until the board is free.
+    /// Waits until no other request is open.
     fn turn(&self, until: Option<Instant>) -> Result<MutexGuard<'_, ()>, ApproverError> {
         loop {
             self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
-            match self.served.turn.try_lock() {
+            match self.server.turn.try_lock() {
                 Ok(turn) => return Ok(turn),
-                // Nothing is held there that whoever broke down could have left half done.
+                // The lock guards no data that a panic could leave inconsistent.
                 Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
                 Err(TryLockError::WouldBlock) => {}
             }
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(ApproverError::TimedOut(self.deadline));
             }
-            std::thread::sleep(TURN);
+            std::thread::sleep(RETRY);
         }
     }
 
@@ -155,7 +150,7 @@ impl SocketApprover {
         Ok((self, handle))
     }
 
-    /// Waits until the board has an answer, the question is withdrawn, or time is over.
+    /// Waits until the request is answered or withdrawn, or its time is over.
     fn wait(&self, mut answered: io::PipeReader, until: Option<Instant>) -> Result<(), ApproverError> {
         let failed = |error: io::Error| ApproverError::NoDecision(error.to_string());
         loop {
@@ -173,8 +168,8 @@ impl SocketApprover {
                 Err(errno) => return Err(failed(errno.into())),
             }
             if fds.first().is_some_and(|fd| fd.any().unwrap_or(true)) {
-                // Nothing is there where the thread that serves is gone; then the board has no answer either.
-                let _woken = answered.read(&mut [0]).map_err(failed)?;
+                // Empty if the server thread has ended; then there is no answer either.
+                let _read = answered.read(&mut [0]).map_err(failed)?;
                 return Ok(());
             }
         }
@@ -188,23 +183,23 @@ impl Approver for SocketApprover {
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError> {
         self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
-        let asked = Asked::of(request, presentation);
-        // Measured before it is offered, so that nobody is shown half of it.
-        asked.json()?;
+        let message = RequestMessage::of(request, presentation);
+        // Refuses a request that is too large to be sent.
+        message.json()?;
         let failed = |error: io::Error| ApproverError::NoDecision(error.to_string());
         let (answered, answers) = io::pipe().map_err(failed)?;
         let _turn = self.turn(Instant::now().checked_add(self.deadline))?;
         let until = Instant::now().checked_add(self.deadline);
-        let open = Open::new(asked, answers, until).map_err(failed)?;
-        self.served.board.put(open);
+        let pending = PendingRequest::new(message, answers, until).map_err(failed)?;
+        self.server.pending.open(pending);
         let waited = self.wait(answered, until);
-        let settled = match waited {
-            Ok(()) => Settled::TimedOut,
-            Err(_) => Settled::Withdrawn,
+        let unanswered = match waited {
+            Ok(()) => Unanswered::TimedOut,
+            Err(_) => Unanswered::Withdrawn,
         };
-        let answer = self.served.board.take(settled);
+        let answer = self.server.pending.close(unanswered);
         waited?;
-        // An answer that comes together with the withdrawal is too late.
+        // An answer that arrives with the withdrawal is too late.
         self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
         answer.ok_or(ApproverError::TimedOut(self.deadline))
     }
@@ -214,12 +209,11 @@ impl Approver for SocketApprover {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.board.wake();
+        self.pending.wake();
         if let Some(thread) = self.thread.take() {
-            // One that has panicked serves nobody any more.
             let _ended = thread.join();
         }
     }

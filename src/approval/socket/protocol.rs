@@ -1,101 +1,101 @@
-//! What is said over the socket: one line of JSON from the client, one line back.
+//! The protocol of the socket: one line of JSON from the client, one line back.
 //!
-//! A client that watches is sent one line for each thing that happens, until it leaves.
+//! A client that watches receives one line per event until it disconnects.
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::asked::Asked;
 use crate::approval::request::Remember;
+use crate::approval::request_message::RequestMessage;
 
 /// The most bytes of a client's line.
-pub(super) const LONGEST_LINE: usize = 16 * 1024;
+pub(super) const MAX_LINE: usize = 16 * 1024;
 /// The most characters of a description in a list.
-const LONGEST_TITLE: usize = 500;
+const MAX_TITLE: usize = 500;
 
 /// A client's line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
-    /// What the token file says.
+    /// The content of the token file.
     pub(super) token: String,
-    /// What the client wants.
+    /// What the client requests.
     pub(super) request: ApprovalsRequest,
 }
 
-/// What a client wants.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApprovalsRequest {
-    /// What is asked.
+    /// All open requests.
     List,
-    /// All of one question.
+    /// All of one request.
     Show {
         /// Which.
         id: String,
     },
-    /// To say yes.
+    /// Approval.
     Approve {
-        /// To which question.
+        /// Which.
         id: String,
-        /// How long the yes holds.
+        /// How long the approval holds.
         #[serde(default)]
         remember: Remember,
-        /// What the agent is told.
+        /// A note for the agent.
         #[serde(default)]
         note: Option<String>,
     },
-    /// To say no.
+    /// Denial.
     Deny {
-        /// To which question.
+        /// Which.
         id: String,
-        /// What the agent is told.
+        /// A note for the agent.
         #[serde(default)]
         note: Option<String>,
     },
-    /// To be told of every question from now on.
+    /// All events from now on.
     Watch,
 }
 
-/// What a client is answered.
+/// The reply to a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApprovalsReply {
-    /// What is asked.
-    Waiting(Vec<Waiting>),
-    /// One question.
-    Question(Box<Asked>),
+    /// The open requests.
+    Waiting(Vec<RequestSummary>),
+    /// One request.
+    Question(Box<RequestMessage>),
     /// The answer counts.
     Done,
     /// Nothing was done, for this reason.
     Refused(String),
 }
 
-/// What a client that watches is told.
+/// An event for a client that watches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApprovalsEvent {
-    /// Somebody is to answer this.
-    Asked(Waiting),
-    /// Nobody is to answer this any more.
+    /// A request was opened.
+    Asked(RequestSummary),
+    /// A request was closed.
     Settled {
         /// Which.
         id: String,
         /// `approved`, `denied`, `timed_out` or `withdrawn`.
         how: String,
     },
-    /// The client is not listened to.
+    /// The client was refused.
     Refused(String),
 }
 
-/// A question that is open.
+/// An open request, in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Waiting {
-    /// Its name; no other question of any session has it.
+pub struct RequestSummary {
+    /// Its ID, unique among all sessions.
     pub id: String,
-    /// The tool that wants to act.
+    /// The tool.
     pub tool: String,
-    /// What it wants, in a line.
+    /// What it would do, in a line.
     pub description: String,
     /// Who asks, if it is not the agent itself.
     pub caller: Option<String>,
@@ -109,7 +109,7 @@ pub struct Waiting {
 
 /// The beginning of a text for a list.
 pub(super) fn title(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_TITLE) {
+    match text.char_indices().nth(MAX_TITLE) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -117,7 +117,7 @@ pub(super) fn title(text: &str) -> String {
 
 /// One line of JSON.
 pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
-    // Fails for nothing that is sent here; an empty line is no answer, and the client says so.
+    // Serializing these types cannot fail; the client would report an empty line as malformed.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line

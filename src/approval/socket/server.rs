@@ -1,7 +1,7 @@
-//! Serves every client on one thread, and waits for none.
+//! Serves all clients on one thread, and waits for none.
 //!
-//! A client says one line and is sent one, or watches. How much it may say, how long it may take and how much is
-//! kept for it are bounded, and there are only so many: who has not said the token makes room for who comes.
+//! A client sends one line and receives one, or watches. Sizes, times and the number of clients are bounded: a new client
+//! takes the place of the oldest one that has not sent its request.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read as _, Write as _};
@@ -16,29 +16,29 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
 
-use super::board::Board;
-use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, LONGEST_LINE, Line, line};
+use super::pending::Pending;
+use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Line, MAX_LINE, line};
 use crate::approval::request::{ApprovalDecision, Remember};
 use crate::approval::token::Token;
 
 /// The most clients at a time.
-const MOST: usize = 64;
-/// How long a client may take for its line.
-const TO_SPEAK: Duration = Duration::from_secs(5);
-/// How long a client may take to read what it is sent.
-const TO_READ: Duration = Duration::from_secs(30);
-/// The most bytes that wait for a client that watches.
-const MOST_UNREAD: usize = 1024 * 1024;
-/// How long nobody is let in when the machine has no room for another.
+const MAX_CLIENTS: usize = 64;
+/// How long a client may take to send its line.
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client may take to read its reply or an event.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+/// The most unsent bytes for a client that watches.
+const MAX_UNSENT: usize = 1024 * 1024;
+/// How long no client is accepted after accept failed.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The thread's own state.
+/// The state of the server thread.
 #[derive(Debug)]
 pub(super) struct Server {
     listener: UnixListener,
     token: Token,
-    board: Arc<Board>,
-    woken: PipeReader,
+    pending: Arc<Pending>,
+    wakeups: PipeReader,
     stop: Arc<AtomicBool>,
     clients: VecDeque<Client>,
     paused: Option<Instant>,
@@ -50,43 +50,43 @@ struct Client {
     stage: Stage,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// When it is given up, unless it gets on.
-    until: Option<Instant>,
+    /// When the connection is closed, unless it makes progress.
+    deadline: Option<Instant>,
 }
 
-/// How far a client is.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has not said its line.
-    Speaking,
-    /// It is sent an answer, and that is all.
-    Leaving,
-    /// It is told what happens.
+    /// The request has not arrived yet.
+    Receiving,
+    /// The reply is being sent; nothing follows.
+    Sending,
+    /// Events are sent as they happen.
     Watching,
-    /// It is not served any more.
-    Gone,
+    /// The connection is over.
+    Closed,
 }
 
 impl Server {
     pub(super) fn new(
         listener: UnixListener,
         token: Token,
-        board: Arc<Board>,
-        woken: PipeReader,
+        pending: Arc<Pending>,
+        wakeups: PipeReader,
         stop: Arc<AtomicBool>,
     ) -> Self {
         Self {
             listener,
             token,
-            board,
-            woken,
+            pending,
+            wakeups,
             stop,
             clients: VecDeque::new(),
             paused: None,
         }
     }
 
-    /// Serves until it is told to stop, and then once more: the last answer is told to who watches.
+    /// Serves until stopped, and then once more: clients that watch receive the last event.
     pub(super) fn serve(&mut self) {
         let mut stopping = false;
         while !stopping {
@@ -94,73 +94,73 @@ impl Server {
             if !stopping {
                 self.wait();
             }
-            for event in self.board.events(&mut self.woken) {
-                let told = line(&event);
+            for event in self.pending.take_events(&mut self.wakeups) {
+                let message = line(&event);
                 for client in self.clients.iter_mut().filter(|client| client.stage == Stage::Watching) {
-                    client.tell(&told);
+                    client.queue(&message);
                 }
             }
-            self.admit();
+            self.accept_all();
             for client in &mut self.clients {
-                if client.stage == Stage::Speaking
-                    && let Some(said) = client.listen()
+                if client.stage == Stage::Receiving
+                    && let Some(message) = client.receive()
                 {
-                    let told = answer(&said, &self.token, &self.board);
-                    client.answer(told);
+                    let response = answer(&message, &self.token, &self.pending);
+                    client.reply(response);
                 }
                 client.send();
-                if client.until.is_some_and(|until| until <= Instant::now()) {
-                    client.stage = Stage::Gone;
+                if client.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                    client.stage = Stage::Closed;
                 }
             }
-            self.clients.retain(|client| client.stage != Stage::Gone);
+            self.clients.retain(|client| client.stage != Stage::Closed);
         }
     }
 
     fn wait(&mut self) {
         let now = Instant::now();
-        if self.paused.is_some_and(|until| until <= now) {
+        if self.paused.is_some_and(|deadline| deadline <= now) {
             self.paused = None;
         }
         let next = self
             .clients
             .iter()
-            .filter_map(|client| client.until)
+            .filter_map(|client| client.deadline)
             .chain(self.paused)
             .min();
         let time = next.map_or(PollTimeout::NONE, |next| {
             let left = next.saturating_duration_since(now).as_millis().saturating_add(1);
             PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
         });
-        let mut fds = vec![PollFd::new(self.woken.as_fd(), PollFlags::POLLIN)];
+        let mut fds = vec![PollFd::new(self.wakeups.as_fd(), PollFlags::POLLIN)];
         if self.paused.is_none() {
             fds.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
         }
         for client in &self.clients {
             let mut flags = PollFlags::POLLIN;
             flags.set(PollFlags::POLLOUT, !client.output.is_empty());
-            // What a client says after its line is not read, so it must not wake either.
+            // Input after the request is not read, so it must not wake the thread.
             flags.set(
                 PollFlags::POLLIN,
-                client.stage == Stage::Speaking || client.stage == Stage::Watching,
+                client.stage == Stage::Receiving || client.stage == Stage::Watching,
             );
             fds.push(PollFd::new(client.stream.as_fd(), flags));
         }
         if let Err(errno) = poll(&mut fds, time)
             && errno != Errno::EINTR
         {
-            // There is no memory for it now; whoever waits is served a little later.
+            // The kernel has no memory for it now.
             std::thread::sleep(PAUSE);
         }
     }
 
-    fn admit(&mut self) {
-        for _ in 0..MOST {
+    fn accept_all(&mut self) {
+        for _ in 0..MAX_CLIENTS {
             if self.paused.is_some() {
                 return;
             }
             match self.listener.accept() {
-                Ok((stream, _)) => self.take_in(stream),
+                Ok((stream, _)) => self.add(stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error)
                     if matches!(
@@ -172,15 +172,15 @@ impl Server {
         }
     }
 
-    fn take_in(&mut self, stream: UnixStream) {
+    fn add(&mut self, stream: UnixStream) {
         if stream.set_nonblocking(true).is_err() {
             return;
         }
         let Ok(peer) = getsockopt(&stream, sockopt::PeerCredentials) else {
             return;
         };
-        if self.clients.len() >= MOST {
-            let silent = self.clients.iter().position(|client| client.stage == Stage::Speaking);
+        if self.clients.len() >= MAX_CLIENTS {
+            let silent = self.clients.iter().position(|client| client.stage == Stage::Receiving);
             match silent {
                 Some(longest) => drop(self.clients.remove(longest)),
                 None => return,
@@ -188,13 +188,13 @@ impl Server {
         }
         let mut client = Client {
             stream,
-            stage: Stage::Speaking,
+            stage: Stage::Receiving,
             input: Vec::new(),
             output: Vec::new(),
-            until: Instant::now().checked_add(TO_SPEAK),
+            deadline: Instant::now().checked_add(RECEIVE_TIMEOUT),
         };
         if peer.uid() != geteuid().as_raw() {
-            client.answer(Told::Once(line(&ApprovalsReply::Refused(
+            client.reply(Response::Once(line(&ApprovalsReply::Refused(
                 "this session is another user's".to_owned(),
             ))));
         }
@@ -202,18 +202,18 @@ impl Server {
     }
 }
 
-/// What a line is answered.
-enum Told {
+/// The response to a line.
+enum Response {
     Once(Vec<u8>),
     Watch(Vec<u8>),
 }
 
-fn answer(said: &[u8], token: &Token, board: &Board) -> Told {
-    let refused = |why: &str| Told::Once(line(&ApprovalsReply::Refused(why.to_owned())));
-    let Ok(said) = serde_json::from_slice::<Line>(said) else {
+fn answer(message: &[u8], token: &Token, pending: &Pending) -> Response {
+    let refused = |why: &str| Response::Once(line(&ApprovalsReply::Refused(why.to_owned())));
+    let Ok(message) = serde_json::from_slice::<Line>(message) else {
         return refused("this is no request");
     };
-    if !token.is(&said.token) {
+    if !token.matches(&message.token) {
         return refused("the token is another one");
     }
     let decision = |approved, remember, note| ApprovalDecision {
@@ -221,45 +221,45 @@ fn answer(said: &[u8], token: &Token, board: &Board) -> Told {
         note,
         remember,
     };
-    let reply = match said.request {
-        ApprovalsRequest::List => ApprovalsReply::Waiting(board.list()),
-        ApprovalsRequest::Show { id } => board.show(&id),
-        ApprovalsRequest::Approve { id, remember, note } => board.answer(&id, decision(true, remember, note)),
-        ApprovalsRequest::Deny { id, note } => board.answer(&id, decision(false, Remember::None, note)),
+    let reply = match message.request {
+        ApprovalsRequest::List => ApprovalsReply::Waiting(pending.list()),
+        ApprovalsRequest::Show { id } => pending.show(&id),
+        ApprovalsRequest::Approve { id, remember, note } => pending.answer(&id, decision(true, remember, note)),
+        ApprovalsRequest::Deny { id, note } => pending.answer(&id, decision(false, Remember::None, note)),
         ApprovalsRequest::Watch => {
-            let open = board.list().into_iter().map(ApprovalsEvent::Asked);
-            return Told::Watch(open.flat_map(|event| line(&event)).collect());
+            let open = pending.list().into_iter().map(ApprovalsEvent::Asked);
+            return Response::Watch(open.flat_map(|event| line(&event)).collect());
         }
     };
-    Told::Once(line(&reply))
+    Response::Once(line(&reply))
 }
 
 impl Client {
-    /// Its line, once it is there; a client that says too much, or leaves, is not answered.
-    fn listen(&mut self) -> Option<Vec<u8>> {
+    /// Receives the line; `None` until it is complete, and where it is too long or the client has closed.
+    fn receive(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0_u8; 4096];
         loop {
             match self.stream.read(&mut buffer) {
                 Ok(0) => {
-                    self.stage = Stage::Gone;
+                    self.stage = Stage::Closed;
                     return None;
                 }
                 Ok(count) => self.input.extend_from_slice(buffer.get(..count).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => {
-                    self.stage = Stage::Gone;
+                    self.stage = Stage::Closed;
                     return None;
                 }
             }
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
-                let mut said = std::mem::take(&mut self.input);
-                said.truncate(end);
-                return Some(said);
+                let mut message = std::mem::take(&mut self.input);
+                message.truncate(end);
+                return Some(message);
             }
-            if self.input.len() > LONGEST_LINE {
+            if self.input.len() > MAX_LINE {
                 self.input = Vec::new();
-                self.answer(Told::Once(line(&ApprovalsReply::Refused(
+                self.reply(Response::Once(line(&ApprovalsReply::Refused(
                     "the line is too long".to_owned(),
                 ))));
                 return None;
@@ -267,55 +267,55 @@ impl Client {
         }
     }
 
-    fn answer(&mut self, told: Told) {
-        (self.stage, self.output) = match told {
-            Told::Once(output) => (Stage::Leaving, output),
-            Told::Watch(output) => (Stage::Watching, output),
+    fn reply(&mut self, response: Response) {
+        (self.stage, self.output) = match response {
+            Response::Once(output) => (Stage::Sending, output),
+            Response::Watch(output) => (Stage::Watching, output),
         };
-        self.until = self.patience();
+        self.deadline = self.send_deadline();
     }
 
-    /// Adds to what a client that watches is sent; one that does not read it is given up.
-    fn tell(&mut self, told: &[u8]) {
-        if self.output.len() + told.len() > MOST_UNREAD {
-            self.stage = Stage::Gone;
+    /// Queues an event; a client that does not read is disconnected.
+    fn queue(&mut self, message: &[u8]) {
+        if self.output.len() + message.len() > MAX_UNSENT {
+            self.stage = Stage::Closed;
             return;
         }
-        let waited = !self.output.is_empty();
-        self.output.extend_from_slice(told);
-        if !waited {
-            self.until = self.patience();
+        let was_waiting = !self.output.is_empty();
+        self.output.extend_from_slice(message);
+        if !was_waiting {
+            self.deadline = self.send_deadline();
         }
     }
 
-    fn patience(&self) -> Option<Instant> {
-        let reads = !self.output.is_empty() || self.stage == Stage::Leaving;
-        reads.then(|| Instant::now() + TO_READ)
+    fn send_deadline(&self) -> Option<Instant> {
+        let reads = !self.output.is_empty() || self.stage == Stage::Sending;
+        reads.then(|| Instant::now() + SEND_TIMEOUT)
     }
 
-    /// Sends what it takes.
+    /// Sends what the socket accepts.
     fn send(&mut self) {
-        if self.stage == Stage::Watching && self.has_left() {
-            self.stage = Stage::Gone;
+        if self.stage == Stage::Watching && self.is_closed() {
+            self.stage = Stage::Closed;
         }
-        while self.stage != Stage::Gone && !self.output.is_empty() {
+        while self.stage != Stage::Closed && !self.output.is_empty() {
             match self.stream.write(&self.output) {
                 Ok(count) => {
                     self.output.drain(..count);
-                    self.until = self.patience();
+                    self.deadline = self.send_deadline();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => self.stage = Stage::Gone,
+                Err(_) => self.stage = Stage::Closed,
             }
         }
-        if self.stage == Stage::Leaving && self.output.is_empty() {
-            self.stage = Stage::Gone;
+        if self.stage == Stage::Sending && self.output.is_empty() {
+            self.stage = Stage::Closed;
         }
     }
 
-    /// Whether a client that watches has gone, or speaks, which it has no reason to.
-    fn has_left(&mut self) -> bool {
+    /// Whether a client that watches has closed, or sends something, which ends it too.
+    fn is_closed(&mut self) -> bool {
         match self.stream.read(&mut [0]) {
             Ok(0 | 1..) => true,
             Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),

@@ -1,7 +1,6 @@
-//! The sessions that may be answered: one at a place that is named, or all that are at the default place.
+//! The sessions that a client can answer: one at a socket, or all in the default directories.
 //!
-//! At the default place each session has a socket of its own in a private directory. Whoever answers looks there again and again:
-//! sessions come and go.
+//! There each session has a socket of its own. A client scans the directories repeatedly, because sessions come and go.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,127 +12,144 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::geteuid;
 
-use super::client::{ApprovalsClient, ClientError, Watching};
-use super::protocol::{ApprovalsEvent, Waiting};
+use super::client::{ApprovalsClient, ClientError, EventStream};
+use super::protocol::{ApprovalsEvent, RequestSummary};
 
-/// How often it is looked for sessions that have come.
-const LOOK: Duration = Duration::from_millis(250);
-/// How long all sessions together may take to say what they ask.
-const TO_LIST: Duration = Duration::from_secs(2);
+/// How often the directories are scanned for new sessions.
+const SCAN_INTERVAL: Duration = Duration::from_millis(250);
+/// How long all sessions together may take to list their requests.
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long one that found no answer may take to say so.
-const TO_TELL: Duration = Duration::from_millis(500);
+/// How long a thread that timed out may take to report that.
+const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Where sessions are looked for.
+/// Where sessions listen.
 #[derive(Debug, Clone)]
-pub enum ApprovalsPlace {
+pub enum ApprovalsAddress {
     /// One socket.
-    At(PathBuf),
+    Socket(PathBuf),
     /// All sockets in these directories.
-    In(Vec<PathBuf>),
+    Directories(Vec<PathBuf>),
 }
 
-/// What whoever follows the sessions learns.
+/// An event in one of the sessions.
 #[derive(Debug)]
-pub enum Happening {
-    /// There is no session now; it is waited for one.
-    Nobody,
-    /// Something happened in a session.
+pub enum SessionEvent {
+    /// No session is running yet.
+    NoSession,
+    /// A session sent an event.
     Event(ApprovalsClient, ApprovalsEvent),
-    /// A session is over.
-    Ended,
+    /// A session has ended.
+    SessionEnded,
 }
 
-/// A session, and what it asks.
+/// A session, and its open requests.
 #[derive(Debug)]
-pub struct Listed {
-    /// Speaks to it.
+pub struct SessionRequests {
+    /// A client of the session.
     pub client: ApprovalsClient,
-    /// Its process, where that can be seen from here.
+    /// Its process ID, unless it lies in another PID namespace.
     pub process: Option<i32>,
-    /// Its open questions, or why it did not say.
-    pub asks: Result<Vec<Waiting>, ClientError>,
+    /// Its open requests, or why it did not list them.
+    pub requests: Result<Vec<RequestSummary>, ClientError>,
 }
 
-impl Listed {
-    /// Whether it is what a session left that is over, or another user's.
-    fn is_none_of_ours(&self) -> bool {
-        matches!(self.asks, Err(ClientError::NobodyListens { .. } | ClientError::NotOurs))
+impl SessionRequests {
+    /// Whether the session has ended, or is another user's.
+    fn is_stale_or_foreign(&self) -> bool {
+        matches!(
+            self.requests,
+            Err(ClientError::NobodyListens { .. } | ClientError::NotOurs)
+        )
     }
 }
 
-impl ApprovalsPlace {
-    /// What all sessions ask that listen now; at least one. They are asked side by side, and one that does not answer holds nobody
-    /// up: it is [unanswered](ClientError::Unanswered).
-    pub fn list(&self) -> Result<Vec<Listed>, ClientError> {
+impl ApprovalsAddress {
+    /// The requests of all sessions that listen now; at least one. All are asked at once. One that does not reply in time is
+    /// listed as [unanswered](ClientError::Unanswered).
+    pub fn list(&self) -> Result<Vec<SessionRequests>, ClientError> {
         let mut all = Vec::new();
-        self.each(|listed| {
+        self.each_session(|listed| {
             all.push(listed);
             None::<()>
         })?;
         Ok(all)
     }
 
-    /// The session that asks this question.
-    pub fn asking(&self, id: &str) -> Result<ApprovalsClient, ClientError> {
+    /// A client of the session with this request.
+    pub fn client_for(&self, id: &str) -> Result<ApprovalsClient, ClientError> {
         if let [socket] = self.sockets().as_slice() {
-            // It says best what became of the question.
+            // The only session knows best what became of the request.
             let client = ApprovalsClient::new(socket);
-            return match client.listens() {
-                Err(_) if matches!(self, Self::In(_)) => Err(ClientError::NoSession),
-                listens => listens.map(|_process| client),
+            return match client.process() {
+                Err(_) if matches!(self, Self::Directories(_)) => Err(ClientError::NoSession),
+                listening => listening.map(|_process| client),
             };
         }
         let mut answered = Vec::new();
         let mut silent = Vec::new();
-        let found = self.each(|Listed { client, process, asks }| match asks {
-            Ok(waiting) if waiting.iter().any(|waiting| waiting.id == id) => Some(client),
-            Ok(_) => {
-                answered.push(client);
-                None
-            }
-            Err(ClientError::Unanswered(_)) => {
-                silent.push(process);
-                None
-            }
-            Err(_) => None,
-        })?;
+        let found = self.each_session(
+            |SessionRequests {
+                 client,
+                 process,
+                 requests,
+             }| match requests {
+                Ok(waiting) if waiting.iter().any(|waiting| waiting.id == id) => Some(client),
+                Ok(_) => {
+                    answered.push(client);
+                    None
+                }
+                Err(ClientError::Unanswered(_)) => {
+                    silent.push(process);
+                    None
+                }
+                Err(_) => None,
+            },
+        )?;
         match (found, answered.pop(), silent.is_empty()) {
             (Some(client), _, _) => Ok(client),
             (None, _, false) => Err(ClientError::Unanswered(silent)),
-            // The only one says best what became of the question.
+            // The same holds for the only one that replied.
             (None, Some(client), true) if answered.is_empty() => Ok(client),
-            (None, _, true) => Err(ClientError::Refused(super::board::NOT_OPEN.to_owned())),
+            (None, _, true) => Err(ClientError::Refused(super::pending::NOT_OPEN.to_owned())),
         }
     }
 
-    /// Asks all sessions at once what they ask, and tells of each, until something is found.
-    fn each<T>(&self, mut found: impl FnMut(Listed) -> Option<T>) -> Result<Option<T>, ClientError> {
-        let (tell, told) = channel();
+    /// Lists the requests of all sessions at once, and calls `found` with each until it returns something.
+    fn each_session<T>(&self, mut found: impl FnMut(SessionRequests) -> Option<T>) -> Result<Option<T>, ClientError> {
+        let (sender, receiver) = channel();
         let mut awaited: HashSet<PathBuf> = self.sockets().into_iter().collect();
         for socket in awaited.iter().cloned() {
-            let tell = tell.clone();
-            // Not joined: whom it waits for may not answer. It ends a moment after that.
+            let sender = sender.clone();
+            // Not joined: its session may never reply. It ends when its own timeout expires.
             std::thread::Builder::new()
                 .name("list".to_owned())
                 .spawn(move || {
                     let client = ApprovalsClient::new(&socket);
-                    let (process, asks) = client.list_within(TO_LIST);
-                    let listed = Listed { client, process, asks };
-                    // Nobody waits for one that is late.
-                    let _unheard = tell.send((socket, listed));
+                    let (process, requests) = client.list(LIST_TIMEOUT);
+                    let listed = SessionRequests {
+                        client,
+                        process,
+                        requests,
+                    };
+                    let _closed = sender.send((socket, listed));
                 })
                 .map_err(ClientError::Silent)?;
         }
-        drop(tell);
-        let until = Instant::now() + TO_LIST + TO_TELL;
+        drop(sender);
+        let until = Instant::now() + LIST_TIMEOUT + REPORT_TIMEOUT;
         let mut is_any = false;
-        while let Ok((socket, listed)) = told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        while let Ok((socket, listed)) = receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
             awaited.remove(&socket);
             match (self, listed) {
-                // Those of killed sessions are still there, and nobody who is not the user's is listened to.
-                (Self::In(_), listed) if listed.is_none_of_ours() => {}
-                (Self::At(_), Listed { asks: Err(error), .. }) if !matches!(error, ClientError::Unanswered(_)) => {
+                // A killed session leaves its socket behind; sessions of other users do not count.
+                (Self::Directories(_), listed) if listed.is_stale_or_foreign() => {}
+                (
+                    Self::Socket(_),
+                    SessionRequests {
+                        requests: Err(error), ..
+                    },
+                ) if !matches!(error, ClientError::Unanswered(_)) => {
                     return Err(error);
                 }
                 (_, listed) => {
@@ -146,10 +162,10 @@ impl ApprovalsPlace {
         }
         for socket in awaited {
             is_any = true;
-            let listed = Listed {
+            let listed = SessionRequests {
                 client: ApprovalsClient::new(&socket),
                 process: None,
-                asks: Err(ClientError::Unanswered(vec![None])),
+                requests: Err(ClientError::Unanswered(vec![None])),
             };
             if let Some(found) = found(listed) {
                 return Ok(Some(found));
@@ -158,23 +174,23 @@ impl ApprovalsPlace {
         if is_any { Ok(None) } else { Err(ClientError::NoSession) }
     }
 
-    /// Follows all sessions, those that are still to come as well.
-    pub fn follow(self) -> Following {
-        let (tell, told) = channel();
-        Following {
-            place: self,
+    /// The events of all sessions, later ones included.
+    pub fn follow(self) -> SessionEvents {
+        let (sender, receiver) = channel();
+        SessionEvents {
+            address: self,
             watched: HashSet::new(),
-            tell,
-            told,
-            next: Next::Look,
+            sender,
+            receiver,
+            next: Next::Scan,
         }
     }
 
     fn sockets(&self) -> Vec<PathBuf> {
         match self {
-            Self::At(socket) => vec![socket.clone()],
-            Self::In(directories) => {
-                let mut all: Vec<PathBuf> = directories.iter().flat_map(|directory| within(directory)).collect();
+            Self::Socket(socket) => vec![socket.clone()],
+            Self::Directories(directories) => {
+                let mut all: Vec<PathBuf> = directories.iter().flat_map(|directory| sockets_in(directory)).collect();
                 all.sort();
                 all
             }
@@ -182,8 +198,8 @@ impl ApprovalsPlace {
     }
 }
 
-/// The sockets in a directory that is the user's alone.
-fn within(directory: &Path) -> Vec<PathBuf> {
+/// The sockets in the directory; none if anybody else can write it.
+fn sockets_in(directory: &Path) -> Vec<PathBuf> {
     let is_ours = fs::symlink_metadata(directory)
         .is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0);
     let entries = is_ours.then(|| fs::read_dir(directory).ok()).flatten();
@@ -192,110 +208,109 @@ fn within(directory: &Path) -> Vec<PathBuf> {
     sockets.map(|entry| entry.path()).collect()
 }
 
-/// What a thread that watches one session tells.
-type Told = (PathBuf, Option<Result<ApprovalsEvent, ClientError>>);
+/// What the thread that watches a session sends: an event, or `None` at the end.
+type WatchReport = (PathBuf, Option<Result<ApprovalsEvent, ClientError>>);
 
-/// Follows sessions for ever.
+/// The events of all sessions. It never ends.
 #[derive(Debug)]
-pub struct Following {
-    place: ApprovalsPlace,
+pub struct SessionEvents {
+    address: ApprovalsAddress,
     watched: HashSet<PathBuf>,
-    tell: Sender<Told>,
-    told: Receiver<Told>,
+    sender: Sender<WatchReport>,
+    receiver: Receiver<WatchReport>,
     next: Next,
 }
 
-/// What is done next.
+/// What the iterator does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// To look for sessions, and to say if there is none.
-    Look,
-    /// To wait for what happens; that there is nobody is said, or there is somebody.
+    /// Scans, and reports if there is no session.
+    Scan,
+    /// Waits; that there is no session was reported.
     Wait,
 }
 
-impl Following {
-    /// Watches sessions that are not watched yet.
-    fn look(&mut self) -> Result<(), ClientError> {
-        for socket in self.place.sockets() {
+impl SessionEvents {
+    /// Starts to watch new sessions.
+    fn scan(&mut self) -> Result<(), ClientError> {
+        for socket in self.address.sockets() {
             if self.watched.contains(&socket) {
                 continue;
             }
             match ApprovalsClient::new(&socket).watch() {
                 Ok(watching) => {
-                    let tell = self.tell.clone();
+                    let sender = self.sender.clone();
                     let watched = socket.clone();
-                    // Not joined: it ends with its session, or with the process.
+                    // Not joined: it ends with its session.
                     std::thread::Builder::new()
                         .name("watch".to_owned())
-                        .spawn(move || pass_on(watching, &watched, &tell))
+                        .spawn(move || forward(watching, &watched, &sender))
                         .map_err(ClientError::Silent)?;
                     self.watched.insert(socket);
                 }
-                Err(error) => self.missed(error)?,
+                Err(error) => self.ignore_if_temporary(error)?,
             }
         }
         Ok(())
     }
 
-    /// Gives an error on where waiting does not help.
-    fn missed(&self, error: ClientError) -> Result<(), ClientError> {
-        match (&self.place, error) {
-            // Somebody else's, or one that has just gone.
-            (ApprovalsPlace::In(_), _) => Ok(()),
-            (ApprovalsPlace::At(_), error) if error.is_gone() => Ok(()),
-            (ApprovalsPlace::At(_), error) => Err(error),
+    /// Returns the error unless a later scan may succeed.
+    fn ignore_if_temporary(&self, error: ClientError) -> Result<(), ClientError> {
+        match (&self.address, error) {
+            // Another user's session, or one that has just ended.
+            (ApprovalsAddress::Directories(_), _) => Ok(()),
+            (ApprovalsAddress::Socket(_), error) if error.is_gone() => Ok(()),
+            (ApprovalsAddress::Socket(_), error) => Err(error),
         }
     }
 }
 
-fn pass_on(watching: Watching, socket: &Path, tell: &Sender<Told>) {
+fn forward(watching: EventStream, socket: &Path, sender: &Sender<WatchReport>) {
     for event in watching {
         let is_last = event.is_err();
-        if tell.send((socket.to_owned(), Some(event))).is_err() {
+        if sender.send((socket.to_owned(), Some(event))).is_err() {
             return;
         }
         if is_last {
             break;
         }
     }
-    // Nobody follows any more.
-    let _unheard = tell.send((socket.to_owned(), None));
+    let _closed = sender.send((socket.to_owned(), None));
 }
 
-impl Iterator for Following {
-    type Item = Result<Happening, ClientError>;
+impl Iterator for SessionEvents {
+    type Item = Result<SessionEvent, ClientError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Err(error) = self.look() {
+            if let Err(error) = self.scan() {
                 return Some(Err(error));
             }
             if self.watched.is_empty() {
-                if self.next == Next::Look {
+                if self.next == Next::Scan {
                     self.next = Next::Wait;
-                    return Some(Ok(Happening::Nobody));
+                    return Some(Ok(SessionEvent::NoSession));
                 }
             } else {
-                self.next = Next::Look;
+                self.next = Next::Scan;
             }
-            match self.told.recv_timeout(LOOK) {
+            match self.receiver.recv_timeout(SCAN_INTERVAL) {
                 Ok((socket, Some(Ok(event)))) => {
-                    return Some(Ok(Happening::Event(ApprovalsClient::new(&socket), event)));
+                    return Some(Ok(SessionEvent::Event(ApprovalsClient::new(&socket), event)));
                 }
-                // One that went in the middle of a word is told of next.
+                // The session ended in the middle of a line; its thread reports that next.
                 Ok((_, Some(Err(ClientError::Silent(_) | ClientError::Unreadable))))
                 | Err(RecvTimeoutError::Timeout) => {}
                 Ok((_, Some(Err(error)))) => {
-                    if let Err(error) = self.missed(error) {
+                    if let Err(error) = self.ignore_if_temporary(error) {
                         return Some(Err(error));
                     }
                 }
                 Ok((socket, None)) => {
                     self.watched.remove(&socket);
-                    return Some(Ok(Happening::Ended));
+                    return Some(Ok(SessionEvent::SessionEnded));
                 }
-                // A sender is here.
+                // Unreachable: `self` has a sender.
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -309,7 +324,7 @@ impl ClientError {
             |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
         match self {
             Self::NobodyListens { source, .. } | Self::Token { source, .. } => gone(source),
-            // It went in the middle of a word.
+            // The session ended in the middle of a line.
             Self::Silent(error) => matches!(
                 error.kind(),
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset

@@ -1,4 +1,4 @@
-//! Real clients at a real socket: some answer, some do everything else.
+//! Real clients at a real socket.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,25 +9,16 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 use super::*;
-use crate::approval::{AnswerOf, Lazy, Remember};
+use crate::approval::{AnswerOf, Remember};
 
 /// A busy machine must not reach it: it ends a hang.
 const LONG: Duration = Duration::from_mins(4);
 
 fn request(description: &str) -> ApprovalRequest {
     ApprovalRequest {
-        required: true,
-        answer: AnswerOf::Anyone,
-        tool_name: "shell".to_owned(),
         description: description.to_owned(),
         payload: description.as_bytes().to_vec(),
-        presentation: Lazy::new(|| Err(String::new())),
-        group_id: None,
-        remember: Remember::None,
-        allowed_by: String::new(),
-        why: Vec::new(),
-        caller: None,
-        call: None,
+        ..ApprovalRequest::example()
     }
 }
 
@@ -66,11 +57,11 @@ impl Session {
         ApprovalsClient::new(&self.socket())
     }
 
-    /// The name of the question, once it is asked.
+    /// The ID of the request, once it is open.
     fn id(&self) -> String {
         let started = Instant::now();
         loop {
-            match self.client().say(ApprovalsRequest::List).unwrap() {
+            match self.client().send(ApprovalsRequest::List).unwrap() {
                 ApprovalsReply::Waiting(waiting) if !waiting.is_empty() => return waiting[0].id.clone(),
                 other => assert!(started.elapsed() < LONG, "{other:?}"),
             }
@@ -80,12 +71,12 @@ impl Session {
 
     /// Says yes to a question that was shown.
     fn approve(&self, id: &str) -> Result<ApprovalsReply, ClientError> {
-        self.client().say(ApprovalsRequest::Show { id: id.to_owned() })?;
-        self.approve_unseen(id)
+        self.client().send(ApprovalsRequest::Show { id: id.to_owned() })?;
+        self.approve_without_showing(id)
     }
 
-    fn approve_unseen(&self, id: &str) -> Result<ApprovalsReply, ClientError> {
-        self.client().say(ApprovalsRequest::Approve {
+    fn approve_without_showing(&self, id: &str) -> Result<ApprovalsReply, ClientError> {
+        self.client().send(ApprovalsRequest::Approve {
             id: id.to_owned(),
             remember: Remember::None,
             note: None,
@@ -93,7 +84,7 @@ impl Session {
     }
 
     fn deny(&self, id: &str) -> Result<ApprovalsReply, ClientError> {
-        self.client().say(ApprovalsRequest::Deny {
+        self.client().send(ApprovalsRequest::Deny {
             id: id.to_owned(),
             note: Some("no".to_owned()),
         })
@@ -104,14 +95,14 @@ impl Session {
     }
 
     /// What these bytes are answered; a client that is not answered gets nothing.
-    fn said(&self, bytes: &[u8]) -> String {
+    fn reply_to(&self, bytes: &[u8]) -> String {
         let mut stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
-        // A server that has heard enough does not read the rest.
+        // The server does not read the rest of a line that is too long.
         let _closed = stream.write_all(bytes);
-        let mut told = String::new();
-        let _closed = BufReader::new(stream).read_line(&mut told);
-        told
+        let mut reply = String::new();
+        let _closed = BufReader::new(stream).read_line(&mut reply);
+        reply
     }
 }
 
@@ -127,7 +118,7 @@ impl Drop for Session {
 #[track_caller]
 fn refused(reply: Result<ApprovalsReply, ClientError>, why: &str) {
     match reply {
-        Err(ClientError::Refused(told)) => assert!(told.contains(why), "{told}"),
+        Err(ClientError::Refused(reply)) => assert!(reply.contains(why), "{reply}"),
         other => panic!("{other:?}"),
     }
 }
@@ -136,17 +127,20 @@ fn refused(reply: Result<ApprovalsReply, ClientError>, why: &str) {
 fn a_client_sees_the_question_and_its_answer_counts() {
     let mut session = Session::asking(LONG, request("make"));
     let id = session.id();
-    let shown = session.client().say(ApprovalsRequest::Show { id: id.clone() }).unwrap();
-    let ApprovalsReply::Question(asked) = shown else {
+    let shown = session
+        .client()
+        .send(ApprovalsRequest::Show { id: id.clone() })
+        .unwrap();
+    let ApprovalsReply::Question(message) = shown else {
         panic!("{shown:?}")
     };
-    assert_eq!(asked.presentation, Presentation::Text("all of it".to_owned()));
+    assert_eq!(message.presentation, Presentation::Text("all of it".to_owned()));
     let yes = ApprovalsRequest::Approve {
         id,
         remember: Remember::Session,
         note: Some("fine".to_owned()),
     };
-    assert_eq!(session.client().say(yes).unwrap(), ApprovalsReply::Done);
+    assert_eq!(session.client().send(yes).unwrap(), ApprovalsReply::Done);
     let decision = session.decided().unwrap();
     assert!(decision.approved);
     assert_eq!(decision.remember, Remember::Session);
@@ -196,17 +190,20 @@ fn a_question_that_is_withdrawn_takes_no_answer() {
 fn without_the_token_nobody_is_listened_to() {
     let mut session = Session::asking(LONG, request("make"));
     let id = session.id();
-    let token = std::fs::read_to_string(place::token_of(&session.socket())).unwrap();
+    let token = std::fs::read_to_string(endpoint::token_path(&session.socket())).unwrap();
     assert_eq!(token.len(), 64);
     let line = |token: &str| format!("{{\"token\":\"{token}\",\"request\":{{\"approve\":{{\"id\":\"{id}\"}}}}}}\n");
     for wrong in ["", &token[1..], &format!("{token}0"), &"0".repeat(64)] {
-        let told = session.said(line(wrong).as_bytes());
-        assert!(told.contains("the token is another one"), "{told}");
+        let reply = session.reply_to(line(wrong).as_bytes());
+        assert!(reply.contains("the token is another one"), "{reply}");
     }
-    let told = session.said(b"{\"token\":\"\",\"request\":\"list\"}\n");
-    assert!(!told.contains("make"), "{told}");
-    session.client().say(ApprovalsRequest::Show { id: id.clone() }).unwrap();
-    assert_eq!(session.said(line(&token).as_bytes()), "\"done\"\n");
+    let reply = session.reply_to(b"{\"token\":\"\",\"request\":\"list\"}\n");
+    assert!(!reply.contains("make"), "{reply}");
+    session
+        .client()
+        .send(ApprovalsRequest::Show { id: id.clone() })
+        .unwrap();
+    assert_eq!(session.reply_to(line(&token).as_bytes()), "\"done\"\n");
     assert!(session.decided().unwrap().approved);
 }
 
@@ -214,7 +211,7 @@ fn without_the_token_nobody_is_listened_to() {
 fn what_is_no_request_is_refused_and_holds_nobody_up() {
     let mut session = Session::asking(LONG, request("make"));
     let id = session.id();
-    let token = std::fs::read_to_string(place::token_of(&session.socket())).unwrap();
+    let token = std::fs::read_to_string(endpoint::token_path(&session.socket())).unwrap();
     for wrong in [
         "\n".to_owned(),
         "approve\n".to_owned(),
@@ -225,11 +222,11 @@ fn what_is_no_request_is_refused_and_holds_nobody_up() {
         format!("{{\"token\":\"{token}\",\"request\":{{\"approve\":{{\"id\":\"{id}\",\"more\":1}}}}}}\n"),
         format!("{{\"token\":\"{token}\",\"request\":{{\"approve\":{{\"id\":\"{id}\"}}}},\"more\":1}}\n"),
     ] {
-        let told = session.said(wrong.as_bytes());
-        assert!(told.contains("this is no request"), "{told}");
+        let reply = session.reply_to(wrong.as_bytes());
+        assert!(reply.contains("this is no request"), "{reply}");
     }
-    assert!(session.said(&vec![b'x'; 1024 * 1024]).len() < 100);
-    assert!(session.said(b"\xff\xfe\n").contains("this is no request"));
+    assert!(session.reply_to(&vec![b'x'; 1024 * 1024]).len() < 100);
+    assert!(session.reply_to(b"\xff\xfe\n").contains("this is no request"));
     assert_eq!(session.approve(&id).unwrap(), ApprovalsReply::Done);
     assert!(session.decided().unwrap().approved);
 }
@@ -242,7 +239,7 @@ fn silent_clients_keep_nobody_from_an_answer() {
     for index in 0..1_000 {
         let mut stream = UnixStream::connect(session.socket()).unwrap();
         if index % 2 == 0 {
-            // A client that has been given up is told so by the kernel.
+            // Fails once the server has disconnected this client.
             let _closed = stream.write_all(b"{\"token\":");
         }
         silent.push(stream);
@@ -258,9 +255,9 @@ fn half_a_line_and_silence_ends_the_connection() {
     let mut stream = UnixStream::connect(session.socket()).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
     stream.write_all(b"{\"token\":").unwrap();
-    let mut told = Vec::new();
-    match stream.read_to_end(&mut told) {
-        Ok(_) => assert_eq!(told, b""),
+    let mut reply = Vec::new();
+    match stream.read_to_end(&mut reply) {
+        Ok(_) => assert_eq!(reply, b""),
         Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
     }
 }
@@ -294,17 +291,20 @@ fn what_is_not_remembered_never_holds_for_the_session_and_all_is_seen_first() {
         };
         let mut session = Session::asking(LONG, once);
         let id = session.id();
-        refused(session.approve_unseen(&id), "shown first");
-        session.client().say(ApprovalsRequest::Show { id: id.clone() }).unwrap();
+        refused(session.approve_without_showing(&id), "shown first");
+        session
+            .client()
+            .send(ApprovalsRequest::Show { id: id.clone() })
+            .unwrap();
         if answer != AnswerOf::Anyone {
             let for_ever = ApprovalsRequest::Approve {
                 id: id.clone(),
                 remember: Remember::Session,
                 note: None,
             };
-            refused(session.client().say(for_ever), "never for the session");
+            refused(session.client().send(for_ever), "never for the session");
         }
-        assert_eq!(session.approve_unseen(&id).unwrap(), ApprovalsReply::Done);
+        assert_eq!(session.approve_without_showing(&id).unwrap(), ApprovalsReply::Done);
         assert!(session.decided().unwrap().approved);
     }
 }
@@ -314,7 +314,7 @@ fn socket_and_token_are_the_users_alone_and_gone_with_the_session() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
     let approver = SocketApprover::new(&socket, LONG, nothing_is_reached).unwrap();
-    for file in [&socket, &place::token_of(&socket)] {
+    for file in [&socket, &endpoint::token_path(&socket)] {
         let mode = std::fs::symlink_metadata(file).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600, "{}", file.display());
     }
@@ -337,19 +337,22 @@ fn only_a_socket_at_which_nobody_listens_is_replaced() {
     let first = SocketApprover::new(&socket, LONG, nothing_is_reached).unwrap();
     unusable(&socket, "another session listens");
     let client = ApprovalsClient::new(&socket);
-    assert!(client.say(ApprovalsRequest::List).is_ok(), "the first one is as it was");
+    assert!(
+        client.send(ApprovalsRequest::List).is_ok(),
+        "the first one is as it was"
+    );
     drop(first);
     // As after SIGKILL.
     drop(UnixListener::bind(&socket).unwrap());
-    std::fs::write(place::token_of(&socket), "old").unwrap();
+    std::fs::write(endpoint::token_path(&socket), "old").unwrap();
     let second = SocketApprover::new(&socket, LONG, nothing_is_reached).unwrap();
-    assert!(client.say(ApprovalsRequest::List).is_ok());
+    assert!(client.send(ApprovalsRequest::List).is_ok());
     drop(second);
     std::fs::write(&socket, "a file").unwrap();
     unusable(&socket, "is not replaced");
     assert_eq!(std::fs::read(&socket).unwrap(), b"a file");
     std::fs::remove_file(&socket).unwrap();
-    symlink("/etc/passwd", place::token_of(&socket)).unwrap();
+    symlink("/etc/passwd", endpoint::token_path(&socket)).unwrap();
     unusable(&socket, "is not replaced");
 }
 

@@ -84,7 +84,7 @@ impl HttpServer {
         let url = self.settings.url(self.address);
         let mut text = format!("serving MCP at {url}\n");
         let token = match &self.settings.token.source {
-            TokenSource::Generated => self.settings.token.token.words().to_owned(),
+            TokenSource::Generated => self.settings.token.token.as_str().to_owned(),
             TokenSource::File(file) => {
                 // Writing to a String cannot fail.
                 let _infallible = writeln!(text, "  the token is the one in {}", display(file));

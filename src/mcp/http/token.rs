@@ -39,7 +39,7 @@ pub(super) enum TokenSource {
 impl HttpToken {
     /// Generates a token for this run.
     pub fn generate() -> Result<Self, HttpError> {
-        let token = Token::made().map_err(HttpError::Random)?;
+        let token = Token::generate().map_err(HttpError::Random)?;
         Ok(Self {
             token,
             source: TokenSource::Generated,
@@ -60,7 +60,7 @@ impl HttpToken {
             return Err(refused(format!("it is in reach of commands: {why}")));
         }
         Ok(Self {
-            token: Token::of(token),
+            token: Token::new(token),
             source: TokenSource::File(file.to_owned()),
         })
     }
@@ -70,7 +70,7 @@ impl HttpToken {
         let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
         header
             .and_then(|header| header.split_once(' '))
-            .is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && self.token.is(token.trim()))
+            .is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && self.token.matches(token.trim()))
     }
 }
 

@@ -108,7 +108,7 @@ fn started(bounds: Bounds, origins: &[&str], stubborn: bool) -> Running {
 
 fn with_drain(drain: Duration, bounds: Bounds, origins: &[&str], stubborn: bool) -> Running {
     let token = HttpToken::generate().unwrap();
-    let secret = token.token.words().to_owned();
+    let secret = token.token.as_str().to_owned();
     let origins: Vec<String> = origins.iter().map(|origin| (*origin).to_owned()).collect();
     let settings = HttpSettings::new("127.0.0.1:0", &[], &origins, token)
         .unwrap()

@@ -1,4 +1,4 @@
-//! Where the socket and its token lie: made for this session, out of reach of commands, and removed with it.
+//! The socket and its token file: created for this session, out of reach of commands, and removed with it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -22,67 +22,67 @@ use crate::config::{OwnerCheck, walk};
 use crate::policy::hex::hex;
 use crate::policy::{AbsPath, Identity};
 
-/// How long another start at the same place is waited for. It holds the place for a moment; a busy machine makes seconds of that.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for the lock. Another session holds it for a moment only, on a busy machine for seconds.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The socket and the token file; both are removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    made: Vec<(AbsPath, Identity)>,
+pub(super) struct Endpoint {
+    files: Vec<(AbsPath, Identity)>,
 }
 
-/// What else is in the directory.
+/// Whose directory the socket lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Others {
-    /// Nothing that this knows.
-    AreNone,
-    /// Sockets and tokens of other sessions.
-    AreSessions,
+enum Directory {
+    /// A directory that the user named.
+    OfUser,
+    /// The one that all sessions of the user share.
+    OfSessions,
 }
 
-/// How many random bytes name a session's socket: short, because paths of sockets are.
-const NAME: usize = 4;
+/// Random bytes in the name of a session's socket. Few, because paths of sockets are short.
+const NAME_BYTES: usize = 4;
 
 /// The token file of a socket.
-pub(super) fn token_of(socket: &Path) -> PathBuf {
+pub(super) fn token_path(socket: &Path) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(".token");
     PathBuf::from(name)
 }
 
-impl Place {
-    /// Makes both, or neither.
-    pub(super) fn make(
+impl Endpoint {
+    /// Creates both, or neither.
+    pub(super) fn create(
         path: &Path,
-        reached: impl Fn(&AbsPath) -> Option<String>,
+        reachable: impl Fn(&AbsPath) -> Option<String>,
     ) -> Result<(Self, UnixListener, Token), String> {
-        Self::make_beside(Others::AreNone, path, reached)
+        Self::create_at(Directory::OfUser, path, reachable)
     }
 
-    /// Makes both, or neither, beside those of other sessions in a directory of theirs.
-    pub(super) fn make_among(
+    /// Creates both, or neither, in the directory that all sessions share.
+    pub(super) fn create_in(
         directory: &Path,
-        reached: impl Fn(&AbsPath) -> Option<String>,
+        reachable: impl Fn(&AbsPath) -> Option<String>,
     ) -> Result<(Self, UnixListener, Token), String> {
-        let name = hex(&random::<NAME>().map_err(|error| error.to_string())?);
-        Self::make_beside(Others::AreSessions, &directory.join(name), reached)
+        let name = hex(&random::<NAME_BYTES>().map_err(|error| error.to_string())?);
+        Self::create_at(Directory::OfSessions, &directory.join(name), reachable)
     }
 
-    /// Holds the directory, which it makes where it is missing.
-    fn lock_among(socket: &AbsPath) -> Result<Flock<File>, String> {
+    /// Locks the directory, which it creates if missing.
+    fn lock_or_create(socket: &AbsPath) -> Result<Flock<File>, String> {
         let directory = socket.parent().unwrap_or_else(AbsPath::root);
         let started = Instant::now();
         loop {
-            let mut make = fs::DirBuilder::new();
-            make.recursive(true)
+            let mut create = fs::DirBuilder::new();
+            create
+                .recursive(true)
                 .mode(0o700)
                 .create(&directory)
                 .map_err(|error| format!("{directory} cannot be made: {error}"))?;
             match lock(socket) {
-                // Somebody removed it meanwhile.
-                Ok(locked) if is_at(&locked, &directory) => return Ok(locked),
-                Err(why) if directory.as_path().exists() || started.elapsed() >= PATIENCE => return Err(why),
-                Ok(_) if started.elapsed() >= PATIENCE => {
+                Ok(locked) if is_same(&locked, &directory) => return Ok(locked),
+                Err(why) if directory.as_path().exists() || started.elapsed() >= LOCK_TIMEOUT => return Err(why),
+                Ok(_) if started.elapsed() >= LOCK_TIMEOUT => {
                     return Err(format!("{directory} is removed again and again"));
                 }
                 Ok(_) | Err(_) => {}
@@ -90,69 +90,69 @@ impl Place {
         }
     }
 
-    fn make_beside(
-        others: Others,
+    fn create_at(
+        directory: Directory,
         path: &Path,
-        reached: impl Fn(&AbsPath) -> Option<String>,
+        reachable: impl Fn(&AbsPath) -> Option<String>,
     ) -> Result<(Self, UnixListener, Token), String> {
-        let (socket, links) = real(path)?;
-        let token = AbsPath::new(token_of(socket.as_path())).map_err(|error| error.to_string())?;
-        // A link that a command could re-point would lead whoever answers to somebody else.
-        for place in [&socket, &token].into_iter().chain(&links) {
-            if let Some(why) = reached(place) {
+        let (socket, links) = resolve(path)?;
+        let token = AbsPath::new(token_path(socket.as_path())).map_err(|error| error.to_string())?;
+        // A command that can change a link on the way could redirect the client.
+        for path in [&socket, &token].into_iter().chain(&links) {
+            if let Some(why) = reachable(path) {
                 return Err(format!(
-                    "{place} is in reach of commands, which could approve themselves: {why}"
+                    "{path} is in reach of commands, which could approve themselves: {why}"
                 ));
             }
         }
-        // Their directory stays when the last session ends: sandboxes of others hide it by a mount, which goes with it.
-        let _alone = match others {
-            Others::AreNone => lock(&socket)?,
-            Others::AreSessions => {
-                let locked = Self::lock_among(&socket)?;
+        // The shared directory stays when the last session ends: other sandboxes hide it by a mount, which would go with it.
+        let _lock = match directory {
+            Directory::OfUser => lock(&socket)?,
+            Directory::OfSessions => {
+                let locked = Self::lock_or_create(&socket)?;
                 sweep(&socket.parent().unwrap_or_else(AbsPath::root));
                 locked
             }
         };
         remove_stale(&socket)?;
         remove_token(&token)?;
-        let mut place = Self { made: Vec::new() };
-        let bound = place
+        let mut endpoint = Self { files: Vec::new() };
+        let bound = endpoint
             .bind(&socket)
             .map_err(|errno| format!("it cannot be made: {errno}"))?;
-        let words = Token::made().map_err(|error| error.to_string())?;
-        place
-            .write(&token, &words)
+        let secret = Token::generate().map_err(|error| error.to_string())?;
+        endpoint
+            .write(&token, &secret)
             .map_err(|error| format!("its token {token} cannot be made: {error}"))?;
-        believed(&token)?;
-        // Whoever can connect finds the token there.
+        check_token_path(&token)?;
+        // Last, so that a client that connects finds the token.
         listen(&bound, Backlog::new(64).unwrap_or(Backlog::MAXCONN)).map_err(|errno| errno.to_string())?;
-        Ok((place, UnixListener::from(bound), words))
+        Ok((endpoint, UnixListener::from(bound), secret))
     }
 
     fn bind(&mut self, path: &AbsPath) -> io::Result<OwnedFd> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let made = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-        // Before it has a name, so that it never has one with another mode.
-        fchmod(&made, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        bind(made.as_raw_fd(), &UnixAddr::new(path.as_path())?)?;
+        let bound = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        // Before bind, so that the socket never has another mode.
+        fchmod(&bound, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        bind(bound.as_raw_fd(), &UnixAddr::new(path.as_path())?)?;
         let found = fs::symlink_metadata(path)?;
-        self.made.push((path.clone(), identity(&found)));
-        Ok(made)
+        self.files.push((path.clone(), identity(&found)));
+        Ok(bound)
     }
 
     fn write(&mut self, path: &AbsPath, token: &Token) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        self.made.push((path.clone(), identity(&file.metadata()?)));
-        file.write_all(token.words().as_bytes())
+        self.files.push((path.clone(), identity(&file.metadata()?)));
+        file.write_all(token.as_str().as_bytes())
     }
 }
 
-impl Drop for Place {
+impl Drop for Endpoint {
     fn drop(&mut self) {
-        for (path, identity_then) in &self.made {
-            // What somebody put in its place is theirs. What cannot be removed is, by the next start.
-            if fs::symlink_metadata(path).is_ok_and(|found| identity(&found) == *identity_then) {
+        for (path, created) in &self.files {
+            // A file that somebody else put there stays. The next session removes what this one could not.
+            if fs::symlink_metadata(path).is_ok_and(|found| identity(&found) == *created) {
                 let _left = fs::remove_file(path);
             }
         }
@@ -167,17 +167,17 @@ fn identity(found: &Metadata) -> Identity {
 }
 
 /// The path with the links on the way to it resolved, and where these stand; it is itself none.
-fn real(path: &Path) -> Result<(AbsPath, Vec<AbsPath>), String> {
-    let whole = std::path::absolute(path).map_err(|error| error.to_string())?;
-    let (Some(directory), Some(name)) = (whole.parent(), whole.file_name()) else {
+fn resolve(path: &Path) -> Result<(AbsPath, Vec<AbsPath>), String> {
+    let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
+    let (Some(directory), Some(name)) = (absolute.parent(), absolute.file_name()) else {
         return Err("it names no file".to_owned());
     };
     let walked = walk(directory).map_err(|error| error.to_string())?;
-    let real = walked.path.child(name).ok_or("it names no file")?;
-    Ok((real, walked.links))
+    let resolve = walked.path.child(name).ok_or("it names no file")?;
+    Ok((resolve, walked.links))
 }
 
-/// Holds the directory against another start, and refuses one that is not the user's alone.
+/// Locks the directory against other sessions, and refuses one that somebody else can write.
 fn lock(socket: &AbsPath) -> Result<Flock<File>, String> {
     let directory = socket.parent().unwrap_or_else(AbsPath::root);
     let mut file = OpenOptions::new()
@@ -196,21 +196,21 @@ fn lock(socket: &AbsPath) -> Result<Flock<File>, String> {
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(locked) => return Ok(locked),
-            Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) if started.elapsed() < PATIENCE => file,
+            Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) if started.elapsed() < LOCK_TIMEOUT => file,
             Err((_, errno)) => return Err(format!("{directory} is held by somebody else: {errno}")),
         };
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Whether the directory of this name is still the one that is held.
-fn is_at(held: &File, directory: &AbsPath) -> bool {
-    let held = held.metadata().map(|found| identity(&found));
+/// Whether this path still leads to the locked directory.
+fn is_same(locked: &File, directory: &AbsPath) -> bool {
+    let locked = locked.metadata().map(|found| identity(&found));
     let named = fs::symlink_metadata(directory).map(|found| identity(&found));
-    matches!((held, named), (Ok(held), Ok(named)) if held == named)
+    matches!((locked, named), (Ok(locked), Ok(named)) if locked == named)
 }
 
-/// Removes a socket at which nobody listens; anything else that is there stays, and is an error.
+/// Removes a socket at which nobody listens; anything else stays, and is an error.
 fn remove_stale(path: &AbsPath) -> Result<(), String> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -221,9 +221,9 @@ fn remove_stale(path: &AbsPath) -> Result<(), String> {
         return Err("something else is there, and is not replaced".to_owned());
     }
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let tried = socket(AddressFamily::Unix, SockType::Stream, flags, None)
+    let connected = socket(AddressFamily::Unix, SockType::Stream, flags, None)
         .and_then(|socket| connect(socket.as_raw_fd(), &UnixAddr::new(path.as_path())?));
-    match tried {
+    match connected {
         Err(Errno::ECONNREFUSED) => fs::remove_file(path).map_err(|error| error.to_string()),
         Ok(()) | Err(Errno::EAGAIN) => Err("another session listens there".to_owned()),
         Err(errno) => Err(format!(
@@ -232,22 +232,22 @@ fn remove_stale(path: &AbsPath) -> Result<(), String> {
     }
 }
 
-/// Removes what killed sessions left. Whoever makes a socket holds the directory until it listens.
+/// Removes what killed sessions left. No live session is hit: each holds the lock until it listens.
 fn sweep(directory: &AbsPath) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         let of = name.strip_suffix(".token").unwrap_or(name);
-        if of.len() != 2 * NAME || !of.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if of.len() != 2 * NAME_BYTES || !of.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             continue;
         }
         let Some(socket) = directory.child(OsStr::new(of)) else {
             continue;
         };
-        // What cannot be removed, or is alive, stays.
+        // A live session, and what cannot be removed, stays.
         if remove_stale(&socket).is_ok()
-            && let Ok(token) = AbsPath::new(token_of(socket.as_path()))
+            && let Ok(token) = AbsPath::new(token_path(socket.as_path()))
         {
             let _left = remove_token(&token);
         }
@@ -266,8 +266,8 @@ fn remove_token(path: &AbsPath) -> Result<(), String> {
     }
 }
 
-/// Refuses a token that somebody but the user and root could put another in the place of.
-fn believed(token: &AbsPath) -> Result<(), String> {
+/// Refuses a token file that anybody but the user and root could replace.
+fn check_token_path(token: &AbsPath) -> Result<(), String> {
     let guards = OwnerCheck {
         owners: vec![0, geteuid().as_raw()],
         from: AbsPath::root(),

@@ -1,26 +1,26 @@
-//! A question as it is sent to whoever answers from another process.
+//! A request as JSON, for an approver in another process.
 
 use serde::{Deserialize, Serialize};
 
 use super::approver::ApproverError;
 use super::request::{AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation, Remember};
-use super::screen::{self, Colour, Letters, Look};
+use super::screen::{self, Charset, Colour, Layout};
 use crate::policy::hex::unhex;
 
-/// The version of the form; another number is another form.
+/// The version of the format.
 const VERSION: u32 = 1;
-/// The largest question that is sent, as JSON.
-pub(super) const LARGEST: usize = 16 * 1024 * 1024;
+/// The largest request, as JSON.
+pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A question with all that is shown of it, as JSON has it.
+/// A request with its presentation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
-    /// The form of this object: 1.
+pub struct RequestMessage {
+    /// The version of the format: 1.
     pub version: u32,
-    /// The tool that wants to act.
+    /// The tool.
     pub tool: String,
-    /// What it wants, in a line.
+    /// What it would do, in a line.
     pub description: String,
     /// Who asks, if it is not the agent itself.
     pub caller: Option<String>,
@@ -28,7 +28,7 @@ pub struct Asked {
     pub group: Option<String>,
     /// Whether `strict` mode would deny it.
     pub required: bool,
-    /// Whose yes counts.
+    /// Who may approve.
     pub answer: AnswerOf,
     /// How long a plain yes holds.
     pub remember: Remember,
@@ -38,12 +38,12 @@ pub struct Asked {
     pub why: Vec<String>,
     /// What in the config would allow it.
     pub allowed_by: String,
-    /// What is shown, whole.
+    /// What is shown.
     pub presentation: Presentation,
 }
 
-impl Asked {
-    /// The question in this form.
+impl RequestMessage {
+    /// The message for this request.
     pub fn of(request: &ApprovalRequest, presentation: &Presentation) -> Self {
         Self {
             version: VERSION,
@@ -61,19 +61,19 @@ impl Asked {
         }
     }
 
-    /// One line of JSON; an error where nobody would be sent that much.
+    /// One line of JSON; an error if it is too large.
     pub(super) fn json(&self) -> Result<Vec<u8>, ApproverError> {
         let mut json = serde_json::to_vec(self).map_err(|_| ApproverError::TooLarge)?;
         json.push(b'\n');
-        if json.len() > LARGEST {
+        if json.len() > MAX_BYTES {
             return Err(ApproverError::TooLarge);
         }
         Ok(json)
     }
 
-    /// The question as an approver of this process is asked it.
+    /// The request, for an approver of this process.
     ///
-    /// Its payload is not what was approved but its fingerprint: what decides knows the rest.
+    /// Its payload is the fingerprint only: the session that decides has the rest.
     pub fn request(&self) -> ApprovalRequest {
         let presentation = self.presentation.clone();
         ApprovalRequest {
@@ -92,10 +92,10 @@ impl Asked {
         }
     }
 
-    /// All of it as a person reads it, safe to print.
+    /// All of it as text, safe to print.
     pub fn text(&self, columns: u16) -> String {
-        let look = Look::new(Some((columns, u16::MAX)), Colour::Off, Letters::Ascii);
-        screen::whole(&self.request(), &self.presentation, look).concat()
+        let layout = Layout::new(Some((columns, u16::MAX)), Colour::Off, Charset::Ascii);
+        screen::all_lines(&self.request(), &self.presentation, layout).concat()
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::approval::{CommandView, Content, FileView};
 
-    fn asked() -> Asked {
+    fn request_message() -> RequestMessage {
         let odd = || OsStr::from_bytes(b"/w/\xff\n").into();
         let command = CommandView {
             command: b"echo \xff".to_vec(),
@@ -135,34 +135,31 @@ mod tests {
         ];
         let presentation = Presentation::Several(parts);
         let request = ApprovalRequest {
-            required: true,
-            answer: AnswerOf::Anyone,
-            tool_name: "shell".to_owned(),
-            description: "run a command".to_owned(),
             payload: b"payload".to_vec(),
-            presentation: Lazy::new(|| Err(String::new())),
             group_id: Some("g".to_owned()),
             remember: Remember::Session,
             allowed_by: "a rule".to_owned(),
             why: vec!["agent.yaml:3".to_owned()],
-            caller: None,
-            call: None,
+            ..ApprovalRequest::example()
         };
-        Asked::of(&request, &presentation)
+        RequestMessage::of(&request, &presentation)
     }
 
     #[test]
     fn a_question_comes_back_as_it_was_sent() {
-        let asked = asked();
-        let json = asked.json().unwrap();
+        let request_message = request_message();
+        let json = request_message.json().unwrap();
         assert_eq!(json.iter().position(|byte| *byte == b'\n'), Some(json.len() - 1));
-        assert_eq!(serde_json::from_slice::<Asked>(&json).unwrap(), asked);
-        assert_eq!(asked.fingerprint, Fingerprint::of(b"payload").to_string());
+        assert_eq!(
+            serde_json::from_slice::<RequestMessage>(&json).unwrap(),
+            request_message
+        );
+        assert_eq!(request_message.fingerprint, Fingerprint::of(b"payload").to_string());
     }
 
     #[test]
     fn the_form_is_the_documented_one() {
-        let json: serde_json::Value = serde_json::from_slice(&asked().json().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&request_message().json().unwrap()).unwrap();
         assert_eq!(json["version"], 1);
         assert_eq!(json["tool"], "shell");
         assert_eq!(json["answer"], "anyone");
@@ -175,16 +172,16 @@ mod tests {
 
     #[test]
     fn a_question_that_is_too_large_is_not_sent() {
-        let large = Asked {
-            presentation: Presentation::Text("x".repeat(LARGEST)),
-            ..asked()
+        let large = RequestMessage {
+            presentation: Presentation::Text("x".repeat(MAX_BYTES)),
+            ..request_message()
         };
         assert!(matches!(large.json(), Err(ApproverError::TooLarge)));
     }
 
     #[test]
     fn what_is_printed_of_it_moves_no_cursor() {
-        let text = asked().text(80);
+        let text = request_message().text(80);
         assert!(text.contains("\\u{202e}") && text.contains("/w/\\xff"), "{text}");
         assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text}");
         assert!(text.ends_with('\n') && !text.contains("\n\n"), "{text}");

@@ -83,7 +83,7 @@ fn a_question_that_waits_for_another_can_be_withdrawn() {
 
 #[test]
 fn whoever_is_killed_at_a_question_leaves_the_terminal_to_the_next() {
-    // Nobody is left who knew the terminal's settings before.
+    // The killed process alone knew the settings to restore.
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (second, now) = (at("second"), at("now"));

@@ -15,13 +15,13 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 
 use super::*;
 
-const CHILD: &str = "approval::on_a_terminal::child_that_asks";
+const CHILD: &str = "approval::terminal_tests::child_that_asks";
 /// A busy machine must not reach it: it ends a hang.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// Put behind what the child has written, to know when all of that was read.
 const MARK: &str = "\0all of it\0";
 const ROWS: u16 = 11;
-/// The lines of the long change that is asked about where that is asked for.
+/// The lines of the diff in a request with ASK_LONG.
 const LONG: usize = 100;
 
 fn number(name: &str) -> Option<u64> {
@@ -89,18 +89,13 @@ fn request() -> ApprovalRequest {
         None => Presentation::Text("make".to_owned()),
     };
     ApprovalRequest {
-        required: true,
         answer,
-        tool_name: "shell".to_owned(),
         description: "run make".to_owned(),
         payload: b"make".to_vec(),
         presentation: Lazy::new(move || Ok(presentation.clone())),
-        group_id: None,
-        remember: Remember::None,
         allowed_by: "a rule would allow it".to_owned(),
         why: vec!["agent.yaml:3:5: the default asks".to_owned()],
-        caller: None,
-        call: None,
+        ..ApprovalRequest::example()
     }
 }
 
@@ -111,7 +106,7 @@ struct Session {
     slave: OwnedFd,
     shown: String,
     /// How much of it was waited for.
-    seen: usize,
+    position: usize,
     output: Receiver<Vec<u8>>,
 }
 
@@ -156,7 +151,7 @@ fn start(typed_ahead: &str, wrap: &str, envs: &[(&str, &str)]) -> Session {
         master,
         slave: pty.slave,
         shown: String::new(),
-        seen: 0,
+        position: 0,
         output,
     }
 }
@@ -170,8 +165,8 @@ impl Session {
     /// Waits until the text is shown, behind what was waited for before.
     fn expect(&mut self, text: &str) -> &mut Self {
         self.read_until(text, |session| {
-            let found = session.shown[session.seen..].find(text);
-            session.seen += found.map_or(0, |at| at + text.len());
+            let found = session.shown[session.position..].find(text);
+            session.position += found.map_or(0, |at| at + text.len());
             found.is_some()
         })
     }
@@ -225,7 +220,7 @@ impl Session {
         self
     }
 
-    /// The lines that tell the decisions.
+    /// The decisions that the child printed.
     fn verdicts(self) -> Vec<String> {
         self.end().0
     }

@@ -1,4 +1,4 @@
-//! A decision as another process writes it.
+//! A decision as JSON, from an approver in another process.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use super::request::{ApprovalDecision, Remember};
 /// `{"approved": true, "note": "…", "remember": "session"}`; note and remember may be left out.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct DecisionMessage {
     approved: bool,
     #[serde(default)]
     note: Option<String>,
@@ -15,18 +15,18 @@ struct Answer {
     remember: Remember,
 }
 
-/// The decision, if that is all the bytes say.
+/// Parses a decision; nothing may follow it.
 pub(super) fn parse(bytes: &[u8]) -> Result<ApprovalDecision, String> {
-    // The fields in a list, without their names, are no decision either.
+    // serde would accept an array of the fields too.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err("the output of the approver program is no JSON object".to_owned());
     }
-    let answer: Answer = serde_json::from_slice(bytes)
+    let message: DecisionMessage = serde_json::from_slice(bytes)
         .map_err(|error| format!("the output of the approver program is no decision: {error}"))?;
     Ok(ApprovalDecision {
-        approved: answer.approved,
-        note: answer.note,
-        remember: answer.remember,
+        approved: message.approved,
+        note: message.note,
+        remember: message.remember,
     })
 }
 

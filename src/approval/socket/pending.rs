@@ -1,4 +1,4 @@
-//! The question that is open, shared by who asks and who serves.
+//! The open request, shared by the approver and the server thread.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
@@ -8,86 +8,86 @@ use std::time::Instant;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use super::protocol::{ApprovalsEvent, ApprovalsReply, Waiting, title};
-use crate::approval::asked::Asked;
+use super::protocol::{ApprovalsEvent, ApprovalsReply, RequestSummary, title};
 use crate::approval::random;
 use crate::approval::request::{AnswerOf, ApprovalDecision, Remember};
+use crate::approval::request_message::RequestMessage;
 use crate::policy::hex::hex;
 
-/// What is said of a question that is not open.
+/// The refusal for a request that is not open.
 pub(super) const NOT_OPEN: &str = "no such question is open; it may have been answered, or be too old";
-/// The most events that wait for the thread that serves.
-const MOST_EVENTS: usize = 1_000;
+/// The most events kept for the server thread.
+const MAX_EVENTS: usize = 1_000;
 
-/// What is asked now, and what has happened since somebody looked.
+/// The open request, if any, and the events not yet sent.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct Pending {
     state: Mutex<State>,
     waker: PipeWriter,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    open: Option<Open>,
+    open: Option<PendingRequest>,
     events: VecDeque<ApprovalsEvent>,
 }
 
-/// A question that waits for an answer.
+/// A request that waits for an answer.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct PendingRequest {
     id: String,
-    asked: Asked,
+    message: RequestMessage,
     since: Instant,
     until: Option<Instant>,
-    seen: Seen,
+    shown: Shown,
     answer: Option<ApprovalDecision>,
     answers: PipeWriter,
 }
 
-/// Whether a client was sent all of a question.
+/// Whether a client was sent all of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Not,
-    Whole,
+enum Shown {
+    No,
+    Yes,
 }
 
-/// How a question ends that nobody answered.
+/// How a request ends that nobody answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum Unanswered {
     TimedOut,
     Withdrawn,
 }
 
-impl Open {
-    pub(super) fn new(asked: Asked, answers: PipeWriter, until: Option<Instant>) -> io::Result<Self> {
+impl PendingRequest {
+    pub(super) fn new(message: RequestMessage, answers: PipeWriter, until: Option<Instant>) -> io::Result<Self> {
         Ok(Self {
-            // Long enough that the name of one session's question is none of another's.
+            // Long enough to be unique among sessions.
             id: hex(&random::<6>()?),
-            asked,
+            message,
             since: Instant::now(),
             until,
-            seen: Seen::Not,
+            shown: Shown::No,
             answer: None,
             answers,
         })
     }
 
-    fn waiting(&self) -> Waiting {
+    fn summary(&self) -> RequestSummary {
         let left = |until: Instant| until.saturating_duration_since(Instant::now()).as_secs();
-        Waiting {
+        RequestSummary {
             id: self.id.clone(),
-            tool: title(&self.asked.tool),
-            description: title(&self.asked.description),
-            caller: self.asked.caller.as_deref().map(title),
-            fingerprint: self.asked.fingerprint.clone(),
+            tool: title(&self.message.tool),
+            description: title(&self.message.description),
+            caller: self.message.caller.as_deref().map(title),
+            fingerprint: self.message.fingerprint.clone(),
             open_for: self.since.elapsed().as_secs(),
             denied_in: self.until.map(left),
         }
     }
 }
 
-impl Board {
-    /// An empty one, and what becomes readable when it changes.
+impl Pending {
+    /// Nothing pending, and a pipe that becomes readable on each change.
     pub(super) fn new() -> io::Result<(Self, PipeReader)> {
         let (reader, waker) = io::pipe()?;
         fcntl(reader.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -100,76 +100,76 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the thread that serves look again.
+    /// Wakes the server thread.
     pub(super) fn wake(&self) {
-        // A pipe that is full wakes as well.
+        // A full pipe wakes the thread too.
         let _full = (&self.waker).write(b"!");
     }
 
-    /// Opens a question.
-    pub(super) fn put(&self, open: Open) {
+    /// Opens a request.
+    pub(super) fn open(&self, request: PendingRequest) {
         let mut state = self.state();
-        state.tell(ApprovalsEvent::Asked(open.waiting()));
-        state.open = Some(open);
+        state.push_event(ApprovalsEvent::Asked(request.summary()));
+        state.open = Some(request);
         drop(state);
         self.wake();
     }
 
-    /// Closes the question, and gives the answer if there was one.
-    pub(super) fn take(&self, otherwise: Settled) -> Option<ApprovalDecision> {
+    /// Closes the request, and returns the answer if there was one.
+    pub(super) fn close(&self, unanswered: Unanswered) -> Option<ApprovalDecision> {
         let mut state = self.state();
-        let open = state.open.take()?;
-        let how = match (&open.answer, otherwise) {
-            (_, Settled::Withdrawn) => "withdrawn",
-            (None, Settled::TimedOut) => "timed_out",
-            (Some(answer), Settled::TimedOut) if answer.approved => "approved",
-            (Some(_), Settled::TimedOut) => "denied",
+        let request = state.open.take()?;
+        let how = match (&request.answer, unanswered) {
+            (_, Unanswered::Withdrawn) => "withdrawn",
+            (None, Unanswered::TimedOut) => "timed_out",
+            (Some(answer), Unanswered::TimedOut) if answer.approved => "approved",
+            (Some(_), Unanswered::TimedOut) => "denied",
         };
-        state.tell(ApprovalsEvent::Settled {
-            id: open.id,
+        state.push_event(ApprovalsEvent::Settled {
+            id: request.id,
             how: how.to_owned(),
         });
         drop(state);
         self.wake();
-        open.answer
+        request.answer
     }
 
-    /// What has happened since this was last asked.
-    pub(super) fn events(&self, woken: &mut PipeReader) -> Vec<ApprovalsEvent> {
+    /// The events since the last call.
+    pub(super) fn take_events(&self, wakeups: &mut PipeReader) -> Vec<ApprovalsEvent> {
         let mut bytes = [0_u8; 64];
-        while matches!(woken.read(&mut bytes), Ok(count) if count == bytes.len()) {}
+        while matches!(wakeups.read(&mut bytes), Ok(count) if count == bytes.len()) {}
         self.state().events.drain(..).collect()
     }
 
-    /// What is open.
-    pub(super) fn list(&self) -> Vec<Waiting> {
-        self.state().open.iter().map(Open::waiting).collect()
+    /// The open requests.
+    pub(super) fn list(&self) -> Vec<RequestSummary> {
+        self.state().open.iter().map(PendingRequest::summary).collect()
     }
 
-    /// All of one question.
+    /// All of one request.
     pub(super) fn show(&self, id: &str) -> ApprovalsReply {
         self.with(id, |open| {
-            open.seen = Seen::Whole;
-            ApprovalsReply::Question(Box::new(open.asked.clone()))
+            open.shown = Shown::Yes;
+            ApprovalsReply::Question(Box::new(open.message.clone()))
         })
     }
 
-    /// Takes an answer; the first one counts.
+    /// Stores an answer; the first one counts.
     pub(super) fn answer(&self, id: &str, decision: ApprovalDecision) -> ApprovalsReply {
         self.with(id, |open| {
             let refused = |why: &str| ApprovalsReply::Refused(why.to_owned());
             if open.answer.is_some() {
                 return refused("it is answered already");
             }
-            match (open.asked.answer, decision.approved, decision.remember, open.seen) {
+            match (open.message.answer, decision.approved, decision.remember, open.shown) {
                 (AnswerOf::ApproverOnly | AnswerOf::AnyoneOnce, true, Remember::Session, _) => {
                     return refused("this is approved once or not at all, never for the session");
                 }
                 // Nobody says yes to what was not shown.
-                (_, true, _, Seen::Not) => {
+                (_, true, _, Shown::No) => {
                     return refused(&format!("have all of it shown first: `stockade approvals show {id}`"));
                 }
-                (_, true, _, Seen::Whole) | (_, false, _, _) => {}
+                (_, true, _, Shown::Yes) | (_, false, _, _) => {}
             }
             open.answer = Some(decision);
             match (&open.answers).write_all(b"!") {
@@ -182,7 +182,7 @@ impl Board {
         })
     }
 
-    fn with(&self, id: &str, act: impl FnOnce(&mut Open) -> ApprovalsReply) -> ApprovalsReply {
+    fn with(&self, id: &str, act: impl FnOnce(&mut PendingRequest) -> ApprovalsReply) -> ApprovalsReply {
         match self.state().open.as_mut().filter(|open| open.id == id) {
             Some(open) => act(open),
             None => ApprovalsReply::Refused(NOT_OPEN.to_owned()),
@@ -191,8 +191,8 @@ impl Board {
 }
 
 impl State {
-    fn tell(&mut self, event: ApprovalsEvent) {
-        if self.events.len() >= MOST_EVENTS {
+    fn push_event(&mut self, event: ApprovalsEvent) {
+        if self.events.len() >= MAX_EVENTS {
             self.events.pop_front();
         }
         self.events.push_back(event);

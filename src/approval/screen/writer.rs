@@ -1,69 +1,68 @@
-//! Values → lines behind the bar, each value cut where it is long.
+//! Values → lines behind the bar, long values cut.
 //!
-//! A line that ends in the value itself is told from one that was broken: what the value begins anew says so in its
-//! label, or has a number or a sign of its own.
+//! A line break of the value differs from one for lack of room: after the former the line has a label, number or sign.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use super::line::{Edge, LABEL, Line, Tint};
-use super::look::{Letters, Look};
-use super::text::{Backslash, Break, broken, visible, wrapped};
+use super::layout::{Charset, Layout};
+use super::line::{Edge, LABEL, Line, Style};
+use super::text::{Backslash, Break, break_lines, visible, wrap};
 
-/// How many lines of something long are shown at first.
-pub(super) const HEAD: usize = 50;
-/// How many lines of what should be short are.
-pub(super) const FEW: usize = 10;
-/// Stands before a line that the value itself begins.
+/// The most lines of a long value before it is cut.
+pub(super) const MAX_LINES: usize = 50;
+/// The same for a value that should be short.
+pub(super) const MAX_SHORT_LINES: usize = 10;
+/// The label after a line break in the value.
 const NEW_LINE: &str = "(new line)";
 
-/// How many lines of something are shown.
+/// The most lines of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Lines(usize),
-    Whole,
+    Unlimited,
 }
 
 impl Room {
-    /// For what should be short, and must not push the rest off the screen.
-    pub(super) const fn few(self) -> Self {
+    /// The limit for a value that should be short, so that it cannot push the rest off the screen.
+    pub(super) const fn at_most_few(self) -> Self {
         match self {
-            Self::Lines(lines) if lines < FEW => Self::Lines(lines),
-            Self::Lines(_) => Self::Lines(FEW),
-            Self::Whole => Self::Whole,
+            Self::Lines(lines) if lines < MAX_SHORT_LINES => Self::Lines(lines),
+            Self::Lines(_) => Self::Lines(MAX_SHORT_LINES),
+            Self::Unlimited => Self::Unlimited,
         }
     }
 }
 
-/// Writes lines.
+/// The lines of a question, while they are written.
 #[derive(Debug)]
-pub(super) struct Pen {
-    pub(super) look: Look,
+pub(super) struct Writer {
+    pub(super) layout: Layout,
     pub(super) backslash: Backslash,
     pub(super) lines: Vec<Line>,
     /// Whether something was left out.
     pub(super) cut: bool,
 }
 
-impl Pen {
-    pub(super) const fn new(look: Look, backslash: Backslash) -> Self {
+impl Writer {
+    pub(super) const fn new(layout: Layout, backslash: Backslash) -> Self {
         Self {
-            look,
+            layout,
             backslash,
             lines: Vec::new(),
             cut: false,
         }
     }
 
-    /// Text of Stockade's own; what does not fit goes on under `below`.
-    pub(super) fn own(&mut self, edge: Edge, below: Edge, text: &str, tint: Tint) {
-        let room = edge.room(self.look).min(below.room(self.look));
-        for (index, text) in wrapped(text, room).into_iter().enumerate() {
+    /// Stockade's own text; further lines have the edge `below`.
+    pub(super) fn own_text(&mut self, edge: Edge, below: Edge, text: &str, style: Style) {
+        let room = edge.room(self.layout).min(below.room(self.layout));
+        for (index, text) in wrap(text, room).into_iter().enumerate() {
             self.lines.push(Line {
                 edge: if index == 0 { edge } else { below },
                 label: String::new(),
                 text,
-                tint,
+                style,
             });
         }
     }
@@ -74,60 +73,59 @@ impl Pen {
         let mut label = label;
         for line in value.split(|byte| *byte == b'\n') {
             self.labelled(&mut lines, label, line);
-            // Where a line is only broken, the label stays empty.
             label = if label.is_empty() { "" } else { NEW_LINE };
         }
-        self.put(lines, room);
+        self.push(lines, room);
     }
 
-    /// One path a line; nothing where there are none.
+    /// One path per line.
     pub(super) fn paths(&mut self, label: &str, paths: &[PathBuf], room: Room) {
         let mut lines = Vec::new();
         for (index, path) in paths.iter().enumerate() {
             let label = if index == 0 { label } else { "" };
             self.labelled(&mut lines, label, path.as_os_str().as_bytes());
         }
-        self.put(lines, room);
+        self.push(lines, room);
     }
 
-    /// The lines of a change. What goes on in the next line stands behind a sign that no line of a change begins
-    /// with, so that a long line cannot pass for two.
-    pub(super) fn change(&mut self, text: &str, room: Room) {
+    /// The lines of a diff. A continued line starts with a sign that no line of a diff has, so a long line cannot look like
+    /// two.
+    pub(super) fn diff(&mut self, text: &str, room: Room) {
         let mut lines = Vec::new();
         for line in lines_of(text) {
             let (sign, rest) = match line.chars().next() {
                 Some(sign @ ('+' | '-' | ' ' | '@' | '\\')) => (String::from(sign), line.get(1..).unwrap_or_default()),
-                // Not of a change at all: never where a label could stand.
+                // Not a line of a diff: indented, so that it cannot look like a sign.
                 Some(_) => ("  ".to_owned(), line),
                 None => (String::new(), ""),
             };
-            let tint = match sign.as_str() {
-                "+" => Tint::Added,
-                "-" => Tint::Removed,
-                "@" if line.starts_with("@@ ") => Tint::Place,
-                _ => Tint::Plain,
+            let style = match sign.as_str() {
+                "+" => Style::Added,
+                "-" => Style::Removed,
+                "@" if line.starts_with("@@ ") => Style::Hunk,
+                _ => Style::Plain,
             };
             let shown = sign + &self.indented(rest);
-            let width = Edge::Side.room(self.look) - 2;
-            for (index, piece) in broken(&shown, width, Break::Anywhere).into_iter().enumerate() {
+            let width = Edge::Side.room(self.layout) - 2;
+            for (index, piece) in break_lines(&shown, width, Break::Anywhere).into_iter().enumerate() {
                 lines.push(Line {
                     edge: Edge::Side,
                     label: if index == 0 { "" } else { "> " }.to_owned(),
                     text: piece.to_owned(),
-                    tint,
+                    style,
                 });
             }
         }
-        self.put(lines, room);
+        self.push(lines, room);
     }
 
-    /// The lines of a file, numbered. What goes on in the next line has no number.
+    /// The lines of a file, numbered. A continued line has no number.
     pub(super) fn numbered(&mut self, text: &str, room: Room) {
         let digits = lines_of(text).count().to_string().len().max(3);
-        let width = Edge::Side.room(self.look).saturating_sub(digits + 1).max(8);
+        let width = Edge::Side.room(self.layout).saturating_sub(digits + 1).max(8);
         let mut lines = Vec::new();
         for (index, line) in lines_of(text).enumerate() {
-            for (piece_index, piece) in broken(&self.indented(line), width, Break::Anywhere)
+            for (piece_index, piece) in break_lines(&self.indented(line), width, Break::Anywhere)
                 .into_iter()
                 .enumerate()
             {
@@ -139,33 +137,33 @@ impl Pen {
                         format!("{:>digits$} ", ">")
                     },
                     text: piece.to_owned(),
-                    tint: Tint::Plain,
+                    style: Style::Plain,
                 });
             }
         }
-        self.put(lines, room);
+        self.push(lines, room);
     }
 
-    /// That there are more of something.
+    /// A line that counts what was left out.
     pub(super) fn more(&mut self, count: usize, what: &str) {
         self.cut = true;
-        let dots = match self.look.letters {
-            Letters::Ascii => "...",
-            Letters::Unicode => "…",
+        let dots = match self.layout.charset {
+            Charset::Ascii => "...",
+            Charset::Unicode => "…",
         };
         let text = format!("{dots} [{count} more {what}]");
-        self.own(Edge::Side, Edge::Side, &text, Tint::Warning);
+        self.own_text(Edge::Side, Edge::Side, &text, Style::Warning);
     }
 
-    /// Everything that was written, as text.
-    pub(super) fn drawn(&self) -> String {
-        self.lines.iter().map(|line| line.drawn(self.look)).collect()
+    /// All lines as text.
+    pub(super) fn render(&self) -> String {
+        self.lines.iter().map(|line| line.render(self.layout)).collect()
     }
 
-    fn put(&mut self, mut lines: Vec<Line>, room: Room) {
+    fn push(&mut self, mut lines: Vec<Line>, room: Room) {
         let more = match room {
             Room::Lines(most) => lines.len().saturating_sub(most),
-            Room::Whole => 0,
+            Room::Unlimited => 0,
         };
         lines.truncate(lines.len() - more);
         self.lines.append(&mut lines);
@@ -174,32 +172,36 @@ impl Pen {
         }
     }
 
-    /// A tab is a blank of unknown width.
+    /// The lines of one line of a value. A tab has no fixed width, so it becomes a blank.
     fn labelled(&self, lines: &mut Vec<Line>, label: &str, line: &[u8]) {
         let line: Vec<u8> = line
             .iter()
             .map(|byte| if *byte == b'\t' { b' ' } else { *byte })
             .collect();
-        let shown = visible(&line, self.look.letters, self.backslash);
-        let room = Edge::Side.room(self.look) - LABEL;
-        for (index, piece) in broken(&shown, room, Break::BeforeBlank).into_iter().enumerate() {
+        let shown = visible(&line, self.layout.charset, self.backslash);
+        let room = Edge::Side.room(self.layout) - LABEL;
+        for (index, piece) in break_lines(&shown, room, Break::BeforeBlank).into_iter().enumerate() {
             let label = if index == 0 { label } else { "" };
             lines.push(Line {
                 edge: Edge::Side,
                 label: format!("{label:<LABEL$}"),
                 text: piece.to_owned(),
-                tint: Tint::Plain,
+                style: Style::Plain,
             });
         }
     }
 
-    /// Of a text in which tabs indent.
+    /// Escapes a line in which tabs indent.
     fn indented(&self, line: &str) -> String {
-        visible(line.replace('\t', "    ").as_bytes(), self.look.letters, self.backslash)
+        visible(
+            line.replace('\t', "    ").as_bytes(),
+            self.layout.charset,
+            self.backslash,
+        )
     }
 }
 
-/// The last line may lack its end.
+/// The lines; the last may have no line break.
 pub(super) fn lines_of(text: &str) -> std::str::Split<'_, char> {
     text.strip_suffix('\n').unwrap_or(text).split('\n')
 }

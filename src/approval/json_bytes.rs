@@ -1,6 +1,6 @@
 //! Bytes that are mostly text, in JSON: a string where they are text, else `{"hex": "…"}`.
 //!
-//! A name of any bytes comes back as it was, and no two of them look the same.
+//! Each byte string has one form, and comes back as it was.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -12,12 +12,12 @@ use crate::policy::hex::{hex, unhex};
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-enum Raw {
+enum JsonBytes {
     Text(String),
     Bytes { hex: String },
 }
 
-impl Raw {
+impl JsonBytes {
     fn of(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::Text(text.to_owned()),
@@ -45,14 +45,14 @@ impl Raw {
 pub(super) mod bytes {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    use super::Raw;
+    use super::JsonBytes;
 
     pub(in crate::approval) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
-        Raw::of(bytes).serialize(to)
+        JsonBytes::of(bytes).serialize(to)
     }
 
     pub(in crate::approval) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-        Raw::deserialize(from)?.bytes::<D>()
+        JsonBytes::deserialize(from)?.bytes::<D>()
     }
 }
 
@@ -62,14 +62,14 @@ pub(super) mod path {
 
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    use super::Raw;
+    use super::JsonBytes;
 
     pub(in crate::approval) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        Raw::of_name(path.as_os_str()).serialize(to)
+        JsonBytes::of_name(path.as_os_str()).serialize(to)
     }
 
     pub(in crate::approval) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        Raw::deserialize(from)?.name::<D>().map(PathBuf::from)
+        JsonBytes::deserialize(from)?.name::<D>().map(PathBuf::from)
     }
 }
 
@@ -79,14 +79,14 @@ pub(super) mod paths {
 
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    use super::Raw;
+    use super::JsonBytes;
 
     pub(in crate::approval) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().map(|path| Raw::of_name(path.as_os_str())))
+        to.collect_seq(paths.iter().map(|path| JsonBytes::of_name(path.as_os_str())))
     }
 
     pub(in crate::approval) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
-        let paths: Vec<Raw> = Vec::deserialize(from)?;
+        let paths: Vec<JsonBytes> = Vec::deserialize(from)?;
         paths
             .into_iter()
             .map(|path| path.name::<D>().map(PathBuf::from))
@@ -107,8 +107,8 @@ mod tests {
             b"a\xff\0",
             b"{\"hex\": \"00\"}",
         ] {
-            let json = serde_json::to_string(&Raw::of(bytes)).unwrap();
-            let back: Raw = serde_json::from_str(&json).unwrap();
+            let json = serde_json::to_string(&JsonBytes::of(bytes)).unwrap();
+            let back: JsonBytes = serde_json::from_str(&json).unwrap();
             assert_eq!(back.bytes::<serde_json::Value>().unwrap(), bytes, "{json}");
         }
     }
