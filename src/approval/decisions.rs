@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::memory::Memory;
 use super::verdict::{no, yes};
 use super::*;
 use crate::policy::Mode;

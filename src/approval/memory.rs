@@ -11,7 +11,7 @@ const MAX_APPROVALS: usize = 10_000;
 
 /// The approvals that hold for the session.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub(super) struct Memory {
     approvals: BTreeMap<(String, Fingerprint), Approval>,
     last_id: u64,
 }
@@ -35,12 +35,12 @@ pub struct Approval {
 
 impl Memory {
     /// The yes to this tool with this payload, if there was one.
-    pub fn covering(&self, request: &ApprovalRequest) -> Option<&Approval> {
+    pub(super) fn covering(&self, request: &ApprovalRequest) -> Option<&Approval> {
         self.approvals.get(&key(request))
     }
 
     /// Keeps an approval; a later one for the same call replaces it.
-    pub fn keep(&mut self, request: &ApprovalRequest, channel: Option<Channel>) {
+    pub(super) fn keep(&mut self, request: &ApprovalRequest, channel: Option<Channel>) {
         self.last_id += 1;
         let key = key(request);
         let approval = Approval {
@@ -60,20 +60,20 @@ impl Memory {
     }
 
     /// Everything that holds, oldest first.
-    pub fn list(&self) -> Vec<&Approval> {
+    pub(super) fn list(&self) -> Vec<&Approval> {
         let mut list: Vec<&Approval> = self.approvals.values().collect();
         list.sort_by_key(|approval| approval.id);
         list
     }
 
     /// Takes one approval back; the same call is asked about again. `None` if no approval has the number.
-    pub fn revoke(&mut self, id: u64) -> Option<Approval> {
+    pub(super) fn revoke(&mut self, id: u64) -> Option<Approval> {
         let key = self.approvals.iter().find(|(_, approval)| approval.id == id)?.0.clone();
         self.approvals.remove(&key)
     }
 
     /// Takes every approval back.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.approvals.clear();
     }
 }

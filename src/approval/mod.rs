@@ -37,7 +37,7 @@ mod terminal_tests;
 pub use approver::{Approver, ApproverError};
 pub use cancel::CancelHandle;
 pub use controller::{Controller, SharedApprover};
-pub use memory::{Approval, Memory};
+pub use memory::Approval;
 pub use program::{ProgramApprover, ProgramOutput, ProgramRun, RunProgram};
 pub use random::random;
 pub use request::{

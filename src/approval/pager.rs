@@ -23,8 +23,8 @@ pub(super) enum Reached {
     End,
 }
 
-const ENTER: &str = "\x1b[?1049h";
-const LEAVE: &str = "\x1b[?1049l";
+pub(super) const ENTER: &str = "\x1b[?1049h";
+pub(super) const LEAVE: &str = "\x1b[?1049l";
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Shows the lines that `lines` makes for a layout, until the person leaves.

@@ -7,7 +7,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use super::cancel::{CancelHandle, Cancelled};
 use super::decision_message;
 use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
 use super::request_message::RequestMessage;
-use crate::config::{OwnerCheck, holds, walk};
+use crate::config::{OwnerCheck, holds, identity, walk};
 use crate::policy::{AbsPath, Identity, path};
 
 /// The most bytes of a decision.
@@ -183,13 +182,6 @@ fn resolve_program(program: &Path, writable: &[AbsPath]) -> Result<(AbsPath, Ide
     }
     access(resolved.path.as_path(), AccessFlags::X_OK).map_err(|errno| format!("it cannot be executed: {errno}"))?;
     Ok((resolved.path.clone(), identity(found)))
-}
-
-fn identity(found: &std::fs::Metadata) -> Identity {
-    Identity {
-        device: found.dev(),
-        inode: found.ino(),
-    }
 }
 
 /// The environment, without directories in which a command could plant something to run: entries of `PATH`, and a `HOME`

@@ -19,7 +19,7 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::approver::ApproverError;
 use super::cancel::Cancelled;
-use crate::backend::host::turn::{Queue, Turn};
+use crate::backend::host::terminal_lock::{ControllingTerminal, TerminalLock};
 
 const CTRL_C: u8 = 0x03;
 const CTRL_BACKSLASH: u8 = 0x1c;
@@ -35,7 +35,7 @@ pub(super) struct Tty<'a> {
     before: Termios,
     limits: WaitLimits<'a>,
     // Dropped last, after the settings were restored.
-    _turn: Turn,
+    _lock: TerminalLock,
 }
 
 /// The input mode of the terminal.
@@ -71,13 +71,13 @@ impl<'a> Tty<'a> {
             .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK)
             .open("/dev/tty")
             .map_err(ApproverError::NoTerminal)?;
-        let turn = wait_for_turn(&file, limits)?;
+        let terminal_lock = wait_for_lock(&file, limits)?;
         let before = tcgetattr(&file).map_err(|errno| failed("reading its settings", errno))?;
         let tty = Self {
             file,
             before,
             limits,
-            _turn: turn,
+            _lock: terminal_lock,
         };
         tty.set(Input::Lines, SetArg::TCSAFLUSH)?;
         Ok(tty)
@@ -131,23 +131,12 @@ impl<'a> Tty<'a> {
         let mut keys = [0; 256];
         while since.elapsed() < quiet {
             self.limits.pause()?;
-            match self.file.read(&mut keys) {
-                Ok(0) => return Err(ApproverError::EndOfInput),
-                Ok(count) => {
-                    let typed = keys.get(..count).unwrap_or_default();
-                    if typed.contains(&CTRL_C) || typed.contains(&CTRL_BACKSLASH) {
-                        return Err(ApproverError::Interrupted);
-                    }
-                    since = Instant::now();
+            if let Some(count) = self.try_read(&mut keys, "waiting for quiet")? {
+                let typed = keys.get(..count).unwrap_or_default();
+                if typed.contains(&CTRL_C) || typed.contains(&CTRL_BACKSLASH) {
+                    return Err(ApproverError::Interrupted);
                 }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EIO) => return Err(ApproverError::EndOfInput),
-                Err(source) => {
-                    return Err(ApproverError::Terminal {
-                        step: "waiting for quiet",
-                        source,
-                    });
-                }
+                since = Instant::now();
             }
         }
         self.set(Input::Lines, SetArg::TCSAFLUSH)
@@ -198,36 +187,34 @@ impl<'a> Tty<'a> {
     /// Reads at least a byte of input.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ApproverError> {
         loop {
-            match self.file.read(buffer) {
-                Ok(0) => return Err(ApproverError::EndOfInput),
-                Ok(count) => {
-                    // An answer that arrives with the withdrawal is too late.
-                    self.limits.cancelled.map_or(Ok(()), Cancelled::check)?;
-                    return Ok(count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.limits.wait(self.file.as_fd(), PollFlags::POLLIN)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The other end is gone.
-                Err(error) if error.raw_os_error() == Some(libc::EIO) => return Err(ApproverError::EndOfInput),
-                Err(source) => {
-                    return Err(ApproverError::Terminal {
-                        step: "reading the answer",
-                        source,
-                    });
-                }
+            if let Some(count) = self.try_read(buffer, "reading the answer")? {
+                // An answer that arrives with the withdrawal is too late.
+                self.limits.cancelled.map_or(Ok(()), Cancelled::check)?;
+                return Ok(count);
             }
+            self.limits.wait(self.file.as_fd(), PollFlags::POLLIN)?;
+        }
+    }
+
+    /// Reads what was typed, if anything was.
+    fn try_read(&mut self, buffer: &mut [u8], step: &'static str) -> Result<Option<usize>, ApproverError> {
+        match self.file.read(buffer) {
+            Ok(0) => Err(ApproverError::EndOfInput),
+            Ok(count) => Ok(Some(count)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            // The terminal was closed.
+            Err(error) if error.raw_os_error() == Some(libc::EIO) => Err(ApproverError::EndOfInput),
+            Err(source) => Err(ApproverError::Terminal { step, source }),
         }
     }
 }
 
-fn wait_for_turn(file: &File, limits: WaitLimits<'_>) -> Result<Turn, ApproverError> {
+fn wait_for_lock(file: &File, limits: WaitLimits<'_>) -> Result<TerminalLock, ApproverError> {
     let taking = |source| ApproverError::Terminal {
         step: "waiting for its turn",
         source,
     };
-    let mut queue = Queue::of_terminal().map_err(taking)?;
+    let mut terminal = ControllingTerminal::find().map_err(taking)?;
     loop {
         // Changing a terminal from the background stops the whole job.
         match tcgetpgrp(file) {
@@ -235,9 +222,9 @@ fn wait_for_turn(file: &File, limits: WaitLimits<'_>) -> Result<Turn, ApproverEr
             Ok(_) => return Err(ApproverError::Background),
             Err(errno) => return Err(ApproverError::NoTerminal(errno.into())),
         }
-        queue = match queue.try_take().map_err(|errno| taking(errno.into()))? {
-            Ok(turn) => return Ok(turn),
-            Err(queue) => queue,
+        terminal = match terminal.try_lock().map_err(|errno| taking(errno.into()))? {
+            Ok(terminal_lock) => return Ok(terminal_lock),
+            Err(terminal) => terminal,
         };
         limits.pause().map_err(|error| match error {
             ApproverError::TimedOut(timeout) => ApproverError::Busy(timeout),

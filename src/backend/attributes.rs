@@ -1,10 +1,9 @@
 //! Profile → where file attributes may change, and the reader of that plan.
 //!
-//! chmod, chown, utime and the xattr calls go past Landlock. A seccomp filter hands them to the
+//! Landlock does not govern chmod, chown, utime and the xattr calls. A seccomp filter hands them to the
 //! broker, which judges the object that a call reaches by this plan. Only plain write grants are
-//! carried over: a grant narrowed by suffixes or a size limit says what content may be written where,
-//! which an attribute change cannot be held against, so it gives none (`stricter`); for the same
-//! reason a deny with exceptions takes all.
+//! carried over. A grant with suffixes or a size limit is about content, not attributes, so it permits none (`stricter`); for
+//! the same reason a deny with exceptions takes all.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,30 +25,30 @@ pub struct AttributePlan {
     pub denied: Vec<Denied>,
 }
 
-/// One place where attributes may change.
+/// A path at which attributes may change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Writable {
     /// The one object at this path.
     File(OsString),
     /// The path and everything below it.
     Tree(OsString),
-    /// A directory that exists only inside, and everything below it but what clauses of their own speak of.
+    /// A directory that exists only inside, with everything below it that no clause names.
     Private {
         /// The directory.
         at: OsString,
-        /// What others speak of, with everything below it.
+        /// The paths of other clauses, with everything below them.
         except: Vec<OsString>,
-        /// What denies speak of, whatever they take.
+        /// The paths of denies, whatever they take.
         denied: Vec<Denied>,
     },
 }
 
-/// One place where they may not.
+/// A path at which they may not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Denied {
     /// The path and everything below it.
     Tree(OsString),
-    /// The path and everything below it as far as the places where it ends.
+    /// The path and everything below it, with ends.
     Around {
         /// The path.
         at: OsString,
@@ -92,7 +91,7 @@ pub fn lower(grants: &[Grant], denies: &[Deny], private: Option<&AbsPath>) -> At
 impl AttributePlan {
     /// Whether attributes of the object at `path` may change.
     pub fn permits(&self, path: &AbsPath) -> bool {
-        self.writable.iter().any(|place| place.covers(path)) && !self.denied.iter().any(|place| place.covers(path))
+        self.writable.iter().any(|item| item.covers(path)) && !self.denied.iter().any(|item| item.covers(path))
     }
 }
 
@@ -102,45 +101,45 @@ impl FileReach for AttributePlan {
     }
 
     fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
-        for place in &self.writable {
-            let (except, denied) = match place {
+        for item in &self.writable {
+            let (except, denied) = match item {
                 Writable::File(_) | Writable::Tree(_) => (&[][..], &[][..]),
                 Writable::Private { except, denied, .. } => (&except[..], &denied[..]),
             };
-            let paths = std::iter::once(place.at()).chain(except);
+            let paths = std::iter::once(item.at()).chain(except);
             paths
                 .filter_map(|at| AbsPath::new(at).ok())
                 .for_each(|path| landmarks.owned(path));
-            for place in denied {
-                place.landmark(landmarks);
+            for item in denied {
+                item.landmark(landmarks);
             }
         }
-        for place in &self.denied {
-            place.landmark(landmarks);
+        for item in &self.denied {
+            item.landmark(landmarks);
         }
     }
 
     /// [`AttributePlan::permits`] over an index.
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
-        let writable = by_place(&self.writable, Writable::at);
-        let excepts = self.writable.iter().find_map(|place| match place {
+        let writable = index_by_path(&self.writable, Writable::at);
+        let excepts = self.writable.iter().find_map(|item| match item {
             Writable::File(_) | Writable::Tree(_) => None,
             Writable::Private { except, .. } => Some(except.as_slice()),
         });
-        let excepted = by_place(excepts.unwrap_or_default(), |at| at);
-        let denied = by_place(&self.denied, |place| place.at());
+        let excepted = index_by_path(excepts.unwrap_or_default(), |at| at);
+        let denied = index_by_path(&self.denied, |item| item.at());
         Box::new(move |path| {
-            let covers = |place: &Writable| match place {
-                Writable::File(_) | Writable::Tree(_) => place.covers(path),
+            let covers = |item: &Writable| match item {
+                Writable::File(_) | Writable::Tree(_) => item.covers(path),
                 // There is one at most.
                 Writable::Private { at, denied, .. } => {
                     AbsPath::new(at).is_ok_and(|at| path.is_within(&at))
                         && excepted.above(path).next().is_none()
-                        && !denied.iter().any(|place| place.covers(path))
+                        && !denied.iter().any(|item| item.covers(path))
                 }
             };
             let permitted =
-                writable.above(path).any(|place| covers(place)) && !denied.above(path).any(|place| place.covers(path));
+                writable.above(path).any(|item| covers(item)) && !denied.above(path).any(|item| item.covers(path));
             Reach::of(|operation| {
                 if operation == Operation::Write && permitted {
                     Access::Full
@@ -152,13 +151,13 @@ impl FileReach for AttributePlan {
     }
 }
 
-/// Places by their path; one whose path is not normal is asked about every path.
-fn by_place<'a, T>(places: &'a [T], at: impl Fn(&'a T) -> &'a OsString) -> Index<'a, &'a T> {
+/// Items indexed by their path; one with a path that is not normal is indexed at the root.
+fn index_by_path<'a, T>(items: &'a [T], at: impl Fn(&'a T) -> &'a OsString) -> Index<'a, &'a T> {
     let mut index = Index::default();
-    for place in places {
-        let path = at(place).as_bytes();
-        let normal = AbsPath::new(at(place)).is_ok_and(|normal| normal.as_bytes() == path);
-        index.insert_bytes(if normal { path } else { b"/" }, place);
+    for item in items {
+        let path = at(item).as_bytes();
+        let normal = AbsPath::new(at(item)).is_ok_and(|normal| normal.as_bytes() == path);
+        index.insert_bytes(if normal { path } else { b"/" }, item);
     }
     index
 }
@@ -199,7 +198,7 @@ impl Writable {
         at
     }
 
-    /// A place that is no absolute path covers nothing, and so does one with such an exception.
+    /// A path that is not absolute covers nothing; nor does one with such an exception.
     fn covers(&self, path: &AbsPath) -> bool {
         let is_within = |at: &OsString| AbsPath::new(at).is_ok_and(|at| path.is_within(&at));
         match self {
@@ -207,7 +206,7 @@ impl Writable {
             Self::Tree(at) => is_within(at),
             Self::Private { at, except, denied } => {
                 let is_outside = |at: &OsString| AbsPath::new(at).is_ok_and(|at| !path.is_within(&at));
-                is_within(at) && except.iter().all(is_outside) && !denied.iter().any(|place| place.covers(path))
+                is_within(at) && except.iter().all(is_outside) && !denied.iter().any(|item| item.covers(path))
             }
         }
     }
@@ -243,7 +242,7 @@ impl Denied {
         at
     }
 
-    /// Where it ends. What is no absolute path is left out, so it ends nowhere more.
+    /// Where it ends. A path that is not absolute is no end.
     fn ends(&self) -> impl Iterator<Item = Ending> {
         let (trees, files) = match self {
             Self::Around { trees, files, .. } => (trees.as_slice(), files.as_slice()),
@@ -255,7 +254,7 @@ impl Denied {
         trees.chain(files)
     }
 
-    /// All that a deny speaks of.
+    /// All paths of a deny.
     fn whole(deny: &Deny) -> Self {
         match &deny.target {
             Target::Path(path) => Self::Tree(path.as_path().as_os_str().to_owned()),
@@ -281,7 +280,7 @@ impl Denied {
         }
     }
 
-    /// A place that is no absolute path covers everything.
+    /// A path that is not absolute covers everything.
     fn covers(&self, path: &AbsPath) -> bool {
         let ended = || self.ends().any(|end| end.exempts(path));
         self.target().map_or(true, |target| target.covers(path) && !ended())

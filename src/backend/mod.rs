@@ -1,9 +1,9 @@
-//! Profile → plan: data that says exactly what a kernel will be told, and a reader of that data.
+//! Profile → plan: the exact rules for the kernel as data, and a reader of that data.
 //!
 //! Lowering is pure: it takes a profile, what the [`host`] can do and a [`survey`] of the
 //! directories that must be ruled entry by entry, and gives plan data. Each backend file has the
 //! same two halves: `lower`, and a reader that answers from the plan alone what it permits. At every
-//! start the reader's view is held against the profile; a plan that permits more is not applied.
+//! start the reader's view is checked against the profile; a plan that permits more is not applied.
 
 pub mod attributes;
 

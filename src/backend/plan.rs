@@ -1,4 +1,4 @@
-//! A plan: what is asked of the kernel for one profile, as data.
+//! The plan for one profile: rules for the kernel, as data.
 
 use std::ffi::OsString;
 
@@ -10,15 +10,15 @@ use super::namespaces::{MountPlan, OwnRule};
 use super::seccomp::Filters;
 use crate::policy::Network;
 
-/// What is asked of the kernel for one profile.
+/// The rules for the kernel for one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The Landlock layer, of the forker and again of each command.
     pub landlock: LandlockPlan,
     /// The filters.
     pub filters: Filters,
-    /// The filters in their place where a command's attempts are reported: they refuse the same calls, and the runner is
-    /// notified first, of attempts and of refusals.
+    /// The filters used instead if a command's attempts are reported. They refuse the same calls, and notify the runner of
+    /// attempts and refusals first.
     pub watched: Option<Filters>,
     /// Where the broker lets attributes be changed.
     pub attributes: AttributePlan,
@@ -26,7 +26,7 @@ pub struct Plan {
     pub world: Option<World>,
 }
 
-/// What is made of namespaces and mounts before the layer is put on inside them.
+/// The namespaces and mounts around the Landlock layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct World {
     /// Who makes it.
@@ -35,12 +35,12 @@ pub struct World {
     pub mounts: MountPlan,
     /// The layer's rules on the mounts that exist only inside.
     pub own: Vec<OwnRule>,
-    /// Mount points that only keep protected names from changing; what happens to them is undone as well.
+    /// Mount points that only protect names; changes to these names are restored as well.
     pub protected: Vec<OsString>,
-    /// Mount points that cover what a pattern names. When a file is replaced on the host, its cover goes with it, and the next
-    /// command gets a new one.
+    /// Mount points that cover matches of a pattern. If the host replaces such a file, the cover is lost, and the next command
+    /// gets a new one.
     pub matched: Vec<OsString>,
-    /// Whether something leads out of the network namespace.
+    /// Whether the network namespace has a way out.
     pub exit: Exit,
 }
 
@@ -53,10 +53,10 @@ pub enum MadeBy {
     Bwrap(OsString),
 }
 
-/// Whether something leads out of a network namespace that has nothing but a loopback.
+/// The way out of a network namespace that has only a loopback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
-    /// Nothing does, or the namespace is the host's.
+    /// None, or the namespace is the host's.
     None,
     /// Sockets that listen on its loopback and that the parent holds, whose proxy judges every connection.
     Proxy,

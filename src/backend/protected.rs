@@ -1,4 +1,4 @@
-//! What becomes of protected names in a regime.
+//! The status of protected names in a regime.
 
 use super::Regime;
 use super::namespaces::MOST_PROTECTED;
@@ -57,20 +57,20 @@ pub(crate) fn protected(
     let (mut clauses, present) = match regime {
         Regime::None | Regime::Landlock | Regime::Seatbelt => (vec![names(Status::Undone)], Status::Undone),
         Regime::Namespaces => {
-            let (held, rest) = match protect {
+            let (enforced, rest) = match protect {
                 Protect::None | Protect::Default(_) => (COVERED, NOT_COVERED),
                 Protect::Prevent(_) => (PROTECTED, PROTECTED_REST),
             };
-            let held = clause(held.to_owned(), Status::Enforced);
+            let enforced = clause(enforced.to_owned(), Status::Enforced);
             let rest = clause(rest.to_owned(), Status::Undone);
-            (vec![held, rest], Status::Enforced)
+            (vec![enforced, rest], Status::Enforced)
         }
     };
     clauses.extend(files.iter().map(|file| clause(file.to_string(), present.clone())));
     Ok(clauses)
 }
 
-/// Which of them mounts do not hold; [`MOST_PROTECTED`] is the number.
+/// The names that mounts do not protect; [`MOST_PROTECTED`] is the number.
 const PROTECTED_REST: &str = "git hooks and config, shell rc files, editor and agent settings that do not exist yet, \
     are links, or come after the first 512";
 const _: () = assert!(MOST_PROTECTED == 512, "what PROTECTED_REST says");
@@ -105,8 +105,8 @@ mod tests {
         let file = AbsPath::new("/srv/stockade.yaml").unwrap();
         let protect = Protect::Default(vec![file]);
         let ask = |fallback, residuals| protected(&protect, fallback, residuals, Regime::Namespaces);
-        let held = ask(ProtectFallback::Undo, Residuals::Report).unwrap();
-        let statuses: Vec<&Status> = held.iter().map(|clause| &clause.status).collect();
+        let enforced = ask(ProtectFallback::Undo, Residuals::Report).unwrap();
+        let statuses: Vec<&Status> = enforced.iter().map(|clause| &clause.status).collect();
         assert_eq!(statuses, [&Status::Enforced, &Status::Undone, &Status::Enforced]);
         assert!(ask(ProtectFallback::Undo, Residuals::Refuse).is_err());
         assert!(ask(ProtectFallback::Refuse, Residuals::Report).is_err());

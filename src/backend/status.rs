@@ -1,9 +1,10 @@
 //! What a backend does with each clause, and why it refuses.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use super::regime::Regime;
-use super::seatbelt::Unfit;
+use super::seatbelt::SeatbeltError;
 use super::survey::SurveyError;
 use crate::policy::{AbsPath, Network, Residuals};
 
@@ -49,8 +50,20 @@ pub struct ClauseStatus {
     pub clause: String,
     /// Where it was written.
     pub origin: String,
-    /// What becomes of it.
+    /// Its status.
     pub status: Status,
+}
+
+impl ClauseStatus {
+    /// The status of a clause, given what commands lose beyond what it says.
+    pub(super) fn with_losses<S: Borrow<str>>(clause: String, origin: String, losses: &[S]) -> Self {
+        let status = if losses.is_empty() {
+            Status::Enforced
+        } else {
+            Status::Stricter(losses.join("; "))
+        };
+        Self { clause, origin, status }
+    }
 }
 
 impl fmt::Display for Status {
@@ -99,7 +112,7 @@ pub enum Refusal {
         /// What has the scope.
         need: u32,
     },
-    /// There may not be so many, whoever makes them.
+    /// The plan has more mounts than bwrap takes; no maker gets more.
     #[error(
         "{have} arguments would be needed for the mounts, and there may be {most}: name directories instead of single files, \
          or deny directories, or names that match less"
@@ -107,7 +120,7 @@ pub enum Refusal {
     TooManyMounts {
         /// How many would be needed.
         have: usize,
-        /// How many bwrap takes; nobody is given more.
+        /// How many bwrap takes.
         most: usize,
     },
     /// A mount point would have to be made on the host.
@@ -118,7 +131,7 @@ pub enum Refusal {
         /// What it would have to be.
         wanted: &'static str,
     },
-    /// Landlock cannot take back below what it gives above.
+    /// Landlock cannot deny part of a granted tree.
     #[error(
         "{origin}: `{clause}` lies inside what {granted} grants, and Landlock cannot forbid part of a granted tree; \
          keep it outside that tree, or have the entries around it ruled one by one with `--deny-fallback decompose` or \
@@ -133,7 +146,7 @@ pub enum Refusal {
         /// The path of the grant around it.
         granted: AbsPath,
     },
-    /// Neither mounts nor the layer inside can take it back.
+    /// Neither mounts nor the layer inside can enforce the deny.
     #[error(
         "{origin}: `{clause}` lies inside what {granted} grants, and {why}; keep it outside that tree, or have the \
          entries around it ruled one by one with `--deny-fallback decompose` or `sandbox.deny_fallback: decompose` (the \
@@ -174,7 +187,7 @@ pub enum Refusal {
         /// Where it was written.
         origin: String,
     },
-    /// A denied path shows at a granted one through a mount.
+    /// A mount shows a denied path at a granted one.
     #[error("{origin}: `{clause}` cannot be held: a mount shows the same files at {alias}, which is granted")]
     Alias {
         /// The other path.
@@ -184,7 +197,7 @@ pub enum Refusal {
         /// Where it was written.
         origin: String,
     },
-    /// A granted path leads elsewhere than when the config was resolved.
+    /// A granted path leads to another file than when the config was resolved.
     #[error(
         "{0} was replaced since the config was read: what is there now was never judged, and a new session reads it anew"
     )]
@@ -206,8 +219,8 @@ pub enum Refusal {
     },
     /// The profile has no Seatbelt text.
     #[error(transparent)]
-    Seatbelt(#[from] Unfit),
-    /// A list of hosts is held by a proxy that is the only way out, and here it is not.
+    Seatbelt(#[from] SeatbeltError),
+    /// Only a proxy that is the only way out can enforce a list of hosts; here it is not.
     #[error(
         "the list of hosts ({list}) cannot be held in the `{regime}` regime, where a command that may connect may connect \
          to everything; it can in the `namespaces` regime: `--backend namespaces` or `sandbox.backend: namespaces` (`stockade doctor` \
@@ -231,7 +244,7 @@ pub enum Refusal {
         /// The regime.
         regime: &'static str,
     },
-    /// Protected names are to be kept from changing, which mounts alone do.
+    /// Only mounts can prevent changes to protected names.
     #[error(
         "`sandbox.protect: prevent` needs mounts, and the `{regime}` regime has none; \
          set `protect: default` to have protected names restored after each command"
@@ -240,7 +253,7 @@ pub enum Refusal {
         /// The regime.
         regime: &'static str,
     },
-    /// Protected names can neither be kept nor restored.
+    /// Protected names can neither be protected nor restored.
     #[error(
         "names that the host will later trust or run ({what}) are neither protected nor restored in the `{regime}` regime; \
          `sandbox.protect: none` does without"
@@ -254,7 +267,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether it comes of what the config says, and no kernel or disk makes up for it.
+    /// Whether the config alone causes it, on any kernel or disk.
     pub const fn is_of_config(&self) -> bool {
         match self {
             Self::DenyBelowGrant { .. }
@@ -292,7 +305,7 @@ pub const METADATA_OF_ANCESTORS: &str =
 pub const METADATA_SHOWN: &str = "metadata of files outside the grants (only the names of the directories on the way to \
     what is granted can be seen, the links of system directories that lead to it, and that something is masked)";
 
-/// Refuses a list of hosts where nothing but the filters stands between a command and the network.
+/// Refuses a list of hosts where only filters control the network.
 pub fn refuse_hosts(network: &Network, regime: Regime) -> Result<(), Refusal> {
     let (list, name) = match (network, regime) {
         (Network::Off | Network::Full, _) | (Network::Hosts(_), Regime::Namespaces) => return Ok(()),
@@ -316,7 +329,7 @@ pub fn metadata(regime: Regime, residuals: Residuals) -> Result<ClauseStatus, Re
     let what = match regime {
         Regime::None | Regime::Landlock => METADATA,
         Regime::Seatbelt => METADATA_OF_ANCESTORS,
-        // What is not mounted does not exist.
+        // A path that is not mounted does not exist.
         Regime::Namespaces => return Ok(clause(METADATA_SHOWN, Status::Enforced)),
     };
     match residuals {

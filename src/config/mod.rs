@@ -79,7 +79,7 @@ pub use load::{discover, examine, load, preset, preset_with_git};
 pub use loaded::{Loaded, Missing, NamedFile};
 pub(crate) use owner_check::OwnerCheck;
 pub use paths::resolve_path;
-pub(crate) use paths::{Walked, walk};
+pub(crate) use paths::{Walked, identity, walk};
 pub(crate) use pattern::pattern_words;
 pub use presets::{names as preset_names, text as preset_text};
 pub use schema::{TEMPLATE, schema};

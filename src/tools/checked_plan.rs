@@ -142,8 +142,8 @@ impl CheckedPlan {
                 }
             },
             BackendPlan::Seatbelt(plan) => {
-                let script =
-                    seatbelt::parse(plan).map_err(|error| PlanError::Refused(seatbelt::Unfit::from(error).into()))?;
+                let script = seatbelt::parse(plan)
+                    .map_err(|error| PlanError::Refused(seatbelt::SeatbeltError::from(error).into()))?;
                 Ok(query(&PlanReaders {
                     plan: Box::new(|path| Reach::of(|operation| seatbelt::view::widest(&script, operation, path))),
                     mounts: None,

@@ -34,7 +34,7 @@ impl CoveredNames {
         let Some(covered) = self.0.get(&plan::digest(profile)) else {
             return Ok(false);
         };
-        Ok(Matches::look(profile).map_err(PlanError::Survey)? != *covered)
+        Ok(Matches::scan(profile).map_err(PlanError::Survey)? != *covered)
     }
 
     /// What patterns name now that was not there when the forker of this profile began.

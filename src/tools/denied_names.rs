@@ -35,7 +35,7 @@ const NAMED: usize = 5;
 impl DeniedNames {
     /// What is named so now that was not there when the mounts of a forker for this profile were made, which cover this.
     pub(super) fn since(covered: &Matches, profile: &Profile) -> Self {
-        match Matches::look(profile) {
+        match Matches::scan(profile) {
             Ok(now) => Self::of(now.new_since(covered)),
             // The next command says why, and does not start.
             Err(_) => Self {

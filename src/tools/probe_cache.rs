@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Regime;
-use crate::backend::host::{BwrapFile, Host, Maker, Seen};
+use crate::backend::host::{BwrapFile, Host, KnownMaker, Maker};
 use crate::config::state_files;
 
 /// The most bytes that are read of the cache file.
@@ -47,7 +47,7 @@ struct CacheKey {
 #[serde(deny_unknown_fields)]
 struct CacheEntry {
     circumstances: CacheKey,
-    seen: Seen,
+    seen: KnownMaker,
 }
 
 /// What this machine can do, where namespaces are tried out only if nobody remembers that they work.
@@ -73,7 +73,7 @@ fn cache_file(state: &Path) -> PathBuf {
     state.join("namespaces.json")
 }
 
-fn load(cache_file: &Path, now: &CacheKey) -> Option<Seen> {
+fn load(cache_file: &Path, now: &CacheKey) -> Option<KnownMaker> {
     let memory: CacheEntry = serde_json::from_slice(&state_files::read(cache_file, MOST_BYTES).ok()?).ok()?;
     (memory.circumstances == *now).then_some(memory.seen)
 }
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    const SEEN: Seen = Seen::Bwrap((0, 8, 0));
+    const SEEN: KnownMaker = KnownMaker::Bwrap((0, 8, 0));
 
     fn memory() -> CacheEntry {
         let file = r#"{"path": "/usr/bin/bwrap", "device": 1, "inode": 2, "size": 3, "changed": [4, 5]}"#;

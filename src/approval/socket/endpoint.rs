@@ -1,7 +1,7 @@
 //! The socket and its token file: created for this session, out of reach of commands, and removed with it.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -18,7 +18,7 @@ use nix::unistd::geteuid;
 
 use crate::approval::random;
 use crate::approval::token::Token;
-use crate::config::{OwnerCheck, walk};
+use crate::config::{OwnerCheck, identity, walk};
 use crate::policy::hex::hex;
 use crate::policy::{AbsPath, Identity};
 
@@ -156,13 +156,6 @@ impl Drop for Endpoint {
                 let _left = fs::remove_file(path);
             }
         }
-    }
-}
-
-fn identity(found: &Metadata) -> Identity {
-    Identity {
-        device: found.dev(),
-        inode: found.ino(),
     }
 }
 

@@ -194,9 +194,7 @@ impl Server {
             deadline: Instant::now().checked_add(RECEIVE_TIMEOUT),
         };
         if peer.uid() != geteuid().as_raw() {
-            client.reply(Response::Once(line(&ApprovalsReply::Refused(
-                "this session is another user's".to_owned(),
-            ))));
+            client.reply(refused("this session is another user's"));
         }
         self.clients.push_back(client);
     }
@@ -208,8 +206,11 @@ enum Response {
     Watch(Vec<u8>),
 }
 
+fn refused(why: &str) -> Response {
+    Response::Once(line(&ApprovalsReply::Refused(why.to_owned())))
+}
+
 fn answer(message: &[u8], token: &Token, pending: &Pending) -> Response {
-    let refused = |why: &str| Response::Once(line(&ApprovalsReply::Refused(why.to_owned())));
     let Ok(message) = serde_json::from_slice::<Line>(message) else {
         return refused("this is no request");
     };
@@ -240,17 +241,13 @@ impl Client {
         let mut buffer = [0_u8; 4096];
         loop {
             match self.stream.read(&mut buffer) {
-                Ok(0) => {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(0) | Err(_) => {
                     self.stage = Stage::Closed;
                     return None;
                 }
                 Ok(count) => self.input.extend_from_slice(buffer.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => {
-                    self.stage = Stage::Closed;
-                    return None;
-                }
             }
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
                 let mut message = std::mem::take(&mut self.input);
@@ -259,9 +256,7 @@ impl Client {
             }
             if self.input.len() > MAX_LINE {
                 self.input = Vec::new();
-                self.reply(Response::Once(line(&ApprovalsReply::Refused(
-                    "the line is too long".to_owned(),
-                ))));
+                self.reply(refused("the line is too long"));
                 return None;
             }
         }

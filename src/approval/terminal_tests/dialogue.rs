@@ -1,11 +1,10 @@
 //! The keys beside yes and no: a reason, the pager, and why it is asked.
 
+use super::pager::{ENTER, LEAVE};
 use super::*;
 
 const LONG_ONE: (&str, &str) = ("ASK_LONG", "1");
 const ONLY: (&str, &str) = ("ASK_APPROVER_ONLY", "1");
-const ENTER: &str = "\x1b[?1049h";
-const LEAVE: &str = "\x1b[?1049l";
 const INTERRUPTED: &str = "false None Failure(\"the question was interrupted\")";
 
 #[test]

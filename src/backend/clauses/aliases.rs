@@ -1,4 +1,4 @@
-//! Denied paths that a mount shows where a grant reaches them: Landlock would let those through.
+//! Denied paths that a mount shows at a granted path, where Landlock would permit them.
 
 use super::obstacles::at;
 use crate::backend::status::Refusal;
@@ -37,13 +37,13 @@ pub(in crate::backend) struct Granted<'a> {
 impl<'a> Granted<'a> {
     pub(in crate::backend) fn new(profile: &'a Profile) -> Self {
         let mut below = Beneath::<Rights>::default();
-        // Only denies are held against this.
-        let asked_of = if profile.denies.is_empty() {
+        // Only denies are compared with this.
+        let grants = if profile.denies.is_empty() {
             &[][..]
         } else {
             &profile.grants
         };
-        for grant in asked_of {
+        for grant in grants {
             below.say(&grant.path, |rights| *rights = *rights | grant.rights);
         }
         let plain = |deny: &&Deny| deny.except.is_none() && deny.beyond.is_none();
@@ -52,7 +52,7 @@ impl<'a> Granted<'a> {
             Target::Pattern { .. } => None,
         };
         Self {
-            placed: asked_of.iter().map(|grant| (&grant.path, grant)).collect(),
+            placed: grants.iter().map(|grant| (&grant.path, grant)).collect(),
             below,
             plain: profile.denies.iter().filter(plain).filter_map(path).collect(),
         }

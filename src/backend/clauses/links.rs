@@ -1,5 +1,5 @@
-//! Denied files with a second name: a hard link elsewhere is the same file, and a rule there would hold
-//! for it. Nobody can say where the other name is, so the start is refused.
+//! Denied files with a second name. A hard link elsewhere is the same file, and a grant there would reach it. Its path cannot
+//! be found, so the start is refused.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::policy::private_names::ORIGIN_OF_STOCKADE;
 use crate::policy::{AbsPath, Access, Deny, Operation, Target};
 use crate::profile::Profile;
 
-/// Denied files, and the names they have.
+/// The denied files of a profile.
 pub(in crate::backend) struct Links<'a> {
     profile: &'a Profile,
     survey: &'a Survey,
-    /// Directories and operations that were gone through.
-    seen: BTreeSet<(AbsPath, Operation)>,
+    /// Directories and operations already checked.
+    visited: BTreeSet<(AbsPath, Operation)>,
 }
 
 impl<'a> Links<'a> {
@@ -24,11 +24,11 @@ impl<'a> Links<'a> {
         Self {
             profile,
             survey,
-            seen: BTreeSet::new(),
+            visited: BTreeSet::new(),
         }
     }
 
-    /// Refuses when a file that a deny names has another name, wherever it lies.
+    /// Refuses if a file that a deny names has another name.
     pub(in crate::backend) fn refuse_targets(&self) -> Result<(), Refusal> {
         for deny in &self.profile.denies {
             if let Target::Path(path) = &deny.target
@@ -41,7 +41,7 @@ impl<'a> Links<'a> {
         Ok(())
     }
 
-    /// Refuses when the file has another name and a deny takes one of the operations from it.
+    /// Refuses if the file has another name and a deny takes one of the operations.
     pub(in crate::backend) fn refuse(&self, path: &AbsPath, node: Node, operations: Operations) -> Result<(), Refusal> {
         if node.links < 2 {
             return Ok(());
@@ -57,8 +57,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether no deny holds there, because it ended above, or only one of what belongs to Stockade.
-    fn is_left_alone(&self, directory: &AbsPath) -> bool {
+    /// Whether no deny holds there but that of Stockade's own directories.
+    fn is_exempt(&self, directory: &AbsPath) -> bool {
         let mut holding = self.profile.denies.iter().filter(|deny| deny.covers(directory));
         holding.all(|deny| deny.origin == ORIGIN_OF_STOCKADE)
     }
@@ -72,7 +72,7 @@ impl<'a> Links<'a> {
         let operations = [operation].into_iter().collect();
         let mut todo = vec![directory.clone()];
         while let Some(path) = todo.pop() {
-            if self.is_left_alone(&path) || !self.seen.insert((path.clone(), operation)) {
+            if self.is_exempt(&path) || !self.visited.insert((path.clone(), operation)) {
                 continue;
             }
             for (child, node) in self.survey.children(&path).map_err(Refusal::NotSurveyed)? {

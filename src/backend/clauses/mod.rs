@@ -1,9 +1,9 @@
-//! What grants and denies ask of any backend that rules paths.
+//! Grants and denies, for every backend that has rules on paths.
 //!
-//! `obstacles` knows where denies stand in the way of a rule that reaches a whole tree, `aliases` and
-//! `links` where a mount or a hard link leads around a deny, and `words` says clauses and losses to people.
+//! `obstacles` finds denies inside a tree that one rule would grant, `aliases` and `links` mounts and hard links that lead
+//! around a deny, and `statuses` describes clauses to people.
 
 pub(in crate::backend) mod aliases;
 pub(in crate::backend) mod links;
 pub(in crate::backend) mod obstacles;
-pub(in crate::backend) mod words;
+pub(in crate::backend) mod statuses;

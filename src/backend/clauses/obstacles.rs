@@ -1,4 +1,4 @@
-//! Where denies stand in the way of a rule that reaches everything below it.
+//! Denies inside a tree that one rule would grant.
 
 use crate::policy::private_names::ORIGIN_OF_STOCKADE;
 use crate::policy::{AbsPath, Deny, Grant, Operation, Scope, Target};
@@ -44,23 +44,23 @@ impl FromIterator<Operation> for Operations {
     }
 }
 
-/// How an operation stands at a directory and below it.
+/// How much of an operation denies take at a directory and below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::backend) enum Standing {
-    /// No deny reaches anything below.
-    Clear,
-    /// Denies reach some of it.
-    Mixed,
-    /// A deny reaches all of it.
-    Gone,
-    /// A deny of what belongs to Stockade does: nobody looks into it.
-    Shut,
+pub(in crate::backend) enum DenyReach {
+    /// None.
+    Nothing,
+    /// Some.
+    Part,
+    /// All.
+    All,
+    /// All, because the directory belongs to Stockade: it is not surveyed.
+    Private,
 }
 
-/// The denies of a profile, ready to be asked.
+/// The denies of a profile, indexed by path.
 pub(in crate::backend) struct Obstacles<'a> {
     placed: Index<'a, &'a Deny>,
-    /// For every path with a deny at it or below it: what those denies touch.
+    /// The operations that denies at or below a path touch.
     below: Beneath<'a, Operations>,
     all: &'a [Deny],
 }
@@ -82,10 +82,10 @@ impl<'a> Obstacles<'a> {
         }
     }
 
-    pub(in crate::backend) fn standing(&self, operation: Operation, path: &AbsPath) -> Standing {
-        let mut standing = Standing::Clear;
+    pub(in crate::backend) fn deny_reach(&self, operation: Operation, path: &AbsPath) -> DenyReach {
+        let mut deny_reach = DenyReach::Nothing;
         if self.below.of(path).is_some_and(|touched| touched.has(operation)) {
-            standing = Standing::Mixed;
+            deny_reach = DenyReach::Part;
         }
         for deny in self.placed.above(path).filter(|deny| touches(deny, operation)) {
             if deny.exempts_tree(path) {
@@ -93,14 +93,14 @@ impl<'a> Obstacles<'a> {
             }
             if deny.covers(path) && takes_all(deny, operation) && !deny.ends_within(path) {
                 return if deny.origin == ORIGIN_OF_STOCKADE {
-                    Standing::Shut
+                    DenyReach::Private
                 } else {
-                    Standing::Gone
+                    DenyReach::All
                 };
             }
-            standing = Standing::Mixed;
+            deny_reach = DenyReach::Part;
         }
-        standing
+        deny_reach
     }
 
     /// A deny that touches one of the operations at, above or below the path.
@@ -115,14 +115,14 @@ impl<'a> Obstacles<'a> {
     }
 }
 
-/// The denies for which no one rule can give the operation on all that is below a directory.
+/// The denies because of which no single rule can grant the operation on the whole directory.
 pub fn in_the_way<'p>(profile: &'p Profile, operation: Operation, directory: &AbsPath) -> Vec<&'p Deny> {
     let obstacles = Obstacles::new(profile);
-    match obstacles.standing(operation, directory) {
-        Standing::Mixed => obstacles
+    match obstacles.deny_reach(operation, directory) {
+        DenyReach::Part => obstacles
             .culprits([operation].into_iter().collect(), directory)
             .collect(),
-        Standing::Clear | Standing::Gone | Standing::Shut => Vec::new(),
+        DenyReach::Nothing | DenyReach::All | DenyReach::Private => Vec::new(),
     }
 }
 
@@ -140,13 +140,13 @@ pub(in crate::backend) fn touches(deny: &Deny, operation: Operation) -> bool {
         && (operation == Operation::Write || deny.beyond.is_none())
 }
 
-/// Whether it leaves nothing that Landlock could give: a size limit cannot be ruled.
+/// Whether it leaves nothing that Landlock could grant; Landlock has no size limits.
 fn takes_all(deny: &Deny, operation: Operation) -> bool {
     touches(deny, operation) && deny.except.is_none()
 }
 
-/// The operations a grant gives on everything below it, or on the names it is for.
-pub(in crate::backend) fn given(grant: &Grant) -> Operations {
+/// The operations of a grant on everything below it, or on its names.
+pub(in crate::backend) fn granted_operations(grant: &Grant) -> Operations {
     let mut operations = Operations::default();
     for operation in Operation::ALL {
         let in_scope = match grant.scope {

@@ -116,7 +116,7 @@ impl Bwrap {
 
 /// The first bwrap of a system directory.
 pub(super) fn find() -> Option<Bwrap> {
-    let (bwrap, _) = look()?;
+    let (bwrap, _) = locate()?;
     // What must not be used is not run either.
     let version = if bwrap.setuid || bwrap.writable_by_others {
         None
@@ -127,7 +127,7 @@ pub(super) fn find() -> Option<Bwrap> {
 }
 
 /// The same, not started, so that its version is not known; and which file it is.
-pub(super) fn look() -> Option<(Bwrap, BwrapFile)> {
+pub(super) fn locate() -> Option<(Bwrap, BwrapFile)> {
     PLACES.into_iter().find_map(|path| {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         let mode = metadata.permissions().mode();

@@ -34,17 +34,17 @@ pub struct Host {
 impl Host {
     /// What the `landlock` regime needs: Landlock and seccomp. Concerns no other thread.
     pub fn quick() -> Self {
-        let tried = kernel::tried();
+        let probe = kernel::probe();
         Self {
             kernel: nix::sys::utsname::uname()
                 .map_or_else(|_| "unknown".to_owned(), |name| name.release().display().to_string()),
-            landlock_abi: tried.abi,
-            landlock: tried.landlock.into(),
-            seccomp: tried.seccomp.into(),
+            landlock_abi: probe.abi,
+            landlock: probe.landlock.into(),
+            seccomp: probe.seccomp.into(),
             user_namespaces: Probe::Untried,
             bwrap: None,
             bwrap_acts: Probe::Untried,
-            calls: tried.openat2.into(),
+            calls: probe.openat2.into(),
             memory: Probe::Untried,
         }
     }
@@ -59,14 +59,14 @@ impl Host {
 
     /// What the `namespaces` regime needs of this host. The namespaces are really made, by Stockade itself where it can, else by
     /// bwrap, unless that was `seen` to work before (by the same bwrap).
-    pub fn with_acting_namespaces(seen: Option<Seen>) -> Self {
+    pub fn with_acting_namespaces(seen: Option<KnownMaker>) -> Self {
         match seen {
-            Some(Seen::Stockade) => Self {
+            Some(KnownMaker::Stockade) => Self {
                 user_namespaces: Probe::Works,
                 ..Self::quick()
             },
-            Some(Seen::Bwrap(version)) => {
-                let found = bwrap::look().map(|(bwrap, _)| Bwrap {
+            Some(KnownMaker::Bwrap(version)) => {
+                let found = bwrap::locate().map(|(bwrap, _)| Bwrap {
                     version: Some(version),
                     ..bwrap
                 });
@@ -80,18 +80,18 @@ impl Host {
                 }
             }
             None => {
-                let probed = namespaces::tried();
+                let probed = namespaces::probe();
                 let host = if probed.namespaces.works() {
                     Self::quick()
                 } else {
-                    Self::with_bwrap().trying_bwrap()
+                    Self::with_bwrap().with_bwrap_tried()
                 };
                 host.with(probed)
             }
         }
     }
 
-    /// The same, with what a probe found out.
+    /// The same, with the result of a probe.
     fn with(self, probed: Probed) -> Self {
         Self {
             user_namespaces: probed.namespaces,
@@ -114,10 +114,10 @@ impl Host {
 
     /// Which file the bwrap of a system directory is.
     pub fn bwrap_file() -> Option<BwrapFile> {
-        bwrap::look().map(|(_, file)| file)
+        bwrap::locate().map(|(_, file)| file)
     }
 
-    fn trying_bwrap(self) -> Self {
+    fn with_bwrap_tried(self) -> Self {
         let bwrap_acts = match &self.bwrap {
             Some(bwrap) if bwrap.acceptable() => bwrap.try_out().into(),
             Some(_) | None => Probe::Untried,
@@ -129,7 +129,7 @@ impl Host {
     ///
     /// The program must hand over to [`confine::main`](crate::confine::main) what [is its own](crate::confine::is_ours).
     pub fn full() -> Self {
-        Self::with_bwrap().trying_bwrap().with(namespaces::tried())
+        Self::with_bwrap().with_bwrap_tried().with(namespaces::probe())
     }
 }
 
@@ -152,19 +152,19 @@ impl Maker {
         }
     }
 
-    /// What was seen, when it has acted.
-    pub fn seen(self) -> Option<Seen> {
+    /// The record that it works.
+    pub fn seen(self) -> Option<KnownMaker> {
         match self {
-            Self::Stockade => Some(Seen::Stockade),
-            Self::Bwrap(bwrap) => bwrap.version.map(Seen::Bwrap),
+            Self::Stockade => Some(KnownMaker::Stockade),
+            Self::Bwrap(bwrap) => bwrap.version.map(KnownMaker::Bwrap),
         }
     }
 }
 
-/// Who was seen to make namespaces and mounts.
+/// A maker of namespaces and mounts that is known to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Seen {
+pub enum KnownMaker {
     /// Stockade itself.
     Stockade,
     /// A bwrap of this version.

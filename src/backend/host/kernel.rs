@@ -16,7 +16,7 @@ use super::trial;
 
 /// What the trial showed.
 #[derive(Debug)]
-pub(super) struct Tried {
+pub(super) struct KernelProbe {
     /// The ABI the kernel names.
     pub(super) abi: Option<u32>,
     /// Whether a layer holds.
@@ -28,8 +28,8 @@ pub(super) struct Tried {
 }
 
 /// What this kernel does. It is tried on a thread of its own: a layer and a filter bind the calling thread, and for good.
-pub(super) fn tried() -> Tried {
-    trial::outcome("probe", try_all).unwrap_or_else(|why| Tried {
+pub(super) fn probe() -> KernelProbe {
+    trial::outcome("probe", try_all).unwrap_or_else(|why| KernelProbe {
         abi: None,
         landlock: Err(why.clone()),
         seccomp: Err(why.clone()),
@@ -37,14 +37,14 @@ pub(super) fn tried() -> Tried {
     })
 }
 
-fn try_all() -> Tried {
+fn try_all() -> KernelProbe {
     // Before a layer forbids it.
     let openat2 = try_openat2();
     let (abi, landlock) = match try_landlock() {
         Ok(abi) => (Some(abi), Ok(())),
         Err((abi, why)) => (abi, Err(why)),
     };
-    Tried {
+    KernelProbe {
         abi,
         landlock,
         seccomp: try_seccomp(),

@@ -16,14 +16,14 @@ mod namespaces;
 mod probe;
 pub mod program;
 mod regimes;
+pub mod terminal_lock;
 mod tree;
 mod trial;
-pub mod turn;
 
 pub use bwrap::{Bwrap, BwrapFile};
 pub use delegated::{Delegated, PREFIX as GROUP_PREFIX, Seat, Undelegated, own_name as own_group_name};
 pub use findings::{Finding, Standing};
-pub use host::{Host, Maker, Seen};
+pub use host::{Host, KnownMaker, Maker};
 pub use namespaces::{PROBE, Probed};
 pub use probe::Probe;
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};

@@ -1,6 +1,6 @@
 //! Namespaces and mounts, made for real by this program started again.
 //!
-//! What is tried is what a session does, in the same order and by the same code; the child side of it is the supervisor's.
+//! The probe takes the steps of a session, in the same order and by the same code.
 
 use std::process::Stdio;
 
@@ -11,7 +11,7 @@ use super::probe::Probe;
 /// The first argument of this program when it is started to try namespaces.
 pub const PROBE: &str = "__probe";
 
-/// What a probe found out, as it prints it: one line of JSON.
+/// The result of a probe, printed as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probed {
@@ -24,8 +24,8 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// What is known where no probe could speak.
-    fn silent(why: String) -> Self {
+    /// The result where the probe gave none.
+    fn failed(why: String) -> Self {
         Self {
             close_range: Probe::Untried,
             memory: Probe::Untried,
@@ -34,17 +34,17 @@ impl Probed {
     }
 }
 
-/// What this program can do here when it is started again.
-pub(super) fn tried() -> Probed {
-    probe().unwrap_or_else(Probed::silent)
+/// Probes namespaces and mounts, in this program started again.
+pub(super) fn probe() -> Probed {
+    run_probe().unwrap_or_else(Probed::failed)
 }
 
-/// Starts this program as a probe, and reads what it says. One that knows no probe says something else.
+/// Starts this program as a probe, and parses its output.
 #[expect(
     clippy::disallowed_methods,
     reason = "a probe; what runs a command is started by the supervisor"
 )]
-fn probe() -> Result<Probed, String> {
+fn run_probe() -> Result<Probed, String> {
     let mut command = std::process::Command::new("/proc/self/exe");
     command
         .arg(PROBE)
@@ -62,6 +62,6 @@ mod tests {
     #[test]
     fn a_program_that_knows_no_probe_is_not_taken_for_a_success() {
         // Here this program is the test harness, which ends with success and prints something else.
-        assert!(probe().is_err());
+        assert!(run_probe().is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! What came of trying something.
+//! The result of a probe.
 
 use serde::{Deserialize, Serialize};
 
-/// What came of trying something.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {

@@ -1,4 +1,4 @@
-//! The limits of a whole tree: whether the kernel holds them, or they are measured now and then.
+//! The limits of a process tree: enforced by the kernel, or sampled.
 //!
 //! Where a control group was [delegated](Delegated) the kernel holds both in one of its own for each command.
 //!
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::delegated::Delegated;
 use crate::backend::Regime;
 
-/// How a limit of a whole tree is held.
+/// How a limit of a process tree is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
@@ -23,7 +23,7 @@ pub enum Hold {
 
 const IN_A_GROUP: &str = "the kernel bounds each command in a control group of its own (cgroup v2)";
 
-/// How one limit is held in one regime here.
+/// How one limit is enforced in one regime here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TreeLimit {
     /// Its name in `shell.limits`.

@@ -1,8 +1,8 @@
-//! Something that is tried on a thread of its own.
+//! Runs a trial on a thread of its own.
 
 use std::thread::Builder;
 
-/// What comes of it; why nothing does.
+/// The result of the trial, or why there is none.
 pub(super) fn outcome<T: Send + 'static>(name: &str, run: fn() -> T) -> Result<T, String> {
     let thread = Builder::new()
         .name(name.to_owned())

@@ -11,8 +11,8 @@ use super::rights::{IOCTL_DEV, OLDEST_ABI, RESOLVE_UNIX, RESOLVE_UNIX_ABI, TCP_A
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
-use crate::backend::clauses::obstacles::{Obstacles, Operations, Standing, at, given};
-use crate::backend::clauses::words::{deny_status, frozen};
+use crate::backend::clauses::obstacles::{DenyReach, Obstacles, Operations, at, granted_operations};
+use crate::backend::clauses::statuses::{deny_status, frozen};
 use crate::backend::status::{ClauseStatus, Refusal, Status, metadata, refuse_hosts};
 use crate::backend::survey::{Kind, Mounts, Node, Survey, SurveyError};
 use crate::policy::{
@@ -35,7 +35,7 @@ pub struct Options {
 /// Where Unix sockets are granted.
 pub(in crate::backend) const SOCKETS: &str = "shell.unix_sockets";
 
-/// A plan, and what becomes of each clause in it.
+/// A plan, and the status of each clause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lowered {
     /// The layer.
@@ -44,12 +44,12 @@ pub struct Lowered {
     pub statuses: Vec<ClauseStatus>,
 }
 
-/// Looks at what [`lower`] will ask about.
+/// Surveys what [`lower`] needs.
 pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
     survey_after(&Survey::default(), profile, options)
 }
 
-/// The same, where what was `seen` a moment before is not looked at again.
+/// The same, reusing the survey `seen`.
 pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
     let mounts = if profile.denies.is_empty() {
         Mounts::default()
@@ -80,19 +80,19 @@ pub(in crate::backend) fn by_entry(
     obstacles: &Obstacles<'_>,
     fallback: DenyFallback,
 ) -> bool {
-    let operations = given(grant);
-    let stands = |standing| operations.iter().any(|op| obstacles.standing(op, path) == standing);
+    let operations = granted_operations(grant);
+    let stands = |deny_reach| operations.iter().any(|op| obstacles.deny_reach(op, path) == deny_reach);
     let named = operations.iter().any(|op| is_by_name(grant, op));
     // Where all is denied there is nothing to give, but files with a second name are looked for.
     let whole = || {
         operations
             .iter()
-            .any(|op| obstacles.standing(op, &grant.path) == Standing::Gone)
+            .any(|op| obstacles.deny_reach(op, &grant.path) == DenyReach::All)
     };
     let needed = match fallback {
         // A deny in the way refuses the start whatever the entries are.
-        DenyFallback::Refuse | DenyFallback::CoverExisting => named && !stands(Standing::Mixed) || whole(),
-        DenyFallback::Decompose => named || stands(Standing::Mixed) || stands(Standing::Gone),
+        DenyFallback::Refuse | DenyFallback::CoverExisting => named && !stands(DenyReach::Part) || whole(),
+        DenyFallback::Decompose => named || stands(DenyReach::Part) || stands(DenyReach::All),
     };
     grant.scope != Scope::File && needed
 }
@@ -135,15 +135,8 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: Opt
     lowering.links.refuse_targets()?;
     for grant in &profile.grants {
         let losses = lowering.grant(grant)?;
-        statuses.push(ClauseStatus {
-            clause: grant.to_string(),
-            origin: grant.origin.to_string(),
-            status: if losses.is_empty() {
-                Status::Enforced
-            } else {
-                Status::Stricter(losses.join("; "))
-            },
-        });
+        let (clause, origin) = (grant.to_string(), grant.origin.to_string());
+        statuses.push(ClauseStatus::with_losses(clause, origin, &losses));
     }
     statuses.extend(profile.denies.iter().map(|deny| {
         let executes = granted.near(Rights::EXECUTE, at(deny));
@@ -160,7 +153,7 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: Opt
 }
 
 /// Rules sorted by path, what several grants give to one path in one.
-fn one_each(mut given: Vec<Given>) -> Vec<Rule> {
+fn one_each(mut given: Vec<GrantedAccess>) -> Vec<Rule> {
     // Stable, and grants mostly come sorted: what is there is the first's word.
     given.sort_by(|a, b| a.path.cmp(&b.path));
     given.dedup_by(|more, first| {
@@ -181,7 +174,7 @@ fn one_each(mut given: Vec<Given>) -> Vec<Rule> {
 }
 
 /// What one grant gives to one path.
-struct Given {
+struct GrantedAccess {
     path: AbsPath,
     beneath: Beneath,
     node: Node,
@@ -194,7 +187,7 @@ struct Lowering<'a> {
     survey: &'a Survey,
     options: &'a Options,
     obstacles: Obstacles<'a>,
-    rules: Vec<Given>,
+    rules: Vec<GrantedAccess>,
     links: Links<'a>,
 }
 
@@ -229,8 +222,8 @@ impl Lowering<'_> {
             }
             (Scope::File, Kind::Directory) => losses.push("a directory is where a file was granted".to_owned()),
             (Scope::File | Scope::Tree, Kind::File | Kind::Device | Kind::Fifo | Kind::Socket) => {
-                self.links.refuse(&grant.path, node, given(grant))?;
-                self.entry(grant, &grant.path, node, given(grant));
+                self.links.refuse(&grant.path, node, granted_operations(grant))?;
+                self.entry(grant, &grant.path, node, granted_operations(grant));
             }
             (Scope::Names, Kind::File | Kind::Device | Kind::Fifo | Kind::Socket) => {
                 losses.push("this is not a directory: there is nothing to list".to_owned());
@@ -242,19 +235,19 @@ impl Lowering<'_> {
     /// Rules a tree; answers whether parts of it had to be ruled entry by entry.
     fn tree(&mut self, grant: &Grant, node: Node) -> Result<bool, Refusal> {
         let mut by_entry = false;
-        let mut todo = vec![(grant.path.clone(), node, given(grant))];
+        let mut todo = vec![(grant.path.clone(), node, granted_operations(grant))];
         while let Some((path, node, operations)) = todo.pop() {
             let (mut clear, mut open, mut denied) = <(Operations, Operations, Operations)>::default();
             for operation in operations.iter() {
-                match self.obstacles.standing(operation, &path) {
-                    Standing::Gone => self.links.refuse_below(&path, operation)?,
-                    Standing::Shut => {}
-                    Standing::Mixed => {
+                match self.obstacles.deny_reach(operation, &path) {
+                    DenyReach::All => self.links.refuse_below(&path, operation)?,
+                    DenyReach::Private => {}
+                    DenyReach::Part => {
                         open.add(operation);
                         denied.add(operation);
                     }
-                    Standing::Clear if is_by_name(grant, operation) => open.add(operation),
-                    Standing::Clear => clear.add(operation),
+                    DenyReach::Nothing if is_by_name(grant, operation) => open.add(operation),
+                    DenyReach::Nothing => clear.add(operation),
                 }
             }
             self.rule(&path, Beneath::Directory, node, bits(clear, Beneath::Directory));
@@ -313,7 +306,7 @@ impl Lowering<'_> {
         };
         let access = (access | sockets) & handled(self.options.abi);
         if access != 0 {
-            self.rules.push(Given {
+            self.rules.push(GrantedAccess {
                 path: path.clone(),
                 beneath,
                 node,

@@ -42,12 +42,12 @@ impl FileReach for LandlockPlan {
                 Beneath::Directory => true,
                 Beneath::File => rule.path.as_bytes() == path.as_bytes() || !path::is_normal(rule.path.as_bytes()),
             };
-            let given = rules
+            let access = rules
                 .above(path)
                 .filter(reaches)
                 .fold(unhandled, |bits, rule| bits | rule.access);
             Reach::of(|operation| {
-                if given & enough_for(operation) == 0 {
+                if access & enough_for(operation) == 0 {
                     Access::Denied
                 } else {
                     Access::Full
@@ -88,10 +88,10 @@ pub(in crate::backend) fn rules_sound(plan: &LandlockPlan, profile: &Profile) ->
     let identities: Index<'_, &Identity> = profile.identities.iter().collect();
     for rule in &plan.rules {
         let shown = || path::display(&rule.path);
-        let Some(place) = path_of(rule) else {
+        let Some(rule_path) = path_of(rule) else {
             return kernel(format!("a rule on {}, which is not a normal absolute path", shown()));
         };
-        let mut known = identities.exactly(&place);
+        let mut known = identities.exactly(&rule_path);
         if known.any(|id| (id.device, id.inode) != (rule.device, rule.inode)) {
             return kernel(format!("a rule on another file than the profile's {}", shown()));
         }
@@ -104,9 +104,9 @@ pub(in crate::backend) fn rules_sound(plan: &LandlockPlan, profile: &Profile) ->
             return kernel(format!("rights {strange:#x} on {}", shown()));
         }
         if rule.access & IOCTL_DEV != 0 {
-            let reach = profile_says(&place);
+            let reach = profile_says(&rule_path);
             let full = [Operation::Read, Operation::Write].map(|operation| reach.get(operation));
-            if !place.as_bytes().starts_with(b"/dev/") || full != [Access::Full; 2] {
+            if !rule_path.as_bytes().starts_with(b"/dev/") || full != [Access::Full; 2] {
                 return kernel(format!("ioctl on {}", shown()));
             }
         }

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::copies::{PrivateCopy, stand_in, whole};
-use super::hold::{Held, rights_of};
+use super::covers::{CoverPlan, rights_of};
 use super::matches::{NewNames, open_patterns, refuse_symlinks};
-use super::mounting::{Mounted, Wanted, mount};
-use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own, in_proc, is_brought, literal};
+use super::mounting::{MountRequest, Mounted, mount};
+use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own_mount, in_proc, is_own_path, literal};
 use super::plan::{MOST_ARGUMENTS, MountPlan, NetworkNamespace};
-use super::shown::Shown;
-use super::statuses::say;
+use super::statuses::clause_statuses;
+use super::visibility::Visibility;
 use crate::backend::Regime;
 use crate::backend::clauses::aliases::{Granted, refuse_aliases};
 use crate::backend::clauses::links::Links;
-use crate::backend::clauses::obstacles::{Obstacles, at, given};
+use crate::backend::clauses::obstacles::{Obstacles, at, granted_operations};
 use crate::backend::landlock::lower::{by_entry, layer};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, RESOLVE_UNIX_ABI, SCOPE_ABI};
 use crate::backend::landlock::{self, LandlockPlan};
@@ -58,7 +58,7 @@ impl Options {
     }
 }
 
-/// A plan, and what becomes of each clause in it.
+/// A plan, and the status of each clause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lowered {
     /// The namespaces and mounts.
@@ -75,12 +75,12 @@ pub struct Lowered {
     pub matched: Vec<AbsPath>,
 }
 
-/// Looks at what [`lower`] will ask about.
+/// Surveys what [`lower`] needs.
 pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
     survey_after(&Survey::default(), profile, options)
 }
 
-/// The same, where what was `seen` a moment before is not looked at again.
+/// The same, reusing the survey `seen`.
 pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
     let shown = shown_part(profile);
     let obstacles = Obstacles::new(&shown);
@@ -112,8 +112,8 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     // Directories on the way to a mount may have to be pinned.
     let denied = shown.denies.iter().filter_map(literal);
     let ends = shown.denies.iter().flat_map(|deny| deny.ends.iter().map(Ending::path));
-    let mut on_the_way = Ways::default();
-    for path in denied.chain(ends).chain(protected).filter(|path| !in_own(path)) {
+    let mut on_the_way = Parents::default();
+    for path in denied.chain(ends).chain(protected).filter(|path| !in_own_mount(path)) {
         paths.push(path.clone());
         paths.extend(on_the_way.above(path));
     }
@@ -125,7 +125,7 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     };
     let mut survey = Survey::take_after(seen, &paths, opens, mounts)?;
     let in_tree = |path: &AbsPath| grants.above(path).any(|grant| grant.scope != Scope::File);
-    let mut looked = Ways::default();
+    let mut looked = Parents::default();
     for path in shown.grants.iter().map(|grant| &grant.path).chain(files) {
         for directory in looked.above(path).into_iter().filter(|directory| !in_tree(directory)) {
             for (path, link) in links_in(&directory) {
@@ -139,14 +139,14 @@ pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Resu
     Ok(survey)
 }
 
-/// Directories above paths, each told of once.
+/// Directories above paths, each returned once.
 #[derive(Default)]
-struct Ways(BTreeSet<AbsPath>);
+struct Parents(BTreeSet<AbsPath>);
 
-impl Ways {
-    /// The directories above the path that were not told of yet.
+impl Parents {
+    /// The directories above the path that were not returned yet.
     fn above(&mut self, path: &AbsPath) -> Vec<AbsPath> {
-        // Above one that was, all were.
+        // All above a returned one were returned.
         let new = path
             .ancestors()
             .skip(1)
@@ -197,13 +197,13 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     // A protected path whose copy cannot be shown is read-only.
     let narrowed = narrowed.iter().map(|copy| &copy.path);
     let protect: Vec<AbsPath> = options.protect.iter().chain(narrowed).cloned().collect();
-    let held = Held::new(&shown, survey, &protect, options.new_names());
-    refuse_symlinks(&held.open, profile, survey)?;
-    let borders = held.open.iter().map(|deny| at(deny).clone()).collect();
-    let wanted = Wanted {
+    let cover_plan = CoverPlan::new(&shown, survey, &protect, options.new_names());
+    refuse_symlinks(&cover_plan.open, profile, survey)?;
+    let borders = cover_plan.open.iter().map(|deny| at(deny).clone()).collect();
+    let wanted = MountRequest {
         profile: &shown,
-        covers: &held.covers,
-        loose: &held.loose,
+        covers: &cover_plan.covers,
+        movable: &cover_plan.movable,
         borders: &borders,
         copies: &copies,
         loader: &options.loader,
@@ -212,14 +212,14 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         tmp_bytes: options.tmp_bytes,
     };
     let mounted = mount(&wanted, survey)?;
-    refuse_links(&shown, survey, &held, &mounted)?;
+    refuse_links(&shown, survey, &cover_plan, &mounted)?;
     let beneath = copies.iter().map(|copy| &copy.path);
     refuse_protected_links(protect.iter().chain(beneath), survey)?;
-    let own = Own::new(profile, mounted.tmp).rules(&held.left);
-    let (mut layer, mut own, inside) = self::inside(&shown, &held, survey, options, &mounted, own)?;
+    let own = Own::new(profile, mounted.tmp).rules(&cover_plan.left);
+    let (mut layer, mut own, inside) = self::inside(&shown, &cover_plan, survey, options, &mounted, own)?;
     stand_in(&copies, &mounted.copied, &mut layer, survey);
     own.sort();
-    statuses.extend(say(profile, &held, inside, &mounted));
+    statuses.extend(clause_statuses(profile, &cover_plan, inside, &mounted));
 
     let plan = MountPlan {
         network,
@@ -232,12 +232,12 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             most: MOST_ARGUMENTS,
         });
     }
-    let held_now = |path: &&AbsPath| held.covers.contains_key(*path);
+    let held_now = |path: &&AbsPath| cover_plan.covers.contains_key(*path);
     let mut protected: Vec<AbsPath> = protect.iter().filter(held_now).cloned().collect();
     protected.extend(mounted.copied);
     let is_made = |path: &&AbsPath| mounted.made.contains_key(*path);
     Ok(Lowered {
-        matched: held.open_covers.iter().filter(is_made).cloned().collect(),
+        matched: cover_plan.open_covers.iter().filter(is_made).cloned().collect(),
         plan,
         layer,
         own,
@@ -249,18 +249,18 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
 /// The layer for inside: the profile without the denies that mounts hold, on what is shown of the host.
 fn inside(
     shown: &Profile,
-    held: &Held,
+    cover_plan: &CoverPlan,
     survey: &Survey,
     options: &Options,
     mounted: &Mounted,
     mut own: Vec<OwnRule>,
 ) -> Result<(LandlockPlan, Vec<OwnRule>, Vec<ClauseStatus>), Refusal> {
     let mut part = Profile {
-        denies: held.left.clone(),
+        denies: cover_plan.left.clone(),
         ..shown.clone()
     };
     // A rule for sockets reaches all of a tree, and a read-only bind in it does not stop connecting.
-    if part.unix_sockets == UnixSockets::WithinRoots && !held.covers.is_empty() {
+    if part.unix_sockets == UnixSockets::WithinRoots && !cover_plan.covers.is_empty() {
         part.unix_sockets = UnixSockets::None;
     }
     let landlock = landlock::Options {
@@ -269,17 +269,17 @@ fn inside(
         residuals: options.residuals,
     };
     let landlock::Lowered { mut plan, statuses } =
-        layer(&part, survey, landlock).map_err(|refusal| held.in_its_words(refusal))?;
+        layer(&part, survey, landlock).map_err(|refusal| cover_plan.explain_refusal(refusal))?;
     // In a network namespace of one's own there is nothing but a loopback, which is free.
     plan.handle_tcp = false;
     plan.rules.retain(|rule| {
         AbsPath::new(&rule.path).is_ok_and(|path| match around(mounted, &path) {
-            Shown::ReadOnly | Shown::Writable | Shown::Device => true,
-            Shown::Masked => false,
-            Shown::Nothing => is_brought(&path),
+            Visibility::ReadOnly | Visibility::Writable | Visibility::Device => true,
+            Visibility::Masked => false,
+            Visibility::Nothing => is_own_path(&path),
         })
     });
-    let root_is_own = around(mounted, &AbsPath::root()) == Shown::Nothing;
+    let root_is_own = around(mounted, &AbsPath::root()) == Visibility::Nothing;
     if root_is_own && shown.unix_sockets == UnixSockets::All && options.abi >= RESOLVE_UNIX_ABI {
         own.push(OwnRule {
             path: "/".into(),
@@ -290,18 +290,18 @@ fn inside(
     Ok((plan, own, statuses))
 }
 
-fn around(mounted: &Mounted, path: &AbsPath) -> Shown {
+fn around(mounted: &Mounted, path: &AbsPath) -> Visibility {
     let found = path.ancestors().find_map(|at| mounted.made.get(&at).copied());
-    found.unwrap_or(Shown::Nothing)
+    found.unwrap_or(Visibility::Nothing)
 }
 
-/// Refuses where a file under a cover has another name, by which the cover is gone around.
-fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mounted) -> Result<(), Refusal> {
+/// Refuses a covered file with another name, by which a command could avoid the cover.
+fn refuse_links(profile: &Profile, survey: &Survey, cover_plan: &CoverPlan, mounted: &Mounted) -> Result<(), Refusal> {
     let mut links = Links::new(profile, survey);
     links.refuse_targets()?;
     let grants: Index<'_, &Grant> = profile.grants.iter().map(|grant| (&grant.path, grant)).collect();
     let all_denies: Index<'_, &Deny> = profile.denies.iter().map(|deny| (at(deny), deny)).collect();
-    for path in held.covers.keys().filter(|path| mounted.made.contains_key(*path)) {
+    for path in cover_plan.covers.keys().filter(|path| mounted.made.contains_key(*path)) {
         let Some(node) = survey.node(path) else { continue };
         if node.kind != Kind::Directory {
             links.refuse(path, node, Operation::ALL.into_iter().collect())?;
@@ -311,7 +311,7 @@ fn refuse_links(profile: &Profile, survey: &Survey, held: &Held, mounted: &Mount
         let taken = taken.filter(|deny| deny.origin != ORIGIN_OF_STOCKADE);
         for operation in taken.flat_map(|deny| Operation::ALL.into_iter().filter(|op| rights_of(deny).has(op.right())))
         {
-            let gives = |grant: &Grant| given(grant).has(operation);
+            let gives = |grant: &Grant| granted_operations(grant).has(operation);
             if grants.above(path).any(|grant| gives(grant)) {
                 links.refuse_below(path, operation)?;
             }

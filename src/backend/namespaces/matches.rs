@@ -1,12 +1,12 @@
-//! What lies on the disk that patterns deny.
+//! Paths on the disk that match denied patterns.
 //!
-//! A mount covers what exists. So what a pattern names is looked for before each command, and where it is something else than
-//! what the mounts of a session cover, the session begins again with others.
+//! A mount covers only what exists. So matches are searched before each command. If they differ from what the mounts of a session
+//! cover, the session restarts with new mounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::own::in_own;
+use super::own::in_own_mount;
 use crate::backend::clauses::obstacles::{Obstacles, at};
 use crate::backend::landlock::lower::by_entry;
 use crate::backend::status::Refusal;
@@ -15,21 +15,21 @@ use crate::policy::{AbsPath, Access, Deny, DenyFallback, Grant, Identity, Operat
 use crate::profile::index::Index;
 use crate::profile::{FileReach, Profile};
 
-/// How often names that change are looked at again, and how long after.
+/// How often the search is repeated while directories change, and after what pause.
 const TRIES: usize = 40;
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// Whether names that match a pattern may appear while a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewNames {
-    /// They may not: the start is refused where one could.
+    /// No: the start is refused if one could.
     Refused,
-    /// They may, and are covered from the next command on.
+    /// Yes; they are covered from the next command on.
     Admitted,
 }
 
 impl NewNames {
-    /// What a config says of them.
+    /// What a config says.
     pub const fn under(fallback: DenyFallback, residuals: Residuals) -> Self {
         if fallback.admits_new_names(residuals) {
             Self::Admitted
@@ -39,13 +39,13 @@ impl NewNames {
     }
 }
 
-/// Whether a deny is a pattern whose new names can be admitted: it takes all of what it names from reading.
+/// Whether a deny is a pattern whose new names can be admitted: it takes all reading of its matches.
 pub(super) fn is_coverable(deny: &Deny) -> bool {
     match &deny.target {
         Target::Path(_) => false,
         Target::Pattern { root, .. } => {
             let is_plain = deny.except.is_none() && deny.beyond.is_none() && deny.rights.has(Right::Read);
-            is_plain && !in_own(root) && *root != AbsPath::root()
+            is_plain && !in_own_mount(root) && *root != AbsPath::root()
         }
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn open_patterns(new_names: NewNames, profile: &Profile) -> Vec<&Deny
     }
 }
 
-/// What lies on the disk that these patterns name, and nothing below it.
+/// The matches of these patterns on the disk, without what lies below a match.
 pub(super) fn matching(denies: &[&Deny], survey: &Survey) -> Vec<(AbsPath, Node)> {
     if denies.is_empty() {
         return Vec::new();
@@ -73,12 +73,11 @@ pub(super) fn matching(denies: &[&Deny], survey: &Survey) -> Vec<(AbsPath, Node)
     };
     let found = survey
         .nodes()
-        .filter(|(path, _)| !in_own(path) && is_named(path) && !path.ancestors().skip(1).any(|up| is_named(&up)));
+        .filter(|(path, _)| !in_own_mount(path) && is_named(path) && !path.ancestors().skip(1).any(|up| is_named(&up)));
     found.map(|(path, node)| (path.clone(), node)).collect()
 }
 
-/// Refuses where a symlink has a name that these patterns deny, and what it leads to is not denied: a mount covers no link, and
-/// what is written through one gets another name.
+/// Refuses a symlink that matches these patterns and leads to a file that is not denied: a mount cannot cover a link.
 pub(super) fn refuse_symlinks(open: &[Deny], profile: &Profile, survey: &Survey) -> Result<(), Refusal> {
     let denies: Vec<&Deny> = open.iter().collect();
     for (path, node) in matching(&denies, survey) {
@@ -99,12 +98,12 @@ pub(super) fn refuse_symlinks(open: &[Deny], profile: &Profile, survey: &Survey)
     Ok(())
 }
 
-/// What patterns named at some moment, and which inodes that were.
+/// The matches of patterns at one moment, with their inodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matches(BTreeMap<AbsPath, Identity>);
 
 impl Matches {
-    /// Those that a survey for the profile has seen; `None` where no pattern has to be looked for.
+    /// The matches in a survey; `None` if the profile has no such pattern.
     pub fn seen(profile: &Profile, survey: &Survey) -> Option<Self> {
         let patterns: Vec<&Deny> = patterns(profile).collect();
         let found = matching(&patterns, survey).into_iter();
@@ -112,11 +111,11 @@ impl Matches {
         (!patterns.is_empty()).then_some(Self(found))
     }
 
-    /// Those that are there now.
+    /// The matches now.
     ///
     /// # Errors
-    /// Not all could be looked at.
-    pub fn look(profile: &Profile) -> Result<Self, SurveyError> {
+    /// Not all directories could be listed.
+    pub fn scan(profile: &Profile) -> Result<Self, SurveyError> {
         let part = Profile {
             denies: patterns(profile).cloned().collect(),
             ..profile.clone()
@@ -140,7 +139,7 @@ impl Matches {
         Err(SurveyError::Busy(unsettled.unwrap_or_else(AbsPath::root)))
     }
 
-    /// What is new since then. What was moved is not.
+    /// The matches that are new since then; a moved one is not.
     pub fn new_since<'a>(&'a self, before: &Self) -> impl Iterator<Item = &'a AbsPath> {
         let known: BTreeSet<Identity> = before.0.values().copied().collect();
         let new = self.0.iter().filter(move |(_, identity)| !known.contains(identity));

@@ -15,10 +15,10 @@ use std::ffi::OsString;
 use foldhash::fast::RandomState;
 
 use super::copies::PrivateCopy;
-use super::hold::{Cover, Covered, writes_tree};
-use super::own::{DEV, PROC, TMP, Tmp, is_brought};
+use super::covers::{Cover, Covered, writes_tree};
+use super::own::{DEV, PROC, TMP, Tmp, is_own_path};
 use super::plan::{BindAccess, MASK, Step};
-use super::shown::{Shown, beneath, names_file, writes_file};
+use super::visibility::{Visibility, beneath, names_file, writes_file};
 use crate::backend::landlock::Beneath;
 use crate::backend::status::Refusal;
 use crate::backend::survey::{Kind, Node, Survey};
@@ -32,43 +32,43 @@ pub(super) struct Mounting<'a> {
     grants: Index<'a, &'a Grant>,
     covers: Index<'a, &'a Covered>,
     steps: Vec<Step>,
-    /// What the last step at each path made of it.
-    made: HashMap<AbsPath, Shown, RandomState>,
+    /// How the last step at each path shows it.
+    made: HashMap<AbsPath, Visibility, RandomState>,
     /// Directories on the root tmpfs.
     skeleton: HashSet<AbsPath, RandomState>,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct Mounted {
     pub(super) steps: Vec<Step>,
     /// How each mount point is shown; below, the deepest one above counts.
-    pub(super) made: HashMap<AbsPath, Shown, RandomState>,
+    pub(super) made: HashMap<AbsPath, Visibility, RandomState>,
     pub(super) tmp: Tmp,
     /// Where copies are shown.
     pub(super) copied: Vec<AbsPath>,
 }
 
-/// What is to be mounted.
-pub(super) struct Wanted<'a> {
+/// What to mount.
+pub(super) struct MountRequest<'a> {
     pub(super) profile: &'a Profile,
     pub(super) covers: &'a BTreeMap<AbsPath, Covered>,
-    /// What of the covers may move with the directories above it.
-    pub(super) loose: &'a BTreeSet<AbsPath>,
-    /// Directories out of which nothing is to be moved.
+    /// The covers that may move with the directories above them.
+    pub(super) movable: &'a BTreeSet<AbsPath>,
+    /// Directories out of which nothing may be moved.
     pub(super) borders: &'a BTreeSet<AbsPath>,
-    /// What is shown in the place of protected paths that can be changed.
+    /// The private copies shown instead of protected paths.
     pub(super) copies: &'a [&'a PrivateCopy],
-    /// What this program needs to start inside; read-only, and ruled by nothing inside.
+    /// What this program needs to start inside; read-only, without Landlock rules.
     pub(super) loader: &'a [AbsPath],
-    /// Files of which a mask is shown, where nothing else is.
+    /// Files shown as a mask, unless something else is there.
     pub(super) veiled: &'a [AbsPath],
-    /// What is covered in the regime's own /proc.
+    /// The paths covered in the regime's own /proc.
     pub(super) internals: &'a [AbsPath],
     pub(super) tmp_bytes: u64,
 }
 
-/// The steps for what is wanted.
-pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Refusal> {
+/// The steps for the request.
+pub(super) fn mount(wanted: &MountRequest<'_>, survey: &Survey) -> Result<Mounted, Refusal> {
     let mut mounting = Mounting {
         survey,
         grants: wanted.profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
@@ -90,7 +90,7 @@ pub(super) fn mount(wanted: &Wanted<'_>, survey: &Survey) -> Result<Mounted, Ref
 }
 
 impl Mounting<'_> {
-    fn points(&mut self, wanted: &Wanted<'_>) -> Result<Tmp, Refusal> {
+    fn points(&mut self, wanted: &MountRequest<'_>) -> Result<Tmp, Refusal> {
         let [proc, dev, top] = [PROC, DEV, TMP].map(|path| AbsPath::new(path).unwrap_or_else(|_| AbsPath::root()));
         let matching = self.survey.nodes().filter(|(path, node)| {
             let by_name = |grant: &&Grant| grant.suffixes.is_some() && names_file(grant, path);
@@ -105,24 +105,24 @@ impl Mounting<'_> {
         points.extend(wanted.loader.iter().chain(wanted.veiled).cloned());
         points.extend(wanted.internals.iter().cloned());
 
-        // Where the host's directory is granted, a private one would be something else.
+        // If the host's directory is granted, there is no private one.
         let tmp = match self.shown(&top, Kind::Directory) {
-            Shown::Nothing => Tmp::Private,
-            Shown::Masked | Shown::ReadOnly | Shown::Writable | Shown::Device => Tmp::Granted,
+            Visibility::Nothing => Tmp::Private,
+            Visibility::Masked | Visibility::ReadOnly | Visibility::Writable | Visibility::Device => Tmp::Granted,
         };
         let dev_is_granted = self.grants.exactly(&dev).any(|grant| grant.scope == Scope::Tree);
         for path in &points {
             let at = || path.as_path().as_os_str().to_owned();
             if *path == proc {
-                self.bring(path, Step::Proc { path: at() })?;
+                self.mount_own(path, Step::Proc { path: at() })?;
             } else if *path == dev && !dev_is_granted {
-                self.bring(path, Step::Dev { path: at() })?;
+                self.mount_own(path, Step::Dev { path: at() })?;
             } else if *path == top && tmp == Tmp::Private {
                 let bytes = wanted.tmp_bytes;
-                self.bring(path, Step::Tmp { path: at(), bytes })?;
+                self.mount_own(path, Step::Tmp { path: at(), bytes })?;
             } else if wanted.internals.contains(path) {
                 self.cover_internal(path)?;
-            } else if !path.is_within(&proc) && (dev_is_granted || !is_brought(path)) {
+            } else if !path.is_within(&proc) && (dev_is_granted || !is_own_path(path)) {
                 self.point(path, wanted)?;
             }
         }
@@ -130,30 +130,30 @@ impl Mounting<'_> {
     }
 
     /// A mount of the regime's own.
-    fn bring(&mut self, path: &AbsPath, step: Step) -> Result<(), Refusal> {
+    fn mount_own(&mut self, path: &AbsPath, step: Step) -> Result<(), Refusal> {
         let is_directory = self.survey.node(path).is_some_and(|node| node.kind == Kind::Directory);
-        if self.around(path).1 != Shown::Nothing && !is_directory {
+        if self.around(path).1 != Visibility::Nothing && !is_directory {
             return Err(Refusal::NoMountPoint {
                 path: path.clone(),
                 wanted: "a directory",
             });
         }
-        self.make(path, Shown::Nothing, step);
+        self.make(path, Visibility::Nothing, step);
         Ok(())
     }
 
-    /// What is in every /proc is in the regime's own as well, so there is a place for the cover.
+    /// Every /proc has the same entries, so the mount point exists in the regime's own.
     fn cover_internal(&mut self, path: &AbsPath) -> Result<(), Refusal> {
         let node = self
             .survey
             .node(path)
             .ok_or_else(|| Refusal::NotSurveyed(path.clone()))?;
-        let step = self.step(path, node, Shown::Masked)?;
-        self.make(path, Shown::Masked, step);
+        let step = self.step(path, node, Visibility::Masked)?;
+        self.make(path, Visibility::Masked, step);
         Ok(())
     }
 
-    fn point(&mut self, path: &AbsPath, wanted: &Wanted<'_>) -> Result<(), Refusal> {
+    fn point(&mut self, path: &AbsPath, wanted: &MountRequest<'_>) -> Result<(), Refusal> {
         let Some(node) = self.survey.node(path) else {
             return Ok(());
         };
@@ -161,24 +161,24 @@ impl Mounting<'_> {
             return Ok(());
         }
         let mut shown = self.shown(path, node.kind);
-        if shown == Shown::Nothing && wanted.loader.contains(path) {
-            shown = Shown::ReadOnly;
+        if shown == Visibility::Nothing && wanted.loader.contains(path) {
+            shown = Visibility::ReadOnly;
         }
         let (above, around) = self.around(path);
-        let is_veiled = shown == Shown::Nothing && node.kind == Kind::File && wanted.veiled.contains(path);
-        if is_veiled && around == Shown::Nothing {
-            let step = self.step(path, node, Shown::Masked)?;
-            self.make(path, Shown::Masked, step);
+        let is_veiled = shown == Visibility::Nothing && node.kind == Kind::File && wanted.veiled.contains(path);
+        if is_veiled && around == Visibility::Nothing {
+            let step = self.step(path, node, Visibility::Masked)?;
+            self.make(path, Visibility::Masked, step);
             return Ok(());
         }
-        let is_border = shown == Shown::Writable && wanted.borders.contains(path);
+        let is_border = shown == Visibility::Writable && wanted.borders.contains(path);
         let same = shown == around && !(is_border && above.as_ref() != Some(path));
-        let hidden = around == Shown::Masked || around == Shown::Nothing && shown == Shown::Masked;
-        if same || hidden || shown == Shown::Nothing {
+        let hidden = around == Visibility::Masked || around == Visibility::Nothing && shown == Visibility::Masked;
+        if same || hidden || shown == Visibility::Nothing {
             return Ok(());
         }
-        if around == Shown::Writable
-            && let Some(above) = above.filter(|_| !wanted.loose.contains(path))
+        if around == Visibility::Writable
+            && let Some(above) = above.filter(|_| !wanted.movable.contains(path))
         {
             self.pin(path, &above)?;
         }
@@ -195,7 +195,7 @@ impl Mounting<'_> {
         let mut shown = Vec::new();
         for PrivateCopy { path, source } in copies {
             let Some(there) = self.survey.node(path) else { continue };
-            if there.kind == Kind::Symlink || is_brought(path) || self.around(path).1 != Shown::Writable {
+            if there.kind == Kind::Symlink || is_own_path(path) || self.around(path).1 != Visibility::Writable {
                 continue;
             }
             let copy = self.survey.node(source);
@@ -207,13 +207,13 @@ impl Mounting<'_> {
                 inode: copy.identity.inode,
                 beneath: beneath(copy.kind),
             };
-            self.make(path, Shown::Writable, step);
+            self.make(path, Visibility::Writable, step);
             shown.push(path.clone());
         }
         Ok(shown)
     }
 
-    fn step(&self, path: &AbsPath, node: Node, shown: Shown) -> Result<Step, Refusal> {
+    fn step(&self, path: &AbsPath, node: Node, shown: Visibility) -> Result<Step, Refusal> {
         let path = path.as_path().as_os_str().to_owned();
         let beneath = beneath(node.kind);
         let bind = |access| Step::Bind {
@@ -224,8 +224,8 @@ impl Mounting<'_> {
             beneath,
         };
         Ok(match (shown, beneath) {
-            (Shown::Masked | Shown::Nothing, Beneath::Directory) => Step::MaskDirectory { path },
-            (Shown::Masked | Shown::Nothing, Beneath::File) => {
+            (Visibility::Masked | Visibility::Nothing, Beneath::Directory) => Step::MaskDirectory { path },
+            (Visibility::Masked | Visibility::Nothing, Beneath::File) => {
                 let mask = AbsPath::new(MASK).ok();
                 let device = mask.as_ref().and_then(|mask| self.survey.node(mask));
                 if device.is_none_or(|node| node.kind != Kind::Device) {
@@ -236,9 +236,9 @@ impl Mounting<'_> {
                 }
                 Step::MaskFile { path }
             }
-            (Shown::ReadOnly, _) => bind(BindAccess::ReadOnly),
-            (Shown::Writable, _) => bind(BindAccess::Writable),
-            (Shown::Device, _) => bind(BindAccess::Device),
+            (Visibility::ReadOnly, _) => bind(BindAccess::ReadOnly),
+            (Visibility::Writable, _) => bind(BindAccess::Writable),
+            (Visibility::Device, _) => bind(BindAccess::Device),
         })
     }
 
@@ -256,13 +256,13 @@ impl Mounting<'_> {
                 .node(&directory)
                 .filter(|node| node.kind == Kind::Directory)
                 .ok_or_else(|| Refusal::NotSurveyed(directory.clone()))?;
-            let step = self.step(&directory, node, Shown::Writable)?;
-            self.make(&directory, Shown::Writable, step);
+            let step = self.step(&directory, node, Visibility::Writable)?;
+            self.make(&directory, Visibility::Writable, step);
         }
         Ok(())
     }
 
-    fn make(&mut self, path: &AbsPath, shown: Shown, step: Step) {
+    fn make(&mut self, path: &AbsPath, shown: Visibility, step: Step) {
         for directory in path.ancestors().skip(1) {
             // Above one that is known, all are.
             if self.skeleton.contains(&directory) {
@@ -277,22 +277,22 @@ impl Mounting<'_> {
     }
 
     /// The deepest mount at the path or above it, and how it shows what is below.
-    fn around(&self, path: &AbsPath) -> (Option<AbsPath>, Shown) {
+    fn around(&self, path: &AbsPath) -> (Option<AbsPath>, Visibility) {
         let mut above = path.ancestors();
         above
             .find_map(|at| self.made.get(&at).map(|shown| (Some(at.clone()), *shown)))
-            .unwrap_or((None, Shown::Nothing))
+            .unwrap_or((None, Visibility::Nothing))
     }
 
     /// How the profile wants a path to be shown.
-    fn shown(&self, path: &AbsPath, kind: Kind) -> Shown {
+    fn shown(&self, path: &AbsPath, kind: Kind) -> Visibility {
         let cover = self
             .covers
             .above(path)
             .filter_map(|covered| covered.over(path, kind))
             .max();
         if cover == Some(Cover::Mask) {
-            return Shown::Masked;
+            return Visibility::Masked;
         }
         let is_file = kind != Kind::Directory;
         let reaches = |grant: &&&Grant| match grant.scope {
@@ -304,14 +304,14 @@ impl Mounting<'_> {
             }
             Scope::Tree => !grant.rights.is_empty(),
         };
-        let mut shown = Shown::Nothing;
+        let mut shown = Visibility::Nothing;
         for grant in self.grants.above(path).filter(reaches) {
             let acts = path.as_bytes().starts_with(b"/dev/") || path.as_bytes() == b"/dev";
             let writes = writes_tree(grant) || is_file && writes_file(grant, path);
             let here = match (cover, acts, writes) {
-                (None, true, _) if kind == Kind::Device || grant.path.as_bytes() == b"/dev" => Shown::Device,
-                (None, _, true) => Shown::Writable,
-                (None | Some(_), _, _) => Shown::ReadOnly,
+                (None, true, _) if kind == Kind::Device || grant.path.as_bytes() == b"/dev" => Visibility::Device,
+                (None, _, true) => Visibility::Writable,
+                (None | Some(_), _, _) => Visibility::ReadOnly,
             };
             shown = shown.max(here);
         }
@@ -319,7 +319,7 @@ impl Mounting<'_> {
     }
 
     /// Links of system directories on the root tmpfs that lead to what is shown: `/bin`, `/lib64`.
-    fn links(&mut self, wanted: &Wanted<'_>) {
+    fn links(&mut self, wanted: &MountRequest<'_>) {
         let survey = self.survey;
         // On the way to the loader there may be links to links, in directories where nothing else is shown.
         let on_the_way = |path: &AbsPath| {
@@ -332,8 +332,10 @@ impl Mounting<'_> {
         for (path, link) in survey.links().filter(|(path, _)| on_the_way(path)) {
             let is_room = match self.around(path) {
                 (None, _) => true,
-                (Some(own), Shown::Nothing) => own.as_bytes() == TMP.as_bytes(),
-                (Some(_), Shown::Masked | Shown::ReadOnly | Shown::Writable | Shown::Device) => false,
+                (Some(own), Visibility::Nothing) => own.as_bytes() == TMP.as_bytes(),
+                (Some(_), Visibility::Masked | Visibility::ReadOnly | Visibility::Writable | Visibility::Device) => {
+                    false
+                }
             };
             if is_room {
                 self.skeleton.extend(path.ancestors().skip(1));
@@ -343,9 +345,9 @@ impl Mounting<'_> {
         for (path, link) in survey.links() {
             let in_skeleton = path.parent().is_some_and(|parent| self.skeleton.contains(&parent));
             let leads = match self.around(&link.leads_to) {
-                (Some(_), Shown::ReadOnly | Shown::Writable | Shown::Device) => true,
-                (Some(own), Shown::Nothing) => own.as_bytes() == PROC.as_bytes(),
-                (Some(_), Shown::Masked) | (None, _) => false,
+                (Some(_), Visibility::ReadOnly | Visibility::Writable | Visibility::Device) => true,
+                (Some(own), Visibility::Nothing) => own.as_bytes() == PROC.as_bytes(),
+                (Some(_), Visibility::Masked) | (None, _) => false,
             };
             let is_new =
                 !self.skeleton.contains(path) && !self.made.contains_key(path) && !wanted.loader.contains(path);
@@ -367,7 +369,7 @@ impl Mounting<'_> {
         let own = [PROC, DEV, "/"];
         for path in own.into_iter().filter_map(|path| AbsPath::new(path).ok()) {
             let is_own = match self.made.get(&path) {
-                Some(shown) => *shown == Shown::Nothing,
+                Some(shown) => *shown == Visibility::Nothing,
                 None => path == AbsPath::root(),
             };
             if is_own {

@@ -99,12 +99,12 @@ pub enum OwnFileSystem {
 
 /// Whether the path lies in the regime's own /proc or /dev, which replace the host's. A host device
 /// beside the harmless ones is shown where it is granted by name.
-pub(super) fn in_own(path: &AbsPath) -> bool {
+pub(super) fn in_own_mount(path: &AbsPath) -> bool {
     lies_in(path, PROC) || lies_in(path, DEV)
 }
 
 /// Whether the path lies in the regime's own /proc, or is a device that /dev shows anyhow.
-pub(super) fn is_brought(path: &AbsPath) -> bool {
+pub(super) fn is_own_path(path: &AbsPath) -> bool {
     in_proc(path) || DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes())
 }
 
@@ -228,12 +228,12 @@ fn as_wide(grant: &Grant) -> bool {
 
 /// A profile with the regime's own mounts: what bytes and layer together are held against.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WithOwn<'a> {
+pub(super) struct ProfileWithOwnMounts<'a> {
     pub(super) profile: &'a Profile,
     pub(super) tmp: Tmp,
 }
 
-impl FileReach for WithOwn<'_> {
+impl FileReach for ProfileWithOwnMounts<'_> {
     fn name(&self) -> &'static str {
         "the profile"
     }

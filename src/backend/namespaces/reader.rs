@@ -47,16 +47,16 @@ impl Mount {
     }
 }
 
-/// Whether something can still be changed there.
+/// Whether a mount was made read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frozen {
-    /// It can.
+    /// No.
     No,
-    /// It cannot, by anybody.
+    /// Yes, for everybody.
     Yes,
 }
 
-/// A mount namespace, and what stands around it.
+/// A mount namespace, with the other namespaces and capabilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// The namespaces that are new, by bwrap's names.
@@ -105,7 +105,7 @@ pub(super) fn refused(what: String) -> Witness {
 struct Reader<'a> {
     view: View,
     survey: &'a Survey,
-    /// What may be shown in another place than its own.
+    /// The private copies, whose source differs from the destination.
     copies: &'a [PrivateCopy],
     /// What `--perms` said of the next tmpfs.
     private: Option<OsString>,
@@ -138,8 +138,8 @@ impl Reader<'_> {
             b"--ro-bind" => self.bind(value()?, value()?, BindAccess::ReadOnly)?,
             b"--bind" => self.bind(value()?, value()?, BindAccess::Writable)?,
             b"--dev-bind" => self.bind(value()?, value()?, BindAccess::Device)?,
-            b"--proc" => self.place(value()?, Mount::Proc(Frozen::No), IsDirectory::Yes)?,
-            b"--dev" => self.place(value()?, Mount::Dev(Frozen::No), IsDirectory::Yes)?,
+            b"--proc" => self.add_mount(value()?, Mount::Proc(Frozen::No), IsDirectory::Yes)?,
+            b"--dev" => self.add_mount(value()?, Mount::Dev(Frozen::No), IsDirectory::Yes)?,
             b"--remount-ro" => self.freeze(value()?)?,
             b"--symlink" => {
                 let (_, link) = (value()?, value()?);
@@ -168,17 +168,17 @@ impl Reader<'_> {
             Kind::Symlink => return Err(refused(format!("a bind of {from}, which is a link"))),
         };
         if source == at {
-            return self.place(at, Mount::Host(access), is_directory);
+            return self.add_mount(at, Mount::Host(access), is_directory);
         }
         if access == BindAccess::Writable && self.copies.iter().any(|copy| copy.is_shown(source, at)) {
             return match self.view.around(&normal(at)?) {
-                Some((_, Mount::Host(BindAccess::Writable))) => self.place(at, Mount::Copy, is_directory),
+                Some((_, Mount::Host(BindAccess::Writable))) => self.add_mount(at, Mount::Copy, is_directory),
                 Some(_) | None => Err(refused(format!("a copy to be changed at {}", path::display(at)))),
             };
         }
         let masks = source.as_bytes() == MASK.as_bytes() && kind == Kind::Device && access == BindAccess::ReadOnly;
         if masks {
-            return self.place(at, Mount::Mask, IsDirectory::No);
+            return self.add_mount(at, Mount::Mask, IsDirectory::No);
         }
         Err(refused(format!("{from} shown at {}", path::display(at))))
     }
@@ -191,7 +191,7 @@ impl Reader<'_> {
         if !masks && !bounded {
             return Err(refused(format!("memory without a bound at {}", path::display(at))));
         }
-        self.place(at, Mount::Tmpfs(Frozen::No), IsDirectory::Yes)
+        self.add_mount(at, Mount::Tmpfs(Frozen::No), IsDirectory::Yes)
     }
 
     fn freeze(&mut self, at: &OsStr) -> Result<(), Witness> {
@@ -234,7 +234,7 @@ impl Reader<'_> {
     }
 
     /// Mounts something; what was there before is hidden by it.
-    fn place(&mut self, at: &OsStr, mount: Mount, is_directory: IsDirectory) -> Result<(), Witness> {
+    fn add_mount(&mut self, at: &OsStr, mount: Mount, is_directory: IsDirectory) -> Result<(), Witness> {
         let point = normal(at)?;
         self.no_link_above(&point)?;
         match self.view.around(&point) {

@@ -1,11 +1,11 @@
-//! What becomes of each clause.
+//! The status of each clause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::hold::{Cover, Held, rights_of};
+use super::covers::{Cover, CoverPlan, rights_of};
 use super::mounting::Mounted;
 use super::own::in_proc;
-use super::shown::Shown;
+use super::visibility::Visibility;
 use crate::backend::landlock::lower::SOCKETS;
 use crate::backend::status::{ClauseStatus, ReachKind, Residual, Status};
 use crate::backend::survey::Kind;
@@ -17,33 +17,38 @@ const NEW_NAMES: &str = "what matches before a command is covered; what appears 
     somebody else, is open to that command, reported, and covered from the next one on";
 
 /// One status per clause of the profile.
-pub(super) fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mounted: &Mounted) -> Vec<ClauseStatus> {
+pub(super) fn clause_statuses(
+    profile: &Profile,
+    cover_plan: &CoverPlan,
+    inside: Vec<ClauseStatus>,
+    mounted: &Mounted,
+) -> Vec<ClauseStatus> {
     let mut statuses: Vec<ClauseStatus> = Vec::new();
     let brought = profile.grants.iter().filter(|grant| in_proc(&grant.path));
     let read_only = ["/proc is read only".to_owned()];
     statuses.extend(brought.map(|grant| {
         let changes = grant.rights.has(Right::Write) || grant.rights.has(Right::Execute);
-        clause(
+        ClauseStatus::with_losses(
             grant.to_string(),
             grant.origin.to_string(),
-            if changes { &read_only } else { &[] },
+            if changes { &read_only[..] } else { &[] },
         )
     }));
-    // Of a deny that is left to it whole the layer says what there is to say; what it says of the rest of one is not all.
-    let left: BTreeSet<String> = held.left.iter().map(ToString::to_string).collect();
+    // For a deny that is left to the layer as a whole, its status counts; for part of a deny it is incomplete.
+    let left: BTreeSet<String> = cover_plan.left.iter().map(ToString::to_string).collect();
     let (of_left, others): (Vec<_>, Vec<_>) = inside.into_iter().partition(|status| left.contains(&status.clause));
-    statuses.extend(others.into_iter().map(|status| sockets(status, profile, held)));
+    statuses.extend(others.into_iter().map(|status| sockets(status, profile, cover_plan)));
     let of_left: BTreeMap<&str, &ClauseStatus> = of_left
         .iter()
         .rev()
         .map(|status| (status.clause.as_str(), status))
         .collect();
-    let is_left: BTreeSet<&Deny> = held.left.iter().collect();
+    let is_left: BTreeSet<&Deny> = cover_plan.left.iter().collect();
     statuses.extend(profile.denies.iter().map(|deny| {
         let words = deny.to_string();
         match of_left.get(words.as_str()) {
             Some(status) if is_left.contains(deny) => (*status).clone(),
-            Some(_) | None if held.open.contains(deny) => ClauseStatus {
+            Some(_) | None if cover_plan.open.contains(deny) => ClauseStatus {
                 clause: words,
                 origin: deny.origin.to_string(),
                 status: Status::Residual(Residual {
@@ -52,16 +57,16 @@ pub(super) fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mou
                 }),
             },
             Some(_) | None => {
-                let losses = losses_of(deny, held, &is_left);
-                clause(words, deny.origin.to_string(), &losses)
+                let losses = losses_of(deny, cover_plan, &is_left);
+                ClauseStatus::with_losses(words, deny.origin.to_string(), &losses)
             }
         }
     }));
-    let writable = mounted.made.values().filter(|shown| **shown == Shown::Writable);
+    let writable = mounted.made.values().filter(|shown| **shown == Visibility::Writable);
     if writable.count() > 1 {
         let what = "each of them, and each directory on the way to what is held apart in them, is a mount of its own: it is \
                     neither moved nor removed, and between two of them renaming and linking is copying";
-        statuses.push(clause(
+        statuses.push(ClauseStatus::with_losses(
             "writable roots and private directories".to_owned(),
             "built in".to_owned(),
             &[what.to_owned()],
@@ -70,23 +75,23 @@ pub(super) fn say(profile: &Profile, held: &Held, inside: Vec<ClauseStatus>, mou
     statuses
 }
 
-/// What the layer says of Unix sockets is about the sockets that are there.
-fn sockets(status: ClauseStatus, profile: &Profile, held: &Held) -> ClauseStatus {
+/// The status of Unix sockets: mounts narrow what the layer reports.
+fn sockets(status: ClauseStatus, profile: &Profile, cover_plan: &CoverPlan) -> ClauseStatus {
     if status.origin != SOCKETS {
         return status;
     }
     let losses: &[String] = match profile.unix_sockets {
         UnixSockets::None => return status,
-        UnixSockets::WithinRoots if held.covers.is_empty() => return status,
+        UnixSockets::WithinRoots if cover_plan.covers.is_empty() => return status,
         UnixSockets::WithinRoots => {
             &["a mount on part of a root does not keep sockets there from being reached: all are refused".to_owned()]
         }
         UnixSockets::All => &["only sockets that are mounted, in what is granted, can be reached".to_owned()],
     };
-    clause(format!("unix sockets {}", profile.unix_sockets), status.origin, losses)
+    ClauseStatus::with_losses(format!("unix sockets {}", profile.unix_sockets), status.origin, losses)
 }
 
-fn losses_of(deny: &Deny, held: &Held, left: &BTreeSet<&Deny>) -> Vec<String> {
+fn losses_of(deny: &Deny, cover_plan: &CoverPlan, left: &BTreeSet<&Deny>) -> Vec<String> {
     let mut losses = Vec::new();
     let rights = rights_of(deny);
     if deny.beyond.is_some() && rights.has(Right::Write) {
@@ -94,7 +99,8 @@ fn losses_of(deny: &Deny, held: &Held, left: &BTreeSet<&Deny>) -> Vec<String> {
     }
     let masks = match &deny.target {
         Target::Path(path) => {
-            held.covers
+            cover_plan
+                .covers
                 .get(path)
                 .and_then(|covered| covered.over(path, Kind::Directory))
                 == Some(Cover::Mask)
@@ -105,13 +111,4 @@ fn losses_of(deny: &Deny, held: &Held, left: &BTreeSet<&Deny>) -> Vec<String> {
         losses.push("what may not be read is masked: nothing at all can be done there".to_owned());
     }
     losses
-}
-
-fn clause(clause: String, origin: String, losses: &[String]) -> ClauseStatus {
-    let status = if losses.is_empty() {
-        Status::Enforced
-    } else {
-        Status::Stricter(losses.join("; "))
-    };
-    ClauseStatus { clause, origin, status }
 }

@@ -6,12 +6,12 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::admitted::{Admitted, without};
-use super::bare::alone;
 use super::copies::PrivateCopy;
 use super::lower::OLDEST_ABI;
 use super::matches::{NewNames, open_patterns};
-use super::own::{DEV, OwnFileSystem, OwnRule, PROC, TMP, Tmp, WithOwn, is_internal};
+use super::mount_reach::check_mount_reach;
+use super::new_names::{Admitted, without};
+use super::own::{DEV, OwnFileSystem, OwnRule, PROC, ProfileWithOwnMounts, TMP, Tmp, is_internal};
 use super::plan::BindAccess;
 use super::reader::{Frozen, Mount, View, read, refused};
 use crate::backend::attributes::AttributePlan;
@@ -24,7 +24,7 @@ use crate::profile::index::Index;
 use crate::profile::order::Permission;
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
 
-/// Everything a command is confined by in the `namespaces` regime, as far as files and namespaces go.
+/// The mounts, namespaces and Landlock layer of the `namespaces` regime.
 #[derive(Debug, Clone, Copy)]
 pub struct Walls<'a> {
     /// The arguments of bwrap.
@@ -41,7 +41,7 @@ pub struct Walls<'a> {
     pub new_names: NewNames,
 }
 
-/// Holds the walls, and where attributes may be changed inside, against the profile, on the disk that was surveyed.
+/// Checks the walls, and the attribute plan, against the profile and the survey.
 pub fn validate(
     walls: &Walls<'_>,
     attributes: &AttributePlan,
@@ -64,21 +64,21 @@ pub fn validate(
         return Err(refused("the host's abstract sockets".to_owned()));
     }
     rules_sound(walls.layer, profile)?;
-    own_sound(walls.own, view, profile)?;
+    check_own_rules(walls.own, view, profile)?;
     sockets_within(walls.layer, profile)?;
     let tmp = tmp_of(view);
-    let permitted = WithOwn { profile, tmp };
+    let permitted = ProfileWithOwnMounts { profile, tmp };
     let later = without(profile, &open);
     let admitted = Admitted {
         now: &permitted,
-        later: WithOwn { profile: &later, tmp },
+        later: ProfileWithOwnMounts { profile: &later, tmp },
         open: &open,
         survey,
     };
     pair.nodes_within(&permitted)?;
     files_within(&pair, &admitted)?;
     files_within(attributes, &permitted)?;
-    alone((view, tmp_of(view)), walls.loader, profile, survey)
+    check_mount_reach((view, tmp_of(view)), walls.loader, profile, survey)
 }
 
 /// Whether the private directory is there.
@@ -159,13 +159,13 @@ pub(super) fn pinned(view: &View, profile: &Profile, open: &[&Deny]) -> Result<(
     Ok(())
 }
 
-fn own_sound(own: &[OwnRule], view: &View, profile: &Profile) -> Result<(), Witness> {
+fn check_own_rules(own: &[OwnRule], view: &View, profile: &Profile) -> Result<(), Witness> {
     for rule in own {
-        let place = AbsPath::new(&rule.path)
+        let rule_path = AbsPath::new(&rule.path)
             .ok()
             .filter(|path| path.as_bytes() == rule.path.as_encoded_bytes());
-        let place = place.ok_or_else(|| refused("a rule on a path that is not normal".to_owned()))?;
-        let fits = match (view.mounts.get(&place), rule.file_system) {
+        let rule_path = rule_path.ok_or_else(|| refused("a rule on a path that is not normal".to_owned()))?;
+        let fits = match (view.mounts.get(&rule_path), rule.file_system) {
             (Some(Mount::Proc(_)), OwnFileSystem::Proc) => rule.access & RESOLVE_UNIX == 0,
             (Some(Mount::Tmpfs(_)), OwnFileSystem::Tmpfs) => {
                 rule.access & RESOLVE_UNIX == 0
@@ -175,7 +175,7 @@ fn own_sound(own: &[OwnRule], view: &View, profile: &Profile) -> Result<(), Witn
         };
         if !fits {
             return Err(refused(format!(
-                "a rule on {place}, which is no mount of the regime's own"
+                "a rule on {rule_path}, which is no mount of the regime's own"
             )));
         }
     }
@@ -183,7 +183,7 @@ fn own_sound(own: &[OwnRule], view: &View, profile: &Profile) -> Result<(), Witn
 }
 
 /// The layer with the rules whose inodes are not known before the namespace is there.
-fn with_own(layer: &LandlockPlan, own: &[OwnRule]) -> LandlockPlan {
+fn with_own_mounts(layer: &LandlockPlan, own: &[OwnRule]) -> LandlockPlan {
     let mut layer = layer.clone();
     layer.rules.extend(own.iter().map(|rule| Rule {
         path: rule.path.clone(),
@@ -195,7 +195,7 @@ fn with_own(layer: &LandlockPlan, own: &[OwnRule]) -> LandlockPlan {
     layer
 }
 
-/// What both walls together permit, on the disk that was surveyed.
+/// What both walls together permit, with the survey.
 #[derive(Debug)]
 pub struct Pair<'a> {
     layer: LandlockPlan,
@@ -207,7 +207,7 @@ impl<'a> Pair<'a> {
     /// Reads the bytes.
     pub fn read(walls: &Walls<'_>, survey: &'a Survey) -> Result<Self, Witness> {
         Ok(Self {
-            layer: with_own(walls.layer, walls.own),
+            layer: with_own_mounts(walls.layer, walls.own),
             view: read(walls.argv, walls.copies, survey)?,
             survey,
         })
@@ -220,7 +220,7 @@ impl<'a> Pair<'a> {
 
     /// Everything that was seen, path by path: whether something exists decides as well, and the finitely
     /// many classes of paths know nothing of that.
-    fn nodes_within(&self, permitted: &WithOwn<'_>) -> Result<(), Witness> {
+    fn nodes_within(&self, permitted: &ProfileWithOwnMounts<'_>) -> Result<(), Witness> {
         let (walls, profile) = (self.prepared(), permitted.prepared());
         // A link is never opened itself; what it leads to is looked at where it lies.
         let seen = self.survey.nodes().filter(|(_, node)| node.kind != Kind::Symlink);

@@ -1,8 +1,9 @@
-//! The denies that stand in the way of a grant.
+//! The denies at, above or below a grant.
 
 use std::collections::BTreeMap;
 
-use crate::policy::{AbsPath, Deny, Target};
+use crate::backend::clauses::obstacles::at;
+use crate::policy::{AbsPath, Deny};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
@@ -32,12 +33,5 @@ impl<'a> Denies<'a> {
             .take_while(|(at, _)| at.is_within(path));
         let inside = inside.filter(|(at, _)| **at != path).flat_map(|(_, denies)| denies);
         self.above.above(path).chain(inside).copied().collect()
-    }
-}
-
-/// Where a deny begins to hold.
-fn at(deny: &Deny) -> &AbsPath {
-    match &deny.target {
-        Target::Path(path) | Target::Pattern { root: path, .. } => path,
     }
 }

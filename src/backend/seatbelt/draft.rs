@@ -1,11 +1,11 @@
-//! A text in the making: its rules, and parameters that are named as they are needed.
+//! A builder of a profile text: its rules and parameters.
 
 use std::collections::HashMap;
 
 use super::operation::Name;
 use super::pattern::{Regex, ending};
 use super::plan::{Parameter, SeatbeltPlan};
-use super::syntax::{End, Expression, Filter, Place, Rule, Script, Verdict};
+use super::syntax::{End, Expression, Filter, PathArgument, Rule, Script, Verdict};
 use crate::policy::{AbsPath, SuffixSet};
 
 /// The rules so far.
@@ -43,11 +43,11 @@ impl Draft {
     }
 
     pub(super) fn literal(&mut self, path: &AbsPath) -> Option<Filter> {
-        self.place(path).map(Filter::Literal)
+        self.path_argument(path).map(Filter::Literal)
     }
 
     pub(super) fn subpath(&mut self, path: &AbsPath) -> Option<Filter> {
-        self.place(path).map(Filter::Subpath)
+        self.path_argument(path).map(Filter::Subpath)
     }
 
     /// The expression, if it can be written.
@@ -63,9 +63,9 @@ impl Draft {
         each.filter(|each| !each.is_empty()).map(Filter::Any)
     }
 
-    fn place(&mut self, path: &AbsPath) -> Option<Place> {
+    fn path_argument(&mut self, path: &AbsPath) -> Option<PathArgument> {
         let parameter = self.parameter('P', 0, path.as_path().to_str()?);
-        Some(Place {
+        Some(PathArgument {
             parameter: Some(parameter),
             path: path.clone(),
         })

@@ -4,7 +4,7 @@ use super::parse::ParseError;
 
 /// Why a profile has no Seatbelt text.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum SeatbeltError {
     /// Text and parameters would not fit on a command line.
     #[error("the Seatbelt profile would be {0} bytes long, more than a command line holds; name fewer paths")]
     TooLong(usize),

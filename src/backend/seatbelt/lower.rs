@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::denies::Denies;
 use super::draft::{Draft, on_sockets};
-use super::error::Unfit;
+use super::error::SeatbeltError;
 use super::operation::{
     BIND, CHANGE, CREATE, EXEC_ALL, EXISTENCE, INBOUND, IOCTL, LINK, MAP, METADATA, Name, OUTBOUND, READ, READ_ALL,
     READ_DATA, READ_XATTR, SOCKET, UNLINK, WRITE_ALL,
@@ -17,8 +17,8 @@ use super::parse::LONGEST;
 use super::pattern::{Extent, names, spelled_names, spelled_path};
 use super::plan::SeatbeltPlan;
 use super::spelling::{self, canonical_grant, depth, touches};
+use super::statuses::{deny_losses, regime_statuses};
 use super::syntax::{End, Filter, Rule, Verdict};
-use super::words::{deny_losses, regime_statuses, status};
 use super::{base, operation};
 use crate::backend::Regime;
 use crate::backend::clauses::links::Links;
@@ -34,7 +34,7 @@ pub struct Options {
     pub residuals: Residuals,
 }
 
-/// A plan, and what becomes of each clause in it.
+/// A plan, and the status of each clause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lowered {
     /// The text and its parameters.
@@ -74,7 +74,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         operations: vec![operation::DEFAULT],
         filters: Vec::new(),
     });
-    for rule in base::rules(&profile.network).map_err(Unfit::Base)? {
+    for rule in base::rules(&profile.network).map_err(SeatbeltError::Base)? {
         lowering.draft.rule(rule);
     }
     for grant in &profile.grants {
@@ -83,14 +83,18 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             Some(grant) => lowering.grant(&grant, &mut losses),
             None => losses.push("a name that is not UTF-8 cannot be named: nothing here is reachable".to_owned()),
         }
-        statuses.push(status(grant.to_string(), grant.origin.to_string(), &losses));
+        statuses.push(ClauseStatus::with_losses(
+            grant.to_string(),
+            grant.origin.to_string(),
+            &losses,
+        ));
     }
     lowering.ancestors();
     lowering.sockets();
     lowering.trailing();
     statuses.extend(profile.denies.iter().map(|deny| {
         let losses = deny_losses(deny, &canonical.grants);
-        status(deny.to_string(), deny.origin.to_string(), &losses)
+        ClauseStatus::with_losses(deny.to_string(), deny.origin.to_string(), &losses)
     }));
     statuses.extend(regime_statuses(profile));
 
@@ -101,7 +105,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         .map(|parameter| parameter.name.len() + parameter.value.len() + 8);
     let size = plan.text.len() + values.sum::<usize>();
     if size > LONGEST {
-        return Err(Unfit::TooLong(size).into());
+        return Err(SeatbeltError::TooLong(size).into());
     }
     Ok(Lowered { plan, statuses })
 }
@@ -390,7 +394,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Whose denies cut.
+/// The source of a deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     /// Those of the profile.

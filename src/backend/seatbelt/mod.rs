@@ -20,12 +20,12 @@ pub mod pattern;
 mod plan;
 pub mod reader;
 mod spelling;
+mod statuses;
 pub mod syntax;
 pub mod validate;
 pub mod view;
-mod words;
 
-pub use error::Unfit;
+pub use error::SeatbeltError;
 pub use lower::{Lowered, Options, lower, survey};
 pub use parse::{ParseError, parse};
 pub use plan::{Parameter, SeatbeltPlan};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::operation::Name;
 use super::pattern::Regex;
 use super::plan::{Parameter, SeatbeltPlan};
-use super::syntax::{End, Expression, Filter, Label, Place, Processes, Rule, Script, Verdict};
+use super::syntax::{End, Expression, Filter, Label, PathArgument, Processes, Rule, Script, Verdict};
 use crate::policy::AbsPath;
 
 /// The longest text that is read, and written: the whole command line of a Mac holds a MiB.
@@ -76,7 +76,7 @@ pub(super) fn parse_text(text: &str, parameters: &[Parameter]) -> Result<Script,
     let [version, rules @ ..] = forms.as_slice() else {
         return Err(ParseError::Version);
     };
-    if !matches!(version.list(), Some([word, one]) if word.word() == Some("version") && one.word() == Some("1")) {
+    if !matches!(version.list(), Some([atom, one]) if atom.atom() == Some("version") && one.atom() == Some("1")) {
         return Err(ParseError::Version);
     }
     let reader = Reader { values };
@@ -88,55 +88,55 @@ pub(super) fn parse_text(text: &str, parameters: &[Parameter]) -> Result<Script,
 #[derive(Debug)]
 struct Form<'a> {
     at: usize,
-    what: What<'a>,
+    what: FormKind<'a>,
 }
 
 #[derive(Debug)]
-enum What<'a> {
-    Word(&'a str),
+enum FormKind<'a> {
+    Atom(&'a str),
     Text(&'a str),
     List(Vec<Form<'a>>),
 }
 
 impl<'a> Form<'a> {
-    fn word(&self) -> Option<&'a str> {
+    fn atom(&self) -> Option<&'a str> {
         match self.what {
-            What::Word(word) => Some(word),
-            What::Text(_) | What::List(_) => None,
+            FormKind::Atom(atom) => Some(atom),
+            FormKind::Text(_) | FormKind::List(_) => None,
         }
     }
 
     fn text(&self) -> Option<&'a str> {
         match self.what {
-            What::Text(text) => Some(text),
-            What::Word(_) | What::List(_) => None,
+            FormKind::Text(text) => Some(text),
+            FormKind::Atom(_) | FormKind::List(_) => None,
         }
     }
 
     fn list(&self) -> Option<&[Self]> {
         match &self.what {
-            What::List(forms) => Some(forms),
-            What::Word(_) | What::Text(_) => None,
+            FormKind::List(forms) => Some(forms),
+            FormKind::Atom(_) | FormKind::Text(_) => None,
         }
     }
 
-    /// The word a list begins with, and what follows.
+    /// The first atom of a list, and what follows.
     fn call(&self) -> Option<(&'a str, &[Self])> {
         let (head, rest) = self.list()?.split_first()?;
-        Some((head.word()?, rest))
+        Some((head.atom()?, rest))
     }
 
     fn unknown(&self) -> ParseError {
         let what = match &self.what {
-            What::Word(word) => (*word).to_owned(),
-            What::Text(text) => format!("\"{text}\""),
-            What::List(_) => self.call().map_or("(…)".to_owned(), |(word, _)| format!("({word} …)")),
+            FormKind::Atom(atom) => (*atom).to_owned(),
+            FormKind::Text(text) => format!("\"{text}\""),
+            FormKind::List(_) => self.call().map_or("(…)".to_owned(), |(atom, _)| format!("({atom} …)")),
         };
         ParseError::Unknown { at: self.at, what }
     }
 }
 
-/// Lists, words, plain strings and comments.
+/// Lists, atoms, plain strings and comments.
 fn forms(text: &str) -> Result<Vec<Form<'_>>, ParseError> {
     let mut open: Vec<(usize, Vec<Form<'_>>)> = Vec::new();
     let mut forms = Vec::new();
@@ -164,7 +164,7 @@ fn forms(text: &str) -> Result<Vec<Form<'_>>, ParseError> {
                 let inner = std::mem::replace(&mut forms, outer);
                 forms.push(Form {
                     at: begin,
-                    what: What::List(inner),
+                    what: FormKind::List(inner),
                 });
                 continue;
             }
@@ -176,11 +176,11 @@ fn forms(text: &str) -> Result<Vec<Form<'_>>, ParseError> {
                 if let Some(bad) = inside.bytes().position(|b| !(b' '..=b'~').contains(&b) || b == b'\\') {
                     return Err(ParseError::Character(begin + 1 + bad));
                 }
-                What::Text(inside)
+                FormKind::Text(inside)
             }
-            b if is_word(b) => {
-                at = until(&|b| !is_word(b)).unwrap_or(bytes.len());
-                What::Word(&text[begin..at])
+            b if is_atom(b) => {
+                at = until(&|b| !is_atom(b)).unwrap_or(bytes.len());
+                FormKind::Atom(&text[begin..at])
             }
             _ => return Err(ParseError::Character(begin)),
         };
@@ -192,7 +192,7 @@ fn forms(text: &str) -> Result<Vec<Form<'_>>, ParseError> {
     }
 }
 
-const fn is_word(byte: u8) -> bool {
+const fn is_atom(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'*' | b'_')
 }
 
@@ -207,12 +207,12 @@ impl Reader<'_> {
             Some(("deny", rest)) => (Verdict::Deny, rest),
             _ => return Err(form.unknown()),
         };
-        let words = rest.iter().take_while(|form| form.word().is_some()).count();
-        let (names, filters) = rest.split_at(words);
+        let atoms = rest.iter().take_while(|form| form.atom().is_some()).count();
+        let (names, filters) = rest.split_at(atoms);
         if names.is_empty() {
             return Err(form.unknown());
         }
-        let name = |form: &Form<'_>| form.word().and_then(Name::find).ok_or_else(|| form.unknown());
+        let name = |form: &Form<'_>| form.atom().and_then(Name::find).ok_or_else(|| form.unknown());
         Ok(Rule {
             verdict,
             operations: names.iter().map(name).collect::<Result<_, _>>()?,
@@ -226,28 +226,30 @@ impl Reader<'_> {
 
     fn filter(&self, form: &Form<'_>) -> Result<Filter, ParseError> {
         let unknown = || form.unknown();
-        let (word, rest) = form.call().ok_or_else(unknown)?;
+        let (atom, rest) = form.call().ok_or_else(unknown)?;
         let label = |label: fn(String) -> Label, text: &Form<'_>| {
             let text = text.text().ok_or_else(unknown)?;
             Ok(Filter::Label(label(text.to_owned())))
         };
-        match (word, rest) {
+        match (atom, rest) {
             ("require-all", [_, ..]) => Ok(Filter::All(self.filters(rest)?)),
             ("require-any", [_, ..]) => Ok(Filter::Any(self.filters(rest)?)),
             ("require-not", [inner]) => Ok(Filter::Not(Box::new(self.filter(inner)?))),
-            ("literal" | "subpath" | "regex", [_]) => self.place(form),
-            ("vnode-type", [kind]) if kind.word() == Some("DIRECTORY") => Ok(Filter::Directory),
-            ("target", [which]) if which.word() == Some("same-sandbox") => Ok(Filter::Target(Processes::SameSandbox)),
-            ("socket-domain", [domain]) if domain.word() == Some("AF_UNIX") => Ok(Filter::UnixFamily),
+            ("literal" | "subpath" | "regex", [_]) => self.path_filter(form),
+            ("vnode-type", [kind]) if kind.atom() == Some("DIRECTORY") => Ok(Filter::Directory),
+            ("target", [which]) if which.atom() == Some("same-sandbox") => Ok(Filter::Target(Processes::SameSandbox)),
+            ("socket-domain", [domain]) if domain.atom() == Some("AF_UNIX") => Ok(Filter::UnixFamily),
             ("global-name", [text]) => label(Label::Service, text),
             ("sysctl-name", [text]) => label(Label::Variable, text),
             ("sysctl-name-prefix", [text]) => label(Label::Variables, text),
             ("local" | "remote", [kind, address @ ..]) => {
-                let end = if word == "local" { End::Local } else { End::Remote };
-                match (kind.word(), address) {
+                let end = if atom == "local" { End::Local } else { End::Remote };
+                match (kind.atom(), address) {
                     (Some("ip"), [all]) if all.text() == Some("*:*") => Ok(Filter::Internet(end)),
                     (Some("unix-socket"), []) => Ok(Filter::Unix(end, None)),
-                    (Some("unix-socket"), [place]) => Ok(Filter::Unix(end, Some(Box::new(self.place(place)?)))),
+                    (Some("unix-socket"), [path_filter]) => {
+                        Ok(Filter::Unix(end, Some(Box::new(self.path_filter(path_filter)?))))
+                    }
                     _ => Err(unknown()),
                 }
             }
@@ -256,8 +258,8 @@ impl Reader<'_> {
     }
 
     /// `literal`, `subpath` or `regex`.
-    fn place(&self, form: &Form<'_>) -> Result<Filter, ParseError> {
-        let Some((word, [value])) = form.call() else {
+    fn path_filter(&self, form: &Form<'_>) -> Result<Filter, ParseError> {
+        let Some((atom, [value])) = form.call() else {
             return Err(form.unknown());
         };
         let (parameter, text) = match (value.text(), value.call()) {
@@ -278,12 +280,12 @@ impl Reader<'_> {
                 .filter(|path| path.as_bytes() == text.as_bytes());
             path.ok_or_else(|| ParseError::Path(text.to_owned()))
         };
-        match (word, parameter) {
-            ("literal", parameter) => Ok(Filter::Literal(Place {
+        match (atom, parameter) {
+            ("literal", parameter) => Ok(Filter::Literal(PathArgument {
                 parameter,
                 path: path()?,
             })),
-            ("subpath", parameter) => Ok(Filter::Subpath(Place {
+            ("subpath", parameter) => Ok(Filter::Subpath(PathArgument {
                 parameter,
                 path: path()?,
             })),

@@ -1,8 +1,8 @@
-//! What `sandbox-exec` is told, as data.
+//! The arguments of `sandbox-exec`, as data.
 
 use serde::{Deserialize, Serialize};
 
-/// What `sandbox-exec` is told.
+/// The arguments of `sandbox-exec`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeatbeltPlan {
     /// The profile text, for `-p`.

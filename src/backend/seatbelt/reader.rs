@@ -81,12 +81,12 @@ impl<'a> Object<'a> {
 
 /// Whether a filter matches: perhaps, and surely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Truth {
+struct Match {
     may: bool,
     must: bool,
 }
 
-impl Truth {
+impl Match {
     const fn known(is: bool) -> Self {
         Self { may: is, must: is }
     }
@@ -237,18 +237,18 @@ impl<'a> Reader<'a> {
         self.script.rules.iter().any(open)
     }
 
-    fn speaks_of(&self, compiled: &Compiled<'_>, semantics: Semantics, object: Object<'_>) -> Truth {
+    fn speaks_of(&self, compiled: &Compiled<'_>, semantics: Semantics, object: Object<'_>) -> Match {
         let heed = !(semantics == Semantics::Trailing && compiled.rule.verdict == Verdict::Allow);
         let ask = |filter: &Filter| self.matches(filter, object, heed);
         match compiled.rule.filters.as_slice() {
-            [] => Truth::known(true),
+            [] => Match::known(true),
             [Filter::All(_)] => {
                 let all = all(compiled.filters.near(object).map(ask));
                 if !all.may || !heed {
                     return all;
                 }
                 let cut = any(compiled.cuts.near(object).map(ask));
-                Truth {
+                Match {
                     may: all.may && !cut.must,
                     must: all.must && !cut.may && compiled.complete,
                 }
@@ -257,24 +257,24 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn matches(&self, filter: &Filter, object: Object<'_>, heed: bool) -> Truth {
-        let is = Truth::known;
+    fn matches(&self, filter: &Filter, object: Object<'_>, heed: bool) -> Match {
+        let is = Match::known;
         match (filter, object) {
-            (Filter::Literal(place), Object::File(path, _)) => is(place.path == *path),
-            (Filter::Subpath(place), Object::File(path, _)) => is(path.is_within(&place.path)),
+            (Filter::Literal(argument), Object::File(path, _)) => is(argument.path == *path),
+            (Filter::Subpath(argument), Object::File(path, _)) => is(path.is_within(&argument.path)),
             (Filter::Regex(expression), Object::File(path, _)) => match self.expressions {
                 Expressions::Matched => expression
                     .regex
                     .matches(path)
-                    .map_or(Truth { may: true, must: false }, is),
+                    .map_or(Match { may: true, must: false }, is),
                 Expressions::Understood => match expression.regex.shape() {
                     shape @ Shape::Ending(_) => is(shape.matches(path) == Some(true)),
                     // Sound to permit by only where fewer names match less; so, never.
-                    shape @ Shape::Names { .. } => Truth {
+                    shape @ Shape::Names { .. } => Match {
                         may: true,
                         must: shape.matches(path) == Some(true),
                     },
-                    Shape::Other => Truth { may: true, must: false },
+                    Shape::Other => Match { may: true, must: false },
                 },
             },
             (Filter::Directory, Object::File(_, vnode)) => is(vnode == Vnode::Directory),
@@ -282,17 +282,17 @@ impl<'a> Reader<'a> {
             (Filter::Any(parts), _) => any(parts.iter().map(|part| self.matches(part, object, heed))),
             (Filter::Not(part), _) => {
                 if !heed && **part != Filter::Directory {
-                    return Truth { may: true, must: false };
+                    return Match { may: true, must: false };
                 }
-                let Truth { may, must } = self.matches(part, object, heed);
-                Truth { may: !must, must: !may }
+                let Match { may, must } = self.matches(part, object, heed);
+                Match { may: !must, must: !may }
             }
             (Filter::Target(Processes::SameSandbox), Object::Inside)
             | (Filter::Internet(_), Object::Internet)
             | (Filter::Unix(_, None), Object::Unix(_))
             | (Filter::UnixFamily, Object::UnixFamily) => is(true),
-            (Filter::Unix(_, Some(place)), Object::Unix(path)) => {
-                self.matches(place, Object::File(path, Vnode::File), heed)
+            (Filter::Unix(_, Some(argument)), Object::Unix(path)) => {
+                self.matches(argument, Object::File(path, Vnode::File), heed)
             }
             (Filter::Label(Label::Service(known)), Object::Service(name))
             | (Filter::Label(Label::Variable(known)), Object::Variable(name)) => is(known == name),
@@ -319,7 +319,7 @@ impl<'a> Reader<'a> {
                 self.expressions == Expressions::Understood && *expression.regex.shape() == Shape::Other
             }
             Filter::All(parts) => parts.iter().any(|part| self.never_sure(part)),
-            Filter::Unix(_, Some(place)) => self.never_sure(place),
+            Filter::Unix(_, Some(argument)) => self.never_sure(argument),
             Filter::Literal(_)
             | Filter::Subpath(_)
             | Filter::Directory
@@ -334,15 +334,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn all(parts: impl Iterator<Item = Truth>) -> Truth {
-    parts.fold(Truth::known(true), |sum, part| Truth {
+fn all(parts: impl Iterator<Item = Match>) -> Match {
+    parts.fold(Match::known(true), |sum, part| Match {
         may: sum.may && part.may,
         must: sum.must && part.must,
     })
 }
 
-fn any(parts: impl Iterator<Item = Truth>) -> Truth {
-    parts.fold(Truth::known(false), |sum, part| Truth {
+fn any(parts: impl Iterator<Item = Match>) -> Match {
+    parts.fold(Match::known(false), |sum, part| Match {
         may: sum.may || part.may,
         must: sum.must || part.must,
     })
@@ -351,8 +351,8 @@ fn any(parts: impl Iterator<Item = Truth>) -> Truth {
 /// A path at or below which everything lies that the filter matches.
 pub(super) fn anchor(filter: &Filter) -> Option<&AbsPath> {
     match filter {
-        Filter::Literal(place) | Filter::Subpath(place) => Some(&place.path),
-        Filter::Unix(_, Some(place)) => anchor(place),
+        Filter::Literal(argument) | Filter::Subpath(argument) => Some(&argument.path),
+        Filter::Unix(_, Some(argument)) => anchor(argument),
         Filter::All(parts) => parts.iter().find_map(anchor),
         Filter::Regex(_)
         | Filter::Directory

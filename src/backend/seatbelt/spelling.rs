@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::backend::clauses::obstacles::at;
 use crate::policy::{AbsPath, Deny, Grant, Operation, Pattern, Right, Rights, Scope, Target};
 use crate::profile::Profile;
 
@@ -135,9 +136,7 @@ pub(super) fn ways(canonical: &Profile) -> BTreeSet<AbsPath> {
     let mut ways = BTreeSet::new();
     for deny in canonical.denies.iter().filter(|deny| !deny.rights.is_empty()) {
         // A name that matches at any depth is denied wherever it goes, so only the way to its root counts.
-        let path = match &deny.target {
-            Target::Path(path) | Target::Pattern { root: path, .. } => path,
-        };
+        let path = at(deny);
         let Some(outermost) = path.ancestors().filter(|above| grants.contains(above)).last() else {
             continue;
         };

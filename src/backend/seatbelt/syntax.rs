@@ -35,7 +35,7 @@ pub struct Rule {
 
 /// A path, named by a parameter or, in the base alone, written out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PathArgument {
     /// The parameter.
     pub parameter: Option<String>,
     /// Where.
@@ -82,9 +82,9 @@ pub enum Label {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
     /// Exactly that path.
-    Literal(Place),
+    Literal(PathArgument),
     /// That path and everything below it.
-    Subpath(Place),
+    Subpath(PathArgument),
     /// Paths that an expression matches.
     Regex(Expression),
     /// Directories.
@@ -135,7 +135,7 @@ impl fmt::Display for Rule {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PathArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.parameter {
             Some(name) => write!(f, "(param \"{name}\")"),
@@ -162,8 +162,8 @@ impl fmt::Display for Filter {
             f.write_str(")")
         };
         match self {
-            Self::Literal(place) => write!(f, "(literal {place})"),
-            Self::Subpath(place) => write!(f, "(subpath {place})"),
+            Self::Literal(argument) => write!(f, "(literal {argument})"),
+            Self::Subpath(argument) => write!(f, "(subpath {argument})"),
             Self::Regex(expression) => write!(f, "(regex (param \"{}\"))", expression.parameter),
             Self::Directory => f.write_str("(vnode-type DIRECTORY)"),
             Self::All(filters) => many(f, "require-all", filters),
@@ -175,7 +175,7 @@ impl fmt::Display for Filter {
             Self::Label(Label::Variables(name)) => write!(f, "(sysctl-name-prefix \"{name}\")"),
             Self::Internet(end) => write!(f, "({end} ip \"*:*\")"),
             Self::Unix(end, None) => write!(f, "({end} unix-socket)"),
-            Self::Unix(end, Some(place)) => write!(f, "({end} unix-socket {place})"),
+            Self::Unix(end, Some(argument)) => write!(f, "({end} unix-socket {argument})"),
             Self::UnixFamily => f.write_str("(socket-domain AF_UNIX)"),
         }
     }

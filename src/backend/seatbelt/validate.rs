@@ -83,8 +83,7 @@ fn rule_is_ours(rule: &Rule) -> Result<(), Witness> {
         return Err(kernel(format!("whatever `{rule}` reaches")));
     }
     if rule.operations.contains(&operation::IOCTL) {
-        let device =
-            |filter: &Filter| matches!(filter, Filter::Literal(place) if place.path.as_bytes().starts_with(b"/dev/"));
+        let device = |filter: &Filter| matches!(filter, Filter::Literal(argument) if argument.path.as_bytes().starts_with(b"/dev/"));
         if !rule.filters.iter().all(device) {
             return Err(kernel(format!("device control by `{rule}`")));
         }
@@ -97,7 +96,7 @@ fn rule_is_ours(rule: &Rule) -> Result<(), Witness> {
 
 fn written_out(filter: &Filter) -> Option<&AbsPath> {
     match filter {
-        Filter::Literal(place) | Filter::Subpath(place) => place.parameter.is_none().then_some(&place.path),
+        Filter::Literal(argument) | Filter::Subpath(argument) => argument.parameter.is_none().then_some(&argument.path),
         Filter::All(parts) | Filter::Any(parts) => parts.iter().find_map(written_out),
         Filter::Not(part) | Filter::Unix(_, Some(part)) => written_out(part),
         Filter::Regex(_)

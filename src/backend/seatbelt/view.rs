@@ -89,7 +89,7 @@ pub fn widest(script: &Script, operation: Operation, path: &AbsPath) -> Access {
 
 fn mark<'a>(landmarks: &mut Landmarks<'a>, filter: &'a Filter, around: &AbsPath) {
     match filter {
-        Filter::Literal(place) | Filter::Subpath(place) => landmarks.path(&place.path),
+        Filter::Literal(argument) | Filter::Subpath(argument) => landmarks.path(&argument.path),
         Filter::Regex(expression) => match expression.regex.shape() {
             Shape::Ending(end) => landmarks.suffixes(around, &[end.clone()].into_iter().collect()),
             Shape::Names { pattern, .. } => landmarks.pattern(around, pattern),

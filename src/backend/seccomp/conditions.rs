@@ -5,10 +5,10 @@
 
 use libc as l;
 
+use super::attempts::RENAMES;
 use super::number as n;
-use super::row::{Clause, Errno, Row, Say, Test, Under};
+use super::row::{Action, Clause, Condition, Errno, Row, Test};
 use super::settings::{Attributes, IpSockets, UnixDomain};
-use super::watched::RENAMES;
 use Test::{Bits, Is, IsNot};
 
 const AF_UNIX: u32 = 1;
@@ -118,12 +118,13 @@ const MODE_THIRD: &[Clause] = &[&[Bits(2, SET_UID, SET_UID)], &[Bits(2, SET_GID,
 const CHANGES_ANOTHER: &str = "changes another process";
 const CHANGES_ATTRIBUTES: &str = "changes attributes, which Landlock does not see";
 const SETS_A_SPECIAL_BIT: &str = "may leave a set-uid or set-gid file on the host";
-const BROKERED: Under = Under::Attributes(Attributes::Brokered);
-const MOUNTED: Under = Under::Attributes(Attributes::Mounted);
+const BROKERED: Condition = Condition::Attributes(Attributes::Brokered);
+const MOUNTED: Condition = Condition::Attributes(Attributes::Mounted);
 
 /// A `socket` row for one setting.
-const fn socket(ip: IpSockets, unix: UnixDomain, say: Say) -> Row {
-    Row::both("no family that could leave the sandbox", &[l::SYS_socket], say).under(Under::Sockets(ip, unix))
+const fn socket(ip: IpSockets, unix: UnixDomain, action: Action) -> Row {
+    Row::both("no family that could leave the sandbox", &[l::SYS_socket], action)
+        .condition(Condition::Sockets(ip, unix))
 }
 
 /// The rows of every architecture.
@@ -131,24 +132,28 @@ pub(super) const ROWS: &[Row] = &[
     Row::command(
         "may rename onto a private copy, which a mount refuses",
         RENAMES,
-        Say::Notify(&[]),
+        Action::Notify(&[]),
     )
-    .under(Under::Copies),
-    socket(IpSockets::Refused, UnixDomain::Refused, Say::Always(Errno::AfNoSupport)),
+    .condition(Condition::Copies),
+    socket(
+        IpSockets::Refused,
+        UnixDomain::Refused,
+        Action::Error(Errno::AfNoSupport),
+    ),
     socket(
         IpSockets::Refused,
         UnixDomain::Allowed,
-        Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_UNIX),
+        Action::ErrorIf(Errno::AfNoSupport, NO_FAMILY_BUT_UNIX),
     ),
     socket(
         IpSockets::Allowed,
         UnixDomain::Refused,
-        Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_INET),
+        Action::ErrorIf(Errno::AfNoSupport, NO_FAMILY_BUT_INET),
     ),
     socket(
         IpSockets::Allowed,
         UnixDomain::Allowed,
-        Say::When(Errno::AfNoSupport, NO_FAMILY_BUT_INET_AND_UNIX),
+        Action::ErrorIf(Errno::AfNoSupport, NO_FAMILY_BUT_INET_AND_UNIX),
     ),
     // A pair takes a name as well: a file, or an abstract one that a program of the host then finds in use.
     // No program does this with a pair, and where no socket can be made there is nothing but pairs.
@@ -161,46 +166,46 @@ pub(super) const ROWS: &[Row] = &[
             l::SYS_accept4,
             l::SYS_connect,
         ],
-        Say::Always(Errno::OpNotSupp),
+        Action::Error(Errno::OpNotSupp),
     )
-    .under(Under::Sockets(IpSockets::Refused, UnixDomain::Refused)),
+    .condition(Condition::Sockets(IpSockets::Refused, UnixDomain::Refused)),
     Row::both(
         "rare transports (MPTCP, SCTP, DCCP) are kernel surface; runtimes fall back to TCP",
         &[l::SYS_socket],
-        Say::When(Errno::ProtoNoSupport, ODD_PROTOCOL),
+        Action::ErrorIf(Errno::ProtoNoSupport, ODD_PROTOCOL),
     )
-    .under(Under::Ip(IpSockets::Allowed)),
+    .condition(Condition::Ip(IpSockets::Allowed)),
     Row::both(
         "a datagram pair can be sent to any socket that has a path",
         &[l::SYS_socketpair],
-        Say::When(Errno::AfNoSupport, ODD_PAIR),
+        Action::ErrorIf(Errno::AfNoSupport, ODD_PAIR),
     ),
     Row::both(
         "fast open connects without connect",
         &[l::SYS_sendto, l::SYS_sendmmsg],
-        Say::When(Errno::OpNotSupp, &[&[Bits(3, MSG_FASTOPEN, MSG_FASTOPEN)]]),
+        Action::ErrorIf(Errno::OpNotSupp, &[&[Bits(3, MSG_FASTOPEN, MSG_FASTOPEN)]]),
     )
-    .under(Under::Ip(IpSockets::Refused)),
+    .condition(Condition::Ip(IpSockets::Refused)),
     Row::both(
         "fast open connects without connect",
         &[l::SYS_sendmsg],
-        Say::When(Errno::OpNotSupp, &[&[Bits(2, MSG_FASTOPEN, MSG_FASTOPEN)]]),
+        Action::ErrorIf(Errno::OpNotSupp, &[&[Bits(2, MSG_FASTOPEN, MSG_FASTOPEN)]]),
     )
-    .under(Under::Ip(IpSockets::Refused)),
+    .condition(Condition::Ip(IpSockets::Refused)),
     Row::both(
         "a new user namespace gives every capability",
         &[l::SYS_clone],
-        Say::When(Errno::Perm, NEW_NAMESPACE),
+        Action::ErrorIf(Errno::Perm, NEW_NAMESPACE),
     ),
     Row::both(
         "a new user namespace gives every capability",
         &[l::SYS_unshare],
-        Say::When(Errno::Perm, UNSHARES_A_NAMESPACE),
+        Action::ErrorIf(Errno::Perm, UNSHARES_A_NAMESPACE),
     ),
     Row::both(
         CHANGES_ANOTHER,
         &[l::SYS_migrate_pages, l::SYS_move_pages],
-        Say::When(Errno::Perm, ANOTHER_PID),
+        Action::ErrorIf(Errno::Perm, ANOTHER_PID),
     ),
     // A thread may name itself by its number, which no filter knows.
     Row::command(
@@ -212,50 +217,50 @@ pub(super) const ROWS: &[Row] = &[
             l::SYS_sched_setattr,
             l::SYS_prlimit64,
         ],
-        Say::Notify(ANOTHER_PID),
+        Action::Notify(ANOTHER_PID),
     ),
     // Of one process, of a group, and of every process of the uid.
     Row::command(
         CHANGES_ANOTHER,
         &[l::SYS_setpriority],
-        Say::Notify(&[&[Is(0, 0), IsNot(1, 0)]]),
+        Action::Notify(&[&[Is(0, 0), IsNot(1, 0)]]),
     ),
     Row::both(
         CHANGES_ANOTHER,
         &[l::SYS_setpriority],
-        Say::When(Errno::Perm, &[&[IsNot(0, 0), IsNot(1, 0)], &[Is(0, 2)]]),
+        Action::ErrorIf(Errno::Perm, &[&[IsNot(0, 0), IsNot(1, 0)], &[Is(0, 2)]]),
     ),
     Row::command(
         CHANGES_ANOTHER,
         &[l::SYS_ioprio_set],
-        Say::Notify(&[&[Is(0, 1), IsNot(1, 0)]]),
+        Action::Notify(&[&[Is(0, 1), IsNot(1, 0)]]),
     ),
     Row::both(
         CHANGES_ANOTHER,
         &[l::SYS_ioprio_set],
-        Say::When(Errno::Perm, &[&[IsNot(0, 1), IsNot(1, 0)], &[Is(0, 3)]]),
+        Action::ErrorIf(Errno::Perm, &[&[IsNot(0, 1), IsNot(1, 0)], &[Is(0, 3)]]),
     ),
     Row::both(
         "makes readable memory executable",
         &[l::SYS_personality],
-        Say::When(Errno::Perm, ODD_PERSONALITY),
+        Action::ErrorIf(Errno::Perm, ODD_PERSONALITY),
     ),
     // The kernel says the same, but only while the runner's listener is open. A filter without a listener is taken.
     Row::command(
         "takes a listener, which could let attribute calls pass in the runner's place",
         &[l::SYS_seccomp],
-        Say::When(Errno::Busy, NEW_LISTENER),
+        Action::ErrorIf(Errno::Busy, NEW_LISTENER),
     ),
-    Row::both("lets a tracer in", &[l::SYS_prctl], Say::When(Errno::Perm, PRCTL)),
+    Row::both("lets a tracer in", &[l::SYS_prctl], Action::ErrorIf(Errno::Perm, PRCTL)),
     Row::both(
         "would leave a set-uid file on the host",
         &[l::SYS_openat],
-        Say::When(Errno::Perm, OPENAT_SETUID),
+        Action::ErrorIf(Errno::Perm, OPENAT_SETUID),
     ),
     Row::both(
         "would leave a set-uid file on the host",
         &[l::SYS_mknodat],
-        Say::When(Errno::Perm, MODE_THIRD),
+        Action::ErrorIf(Errno::Perm, MODE_THIRD),
     ),
     Row::command(
         CHANGES_ATTRIBUTES,
@@ -275,9 +280,9 @@ pub(super) const ROWS: &[Row] = &[
             l::SYS_fremovexattr,
             n::REMOVEXATTRAT,
         ],
-        Say::Notify(&[]),
+        Action::Notify(&[]),
     )
-    .under(BROKERED),
+    .condition(BROKERED),
     // No filter can read which attribute it is.
     Row::command(
         "may give other users access by a list, which nothing would put back",
@@ -291,16 +296,16 @@ pub(super) const ROWS: &[Row] = &[
             l::SYS_fremovexattr,
             n::REMOVEXATTRAT,
         ],
-        Say::Notify(&[]),
+        Action::Notify(&[]),
     )
-    .under(MOUNTED),
+    .condition(MOUNTED),
     Row::command(
         SETS_A_SPECIAL_BIT,
         &[l::SYS_fchmodat, n::FCHMODAT2],
-        Say::Notify(MODE_THIRD),
+        Action::Notify(MODE_THIRD),
     )
-    .under(MOUNTED),
-    Row::command(SETS_A_SPECIAL_BIT, &[l::SYS_fchmod], Say::Notify(MODE_SECOND)).under(MOUNTED),
+    .condition(MOUNTED),
+    Row::command(SETS_A_SPECIAL_BIT, &[l::SYS_fchmod], Action::Notify(MODE_SECOND)).condition(MOUNTED),
 ];
 
 /// The rows of calls that only this architecture has.
@@ -309,7 +314,7 @@ pub(super) const LEGACY: &[Row] = &[
     Row::both(
         "would leave a set-uid file on the host",
         &[l::SYS_open],
-        Say::When(
+        Action::ErrorIf(
             Errno::Perm,
             &[
                 &[Bits(2, SET_UID, SET_UID), Bits(1, O_CREAT, O_CREAT)],
@@ -322,7 +327,7 @@ pub(super) const LEGACY: &[Row] = &[
     Row::both(
         "would leave a set-uid file on the host",
         &[l::SYS_creat, l::SYS_mknod],
-        Say::When(Errno::Perm, MODE_SECOND),
+        Action::ErrorIf(Errno::Perm, MODE_SECOND),
     ),
     Row::command(
         CHANGES_ATTRIBUTES,
@@ -334,10 +339,10 @@ pub(super) const LEGACY: &[Row] = &[
             l::SYS_utimes,
             l::SYS_futimesat,
         ],
-        Say::Notify(&[]),
+        Action::Notify(&[]),
     )
-    .under(BROKERED),
-    Row::command(SETS_A_SPECIAL_BIT, &[l::SYS_chmod], Say::Notify(MODE_SECOND)).under(MOUNTED),
+    .condition(BROKERED),
+    Row::command(SETS_A_SPECIAL_BIT, &[l::SYS_chmod], Action::Notify(MODE_SECOND)).condition(MOUNTED),
 ];
 /// The rows of calls that only this architecture has: none.
 #[cfg(target_arch = "aarch64")]

@@ -23,7 +23,7 @@ use seccompiler::{
 use super::instruction::{Instruction, JUMP, JUMP_EQUAL, LOAD, Program, RET_ALLOW, RETURN, step};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
 use super::plan::SeccompPlan;
-use super::row::{Clause, Errno, Say, Test};
+use super::row::{Action, Clause, Errno, Test};
 use super::settings::{Role, Settings};
 use super::shortcut;
 use super::table::Table;
@@ -63,7 +63,7 @@ enum Part {
     /// Those that look at arguments.
     ByArgument,
     /// Those that do not. They come second, for what the others let pass.
-    Always,
+    Error,
 }
 
 /// The frequent calls among those whose arguments some filter looks at, most frequent first; behind that which has a way of its
@@ -91,23 +91,23 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
             ..settings
         })),
     };
-    let is_said = |number: u32, say: Say| {
+    let is_answered = |number: u32, action: Action| {
         let said = behind.as_ref().map_or(&[][..], |behind| behind.standing(number));
-        said.iter().any(|standing| standing.say == say)
+        said.iter().any(|standing| standing.action == action)
     };
     let mut errors: BTreeMap<(Part, Errno), Rules> = BTreeMap::new();
     let mut notified = Rules::new();
     for (number, standing) in table.spoken() {
         for answer in standing {
-            let (rules, chain) = match answer.say {
-                Say::Allow => continue,
-                Say::Notify(clauses) | Say::Told(clauses) => {
+            let (rules, chain) = match answer.action {
+                Action::Allow => continue,
+                Action::Notify(clauses) | Action::Report(clauses) => {
                     let chain = clauses.iter().map(rule).collect::<Result<_, _>>();
                     (&mut notified, chain.map_err(watched_failed)?)
                 }
-                Say::Always(_) | Say::When(..) if is_said(number, answer.say) => continue,
-                Say::Always(errno) => (errors.entry((Part::Always, errno)).or_default(), Vec::new()),
-                Say::When(errno, clauses) => {
+                Action::Error(_) | Action::ErrorIf(..) if is_answered(number, answer.action) => continue,
+                Action::Error(errno) => (errors.entry((Part::Error, errno)).or_default(), Vec::new()),
+                Action::ErrorIf(errno, clauses) => {
                     let chain = clauses.iter().map(rule);
                     let chain = chain
                         .collect::<Result<_, _>>()
@@ -138,7 +138,7 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         Role::Forker => refusal(Errno::NoSys),
         Role::Command => RET_ALLOW,
     };
-    let past = way_past(&table, is_said);
+    let past = way_past(&table, is_answered);
     let program = assemble(past, &ways(&always, &judged, unknown), parts);
     let (mut programs, mut notify) = (vec![program], None);
     match settings.role {
@@ -160,16 +160,16 @@ fn assemble(past: Program, ways: &[(u32, Way)], parts: Vec<Program>) -> Program 
 }
 
 /// The way past what refuses the most frequent call, where its arguments alone decide.
-fn way_past(table: &Table, is_said: impl Fn(u32, Say) -> bool) -> Program {
+fn way_past(table: &Table, is_answered: impl Fn(u32, Action) -> bool) -> Program {
     let number = shortcut::number();
     let mut clauses = Vec::new();
     for standing in table.standing(number) {
-        match standing.say {
+        match standing.action {
             // What the forker's filters say, and what the filter that notifies does, is not said here.
-            Say::Allow | Say::Notify(_) | Say::Told(_) => {}
-            Say::Always(_) | Say::When(..) if is_said(number, standing.say) => {}
-            Say::Always(_) => return Program::new(),
-            Say::When(_, more) => clauses.extend_from_slice(more),
+            Action::Allow | Action::Notify(_) | Action::Report(_) => {}
+            Action::Error(_) | Action::ErrorIf(..) if is_answered(number, standing.action) => {}
+            Action::Error(_) => return Program::new(),
+            Action::ErrorIf(_, more) => clauses.extend_from_slice(more),
         }
     }
     shortcut::past(&clauses)
@@ -187,7 +187,7 @@ fn take_always(errors: &mut BTreeMap<(Part, Errno), Rules>) -> BTreeMap<i64, u32
     for ((part, errno), rules) in errors.iter_mut() {
         match part {
             Part::ByArgument => {}
-            Part::Always => rules.retain(|number, _| {
+            Part::Error => rules.retain(|number, _| {
                 let judged = by_argument.contains(number);
                 if !judged {
                     // Of two errors the one that comes first, as it would in a row of filters.

@@ -1,4 +1,4 @@
-//! One line of the table, and the words of it.
+//! One row of the table, and its parts.
 
 use super::call::Call;
 use super::settings::{Attributes, IpSockets, Role, UnixDomain};
@@ -74,24 +74,24 @@ impl Test {
 /// Tests that must all hold.
 pub type Clause = &'static [Test];
 
-/// What one row answers.
+/// What a row does to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Say {
-    /// Nothing against it.
+pub enum Action {
+    /// Permits it.
     Allow,
-    /// The broker decides where some clause holds; always where there is none.
+    /// Notifies the broker, which decides, if some clause holds, or without clauses.
     Notify(&'static [Clause]),
-    /// Always this error.
-    Always(Errno),
-    /// This error where some clause holds.
-    When(Errno, &'static [Clause]),
-    /// An error that a listener gives, once it has taken note, where some clause holds; always where there is none.
-    Told(&'static [Clause]),
+    /// Fails it with this error.
+    Error(Errno),
+    /// Fails it with this error if some clause holds.
+    ErrorIf(Errno, &'static [Clause]),
+    /// Notifies the listener, which reports it and fails it, if some clause holds, or without clauses.
+    Report(&'static [Clause]),
 }
 
-/// The settings under which a row stands.
+/// The settings under which a row applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Under {
+pub(super) enum Condition {
     /// All.
     Every,
     /// Whether IP sockets may be made.
@@ -104,51 +104,51 @@ pub(super) enum Under {
     Attributes(Attributes),
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     /// Why.
     pub(super) reason: &'static str,
     /// The calls, by number.
     pub(super) calls: &'static [i64],
-    /// When the row stands.
-    pub(super) under: Under,
-    /// The answer to the forker and its runners.
-    pub(super) forker: Say,
-    /// The answer to a command.
-    pub(super) command: Say,
+    /// When the row applies.
+    pub(super) condition: Condition,
+    /// The action for the forker and its runners.
+    pub(super) forker: Action,
+    /// The action for a command.
+    pub(super) command: Action,
 }
 
 impl Row {
-    /// A row that tells both roles the same.
-    pub(super) const fn both(reason: &'static str, calls: &'static [i64], say: Say) -> Self {
+    /// A row for both roles.
+    pub(super) const fn both(reason: &'static str, calls: &'static [i64], action: Action) -> Self {
         Self {
             reason,
             calls,
-            under: Under::Every,
-            forker: say,
-            command: say,
+            condition: Condition::Every,
+            forker: action,
+            command: action,
         }
     }
 
-    /// A row that concerns commands only.
-    pub(super) const fn command(reason: &'static str, calls: &'static [i64], say: Say) -> Self {
+    /// A row for commands only.
+    pub(super) const fn command(reason: &'static str, calls: &'static [i64], action: Action) -> Self {
         Self {
             reason,
             calls,
-            under: Under::Every,
-            forker: Say::Allow,
-            command: say,
+            condition: Condition::Every,
+            forker: Action::Allow,
+            command: action,
         }
     }
 
     /// The same row, under some settings only.
-    pub(super) const fn under(self, under: Under) -> Self {
-        Self { under, ..self }
+    pub(super) const fn condition(self, condition: Condition) -> Self {
+        Self { condition, ..self }
     }
 
-    /// What the row tells a role.
-    pub(super) const fn say(&self, role: Role) -> Say {
+    /// The action for a role.
+    pub(super) const fn action(&self, role: Role) -> Action {
         match role {
             Role::Forker => self.forker,
             Role::Command => self.command,
@@ -156,11 +156,11 @@ impl Row {
     }
 }
 
-/// One answer that stands, with its reason.
+/// A row that applies: its action and reason.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing {
+pub struct ActiveRow {
     /// Why.
     pub reason: &'static str,
-    /// The answer.
-    pub say: Say,
+    /// The action.
+    pub action: Action,
 }

@@ -3,10 +3,10 @@
 use libc as l;
 
 use super::number as n;
-use super::row::{Errno, Row, Say, Under};
+use super::row::{Action, Condition, Errno, Row};
 
-const EPERM: Say = Say::Always(Errno::Perm);
-const ENOSYS: Say = Say::Always(Errno::NoSys);
+const EPERM: Action = Action::Error(Errno::Perm);
+const ENOSYS: Action = Action::Error(Errno::NoSys);
 
 /// The rows of every architecture.
 pub(super) const ROWS: &[Row] = &[
@@ -195,7 +195,7 @@ const _: () = {
     let mut index = 0;
     while index < ROWS.len() {
         assert!(
-            matches!(ROWS[index].under, Under::Every),
+            matches!(ROWS[index].condition, Condition::Every),
             "a row of this file depends on no setting"
         );
         index += 1;

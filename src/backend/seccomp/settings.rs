@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::namespaces::NetworkNamespace;
 use crate::policy::{Network, UnixSockets};
 
-/// Whose filters these are.
+/// The role that installs the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Role {
     /// The forker and its runners: Stockade's own code, which must read a command's memory to judge
@@ -90,14 +90,14 @@ pub enum Copies {
     Shown,
 }
 
-/// Whether a listener is notified of what a command attempts, beside the attribute calls. The same calls are refused either way.
+/// Whether a listener is notified of attempts, beside the attribute calls. The same calls are refused either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempts {
-    /// It is not: no call is slower for it.
+    /// No.
     Unseen,
-    /// It is notified of each call with a path or an address that does more than look, and then lets it go on to the kernel.
-    /// It is notified of the calls that the table refuses, too, and refuses them; without a listener the kernel does.
+    /// Of calls with a path or an address that do more than look it up; they continue to the kernel. Of calls that the table
+    /// refuses too; the listener fails them, without one the kernel does.
     Watched,
-    /// It is notified of looks as well. Only mounts make looks fail.
+    /// Of lookups as well, which only mounts make fail.
     WatchedWithLooks,
 }

@@ -1,18 +1,18 @@
-//! What each system call is answered: the table for given settings.
+//! The action for each system call: the table for given settings.
 //!
 //! A call that no row names is allowed if its number is known, and answered `ENOSYS` if it is not.
 
 use super::call::{Call, Verdict};
 use super::number::{GAP, HIGHEST, NATIVE_ARCH};
-pub use super::row::{Clause, Errno, Say, Test};
-use super::row::{Row, Standing, Under};
+pub use super::row::{Action, Clause, Errno, Test};
+use super::row::{ActiveRow, Condition, Row};
 use super::settings::{Attempts, Copies, Role, Settings};
-use super::{conditions, requests, rows, watched};
+use super::{attempts, conditions, ioctl, rows};
 
-/// The answers that stand under given settings, by call number.
+/// The rows that apply under given settings, by call number.
 #[derive(Debug)]
 pub struct Table {
-    by_number: Vec<Vec<Standing>>,
+    by_number: Vec<Vec<ActiveRow>>,
 }
 
 impl Table {
@@ -20,41 +20,41 @@ impl Table {
     pub fn of(settings: Settings) -> Self {
         let mut by_number = vec![Vec::new(); HIGHEST as usize + 1];
         for row in rows() {
-            let say = row.say(settings.role);
-            if say == Say::Allow || !stands(row.under, settings) {
+            let action = row.action(settings.role);
+            if action == Action::Allow || !applies(row.condition, settings) {
                 continue;
             }
             for number in row.calls {
-                let say = match settings.attempts {
-                    Attempts::Unseen => say,
-                    Attempts::Watched | Attempts::WatchedWithLooks => watched::told(*number, say),
+                let action = match settings.attempts {
+                    Attempts::Unseen => action,
+                    Attempts::Watched | Attempts::WatchedWithLooks => attempts::reported_action(*number, action),
                 };
                 // A row for a number past HIGHEST would be dead: the frame answers it. A test holds that there is none.
                 if let Some(list) = usize::try_from(*number).ok().and_then(|index| by_number.get_mut(index)) {
-                    list.push(Standing {
+                    list.push(ActiveRow {
                         reason: row.reason,
-                        say,
+                        action,
                     });
                 }
             }
         }
         match settings.role {
-            Role::Command => watched::look_at_attempts(&mut by_number, settings.attempts),
+            Role::Command => attempts::notify_attempts(&mut by_number, settings.attempts),
             Role::Forker => {}
         }
         Self { by_number }
     }
 
-    /// Every number that some row speaks of, with what stands for it.
-    pub fn spoken(&self) -> impl Iterator<Item = (u32, &[Standing])> {
+    /// Every number with a row, and its rows.
+    pub fn spoken(&self) -> impl Iterator<Item = (u32, &[ActiveRow])> {
         (0u32..)
             .zip(&self.by_number)
             .filter(|(_, list)| !list.is_empty())
             .map(|(number, list)| (number, list.as_slice()))
     }
 
-    /// What stands for one number.
-    pub fn standing(&self, number: u32) -> &[Standing] {
+    /// The rows of a number.
+    pub fn standing(&self, number: u32) -> &[ActiveRow] {
         usize::try_from(number)
             .ok()
             .and_then(|index| self.by_number.get(index))
@@ -73,17 +73,17 @@ impl Table {
             return (Verdict::Errno(Errno::NoSys.code()), "a call this table does not know");
         }
         for standing in self.standing(call.nr) {
-            let verdict = match standing.say {
-                Say::Always(errno) => Verdict::Errno(errno.code()),
-                Say::Notify(clauses) | Say::Told(clauses)
+            let verdict = match standing.action {
+                Action::Error(errno) => Verdict::Errno(errno.code()),
+                Action::Notify(clauses) | Action::Report(clauses)
                     if clauses.is_empty() || clauses.iter().any(|clause| meets(call, clause)) =>
                 {
                     Verdict::Notify
                 }
-                Say::When(errno, clauses) if clauses.iter().any(|clause| meets(call, clause)) => {
+                Action::ErrorIf(errno, clauses) if clauses.iter().any(|clause| meets(call, clause)) => {
                     Verdict::Errno(errno.code())
                 }
-                Say::Allow | Say::When(..) | Say::Notify(_) | Say::Told(_) => continue,
+                Action::Allow | Action::ErrorIf(..) | Action::Notify(_) | Action::Report(_) => continue,
             };
             return (verdict, standing.reason);
         }
@@ -98,18 +98,18 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         .chain(rows::LEGACY)
         .chain(conditions::ROWS)
         .chain(conditions::LEGACY)
-        .chain(requests::ROWS)
+        .chain(ioctl::ROWS)
 }
 
-/// Whether some answer to a call hangs on this argument.
+/// Whether some row of a call tests this argument.
 pub fn tests(number: u32, arg: u8) -> bool {
     let mut speaking = rows().filter(|row| row.calls.contains(&i64::from(number)));
     speaking.any(|row| {
-        [row.forker, row.command].into_iter().any(|say| match say {
-            Say::When(_, clauses) | Say::Notify(clauses) | Say::Told(clauses) => {
+        [row.forker, row.command].into_iter().any(|action| match action {
+            Action::ErrorIf(_, clauses) | Action::Notify(clauses) | Action::Report(clauses) => {
                 clauses.iter().any(|clause| clause.iter().any(|test| test.arg() == arg))
             }
-            Say::Allow | Say::Always(_) => false,
+            Action::Allow | Action::Error(_) => false,
         })
     })
 }
@@ -120,12 +120,12 @@ fn meets(call: &Call, clause: Clause) -> bool {
 }
 
 /// Whether a row's condition on the settings is met.
-fn stands(under: Under, settings: Settings) -> bool {
-    match under {
-        Under::Every => true,
-        Under::Ip(ip) => ip == settings.ip,
-        Under::Sockets(ip, domain) => ip == settings.ip && domain == settings.unix,
-        Under::Copies => settings.copies == Copies::Shown,
-        Under::Attributes(attributes) => attributes == settings.attributes,
+fn applies(condition: Condition, settings: Settings) -> bool {
+    match condition {
+        Condition::Every => true,
+        Condition::Ip(ip) => ip == settings.ip,
+        Condition::Sockets(ip, domain) => ip == settings.ip && domain == settings.unix,
+        Condition::Copies => settings.copies == Copies::Shown,
+        Condition::Attributes(attributes) => attributes == settings.attributes,
     }
 }

@@ -12,7 +12,7 @@ use super::call::{Call, Verdict};
 use super::number::NATIVE_ARCH;
 use super::plan::{SeccompPlan, Stack};
 use super::reader::{Filter, Malformed, stacked};
-use super::row::{Clause, Say, Standing, Test};
+use super::row::{Action, ActiveRow, Clause, Test};
 use super::settings::{Role, Settings};
 use super::table::Table;
 
@@ -199,12 +199,12 @@ pub(super) fn socket_calls() -> impl Iterator<Item = Call> {
 }
 
 /// The clauses of the answers that hang on an argument.
-pub(super) fn clauses(standing: &[Standing]) -> impl Iterator<Item = Clause> {
+pub(super) fn clauses(standing: &[ActiveRow]) -> impl Iterator<Item = Clause> {
     standing
         .iter()
-        .flat_map(|standing| match standing.say {
-            Say::When(_, clauses) | Say::Notify(clauses) | Say::Told(clauses) => clauses,
-            Say::Allow | Say::Always(_) => &[],
+        .flat_map(|standing| match standing.action {
+            Action::ErrorIf(_, clauses) | Action::Notify(clauses) | Action::Report(clauses) => clauses,
+            Action::Allow | Action::Error(_) => &[],
         })
         .copied()
 }

@@ -1,11 +1,11 @@
-//! What lies in the directories that must be ruled entry by entry.
+//! The content of directories that need a rule per entry.
 //!
 //! A survey is data: lowering reads it and nothing else, so tests make surveys of their own.
 //! [`Survey::take`] fills one from the file system without ever following a link.
 
 mod error;
 mod links;
-mod looking;
+mod listing;
 mod mounts;
 mod node;
 #[expect(clippy::module_inception, reason = "the survey is the idea this folder is named for")]

@@ -1,4 +1,4 @@
-//! One thing in the file system.
+//! A file, directory or other node of the file system.
 
 use crate::policy::Identity;
 
@@ -19,13 +19,13 @@ pub enum Kind {
     Socket,
 }
 
-/// One thing in the file system.
+/// A file, directory or other node of the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// What it is.
     pub kind: Kind,
     /// Which inode it is.
     pub identity: Identity,
-    /// How many names it has.
+    /// The number of hard links.
     pub links: u64,
 }

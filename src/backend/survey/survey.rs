@@ -8,7 +8,7 @@ use foldhash::quality::RandomState;
 
 use super::error::SurveyError;
 use super::links::Link;
-use super::looking::{Listed, Listing, Lists, Near};
+use super::listing::{Entry, Lister, Listing, ParentCache};
 use super::mounts::Mounts;
 use super::node::{Kind, Node};
 use crate::policy::{AbsPath, Identity};
@@ -59,8 +59,8 @@ impl Survey {
             to_come: seen.to_come.clone(),
             ..Self::default()
         };
-        let mut near = Near::default();
-        let mut lists = Lists::default();
+        let mut near = ParentCache::default();
+        let mut lists = Lister::default();
         for path in paths {
             // What a listing has found is known; what it has not found is not there.
             let listed_in = |parent: &AbsPath| survey.entries.contains_key(parent);
@@ -70,7 +70,7 @@ impl Survey {
             }
             let node = match seen.node(path).or_else(|| seen.to_come.get(path).copied()) {
                 Some(node) => Some(node),
-                None => near.look(path)?,
+                None => near.lookup(path)?,
             };
             if let Some(node) = node {
                 survey.nodes.insert(path.clone(), node);
@@ -93,7 +93,7 @@ impl Survey {
         top: AbsPath,
         opens: &impl Fn(&AbsPath) -> bool,
         seen: &Self,
-        lists: &mut Lists,
+        lists: &mut Lister,
     ) -> Result<(), SurveyError> {
         let mut open = vec![top];
         while let Some(path) = open.pop() {
@@ -131,7 +131,7 @@ impl Survey {
     }
 
     /// A directory as it was listed.
-    fn listing(&self, directory: &AbsPath) -> Option<Vec<Listed>> {
+    fn listing(&self, directory: &AbsPath) -> Option<Vec<Entry>> {
         let entry = |name: &OsString| {
             let child = directory.child(name)?;
             let node = self.node(&child)?;
@@ -161,7 +161,7 @@ impl Survey {
     }
 
     /// Those directories to come that will lie in this one.
-    fn to_come_in<'a>(&'a self, directory: &'a AbsPath) -> impl Iterator<Item = Listed> + 'a {
+    fn to_come_in<'a>(&'a self, directory: &'a AbsPath) -> impl Iterator<Item = Entry> + 'a {
         let inside = self
             .to_come
             .iter()

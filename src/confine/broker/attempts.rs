@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::backend::seccomp::{Call, Filters, Role, Sort, Whatever};
+use crate::backend::seccomp::{Call, Filters, Role, CallKind, DependsOn};
 use crate::confine::wire::attempted::{Attempt, Attempted, FileAccess};
 
 /// The most different attempts that are recorded.
@@ -25,7 +25,7 @@ pub struct Attempts {
     /// The filters of a command without recording; `None` where nothing is recorded.
     filters: Option<Filters>,
     /// The sorts of calls that depend on nothing but their number.
-    sorts: HashMap<u32, Option<Sort>>,
+    sorts: HashMap<u32, Option<CallKind>>,
     known: HashMap<Attempt, usize>,
     order: Vec<(Attempt, u64)>,
     bytes: usize,
@@ -59,12 +59,12 @@ impl Attempts {
         }
     }
 
-    pub(super) fn sort(&mut self, data: &libc::seccomp_data) -> Option<Sort> {
+    pub(super) fn sort(&mut self, data: &libc::seccomp_data) -> Option<CallKind> {
         let Some(filters) = &self.filters else {
             return Some(if super::rename::is_rename(data) {
-                Sort::Attempt
+                CallKind::Attempt
             } else {
-                Sort::Attribute
+                CallKind::Attribute
             });
         };
         let call = Call {
@@ -75,8 +75,8 @@ impl Attempts {
         if let Some(known) = self.sorts.get(&call.nr) {
             return *known;
         }
-        let (sort, whatever) = Sort::of(&call, filters.of(Role::Command));
-        if whatever == Whatever::Arguments {
+        let (sort, depends_on) = CallKind::of(&call, filters.of(Role::Command));
+        if depends_on == DependsOn::Number {
             self.sorts.insert(call.nr, sort);
         }
         sort

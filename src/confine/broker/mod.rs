@@ -42,7 +42,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::backend::attributes::AttributePlan;
-use crate::backend::seccomp::Sort;
+use crate::backend::seccomp::CallKind;
 use crate::confine::sys::attributes::Listener;
 pub use attempts::{Attempts, Origin};
 use call::Call;
@@ -150,15 +150,15 @@ impl Broker {
             };
         }
         match attempts.sort(&notification.data) {
-            Some(Sort::Attribute) => {
+            Some(CallKind::Attribute) => {
                 attempts.settle(notification.pid, &[]);
                 Response::Return(caller.and_then(|caller| self.perform(&caller, notification, attempts, origin)))
             }
-            Some(Sort::Refused(errno)) => {
+            Some(CallKind::Refused(errno)) => {
                 attempts.record_refused(origin, notification.pid, attempt::refused(&notification.data));
                 Response::Return(Err(Errno::from_raw(errno.into())))
             }
-            Some(Sort::Attempt) => {
+            Some(CallKind::Attempt) => {
                 match caller.and_then(|caller| attempt::read(&caller, &notification.data)) {
                     Ok(read) => {
                         attempts.settle_unless_look(notification.pid, &read);

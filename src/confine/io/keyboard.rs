@@ -5,13 +5,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::backend::host::turn::{Queue, Turn};
+use crate::backend::host::terminal_lock::{ControllingTerminal, TerminalLock};
 
 /// The permission to read keys, until it is dropped.
 #[derive(Debug)]
 pub(super) enum Permit {
     /// The lock of the terminal.
-    Turn { _held: Turn },
+    Turn { _held: TerminalLock },
     /// There is no controlling terminal, or its device cannot be opened, so there is no lock.
     Alone,
 }
@@ -19,9 +19,9 @@ pub(super) enum Permit {
 impl Permit {
     /// Takes it, unless another process has it.
     pub(super) fn now() -> Option<Self> {
-        match Queue::of_own_device().map(Queue::try_take) {
+        match ControllingTerminal::find_device().map(ControllingTerminal::try_lock) {
             None | Some(Err(_)) => Some(Self::Alone),
-            Some(Ok(Ok(pipes))) => Some(Self::Turn { _held: pipes }),
+            Some(Ok(Ok(lock))) => Some(Self::Turn { _held: lock }),
             Some(Ok(Err(_anothers))) => None,
         }
     }

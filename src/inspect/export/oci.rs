@@ -15,7 +15,7 @@ use super::cubes::{Cube, permitted};
 use super::error::ExportError;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::NetworkNamespace;
-use crate::backend::seccomp::table::{Clause, Errno, Say, Table};
+use crate::backend::seccomp::table::{Action, Clause, Errno, Table};
 use crate::backend::seccomp::{Attempts, Attributes, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
 use crate::profile::Profile;
 use crate::tools::explain::call_name;
@@ -92,11 +92,11 @@ impl Seccomp {
             let mut always = None;
             let mut reasons = Vec::new();
             for one in standing {
-                match one.say {
-                    Say::Allow => {}
-                    Say::Notify([]) | Say::Told([]) => always = always.or(Some((Errno::Perm, one.reason))),
-                    Say::Always(errno) => always = always.or(Some((errno, one.reason))),
-                    Say::When(_, more) | Say::Notify(more) | Say::Told(more) => {
+                match one.action {
+                    Action::Allow => {}
+                    Action::Notify([]) | Action::Report([]) => always = always.or(Some((Errno::Perm, one.reason))),
+                    Action::Error(errno) => always = always.or(Some((errno, one.reason))),
+                    Action::ErrorIf(_, more) | Action::Notify(more) | Action::Report(more) => {
                         clauses.extend(more);
                         reasons.push(one.reason);
                     }
@@ -196,7 +196,7 @@ mod tests {
     fn awkward(table: &Table, number: u32) -> Vec<u32> {
         let mut values = vec![0, 1, u32::MAX];
         for standing in table.standing(number) {
-            if let Say::When(_, clauses) = standing.say {
+            if let Action::ErrorIf(_, clauses) = standing.action {
                 for test in clauses.iter().copied().flatten() {
                     match *test {
                         Test::Is(_, v) | Test::IsNot(_, v) => values.extend([v, v ^ 1, v.wrapping_add(1)]),

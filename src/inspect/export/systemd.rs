@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::error::ExportError;
 use crate::backend::landlock::rights::OLDEST_ABI;
 use crate::backend::namespaces::NetworkNamespace;
-use crate::backend::seccomp::table::{Say, Table};
+use crate::backend::seccomp::table::{Action, Table};
 use crate::backend::seccomp::{Attempts, Attributes, Copies, HIGHEST, IpSockets, Role, Settings, UnixDomain};
 use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, Deny, EnvRule, Grant, Network, Right, Rights, Scope, Target, UnixSockets};
@@ -219,9 +219,9 @@ fn network(profile: &Profile) -> String {
 fn calls(profile: &Profile) -> String {
     let table = Table::of(settings(profile));
     let allowed = |number: &u32| {
-        table.standing(*number).iter().all(|standing| match standing.say {
-            Say::Allow | Say::Notify(_) | Say::When(..) => true,
-            Say::Always(_) | Say::Told(_) => false,
+        table.standing(*number).iter().all(|standing| match standing.action {
+            Action::Allow | Action::Notify(_) | Action::ErrorIf(..) => true,
+            Action::Error(_) | Action::Report(_) => false,
         })
     };
     let mut names: Vec<&str> = (0..=HIGHEST).filter(allowed).filter_map(call_name).collect();

@@ -63,7 +63,7 @@ fn every_row_speaks_of_known_numbers() {
         rows::LEGACY,
         conditions::ROWS,
         conditions::LEGACY,
-        requests::ROWS,
+        ioctl::ROWS,
     ]
     .into_iter()
     .flatten()
@@ -347,5 +347,5 @@ fn tests_look_at_low_halves_only() {
     assert!(Test::Is(0, 7).holds(&call));
     assert!(!Test::IsNot(0, 7).holds(&call));
     assert!(Test::Bits(0, 4, 4).holds(&call));
-    assert!(Say::Allow != Say::Notify(&[]));
+    assert!(Action::Allow != Action::Notify(&[]));
 }

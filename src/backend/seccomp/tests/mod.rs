@@ -1,11 +1,11 @@
 //! The filters against the table, and the reader against filters that were tampered with.
 
+mod attempts;
 mod exact;
 mod tampered;
-mod watched;
 
 use super::number::GAP;
-use super::row::{Row, Say, Test};
+use super::row::{Action, Row, Test};
 use super::table::Table;
 use super::validate::{awkward_calls, borders, clauses, meeting_value, plain_calls, read, socket_calls};
 use super::*;

@@ -1,19 +1,9 @@
-//! Clauses and losses in the words a person would use.
+//! Statuses of clauses, as text for people.
 
 use super::spelling::{self, canonical_denies};
-use crate::backend::status::{ClauseStatus, Status};
+use crate::backend::status::ClauseStatus;
 use crate::policy::{Deny, Grant, Network, Right, Target, UnixSockets};
 use crate::profile::Profile;
-
-/// The status of a clause, given what it loses.
-pub(super) fn status(clause: String, origin: String, losses: &[String]) -> ClauseStatus {
-    let status = if losses.is_empty() {
-        Status::Enforced
-    } else {
-        Status::Stricter(losses.join("; "))
-    };
-    ClauseStatus { clause, origin, status }
-}
 
 /// What a deny takes beyond what it says.
 pub(super) fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
@@ -51,8 +41,7 @@ pub(super) fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
 /// What becomes of the profile beside its files.
 pub(super) fn regime_statuses(profile: &Profile) -> [ClauseStatus; 3] {
     let of = |clause: String, origin: &str, loss: Option<&str>| {
-        let losses: Vec<String> = loss.into_iter().map(str::to_owned).collect();
-        status(clause, origin.to_owned(), &losses)
+        ClauseStatus::with_losses(clause, origin.to_owned(), loss.as_slice())
     };
     let resolves = profile.network == Network::Off || profile.unix_sockets == UnixSockets::All;
     let names = (!resolves).then_some("host names are not resolved: the resolver is a Unix socket");

@@ -1,4 +1,4 @@
-//! How paths are shown, and what a clause says of a single file.
+//! How paths are shown, and what a clause permits on a single file.
 
 use crate::backend::landlock::Beneath;
 use crate::backend::survey::Kind;
@@ -6,16 +6,16 @@ use crate::policy::{AbsPath, Access, Grant, Operation, Right};
 
 /// How a path is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Shown {
-    /// Not at all: there is the root tmpfs, or a mount of the regime's own.
+pub(super) enum Visibility {
+    /// Not at all: the root tmpfs, or a mount of the regime's own, is there.
     Nothing,
     /// Covered.
     Masked,
-    /// The host's, as it is.
+    /// The host's, read-only.
     ReadOnly,
-    /// The host's, to be changed.
+    /// The host's, writable.
     Writable,
-    /// A host device that acts.
+    /// A working device of the host.
     Device,
 }
 

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::backend::seccomp::watched::{Sort, Whatever};
+use crate::backend::seccomp::attempts::{CallKind, DependsOn};
 
 /// The same settings with and without somebody who looks on.
 fn pairs() -> impl Iterator<Item = (Settings, Settings)> {
@@ -32,8 +32,8 @@ fn what_is_refused_is_refused_with_the_same_error_where_somebody_looks_on() {
             let got = stacked(&with, &call);
             match expected {
                 Verdict::Errno(errno) if got == Verdict::Notify => {
-                    let (sort, _) = Sort::of(&call, unseen.stack());
-                    assert_eq!(sort, Some(Sort::Refused(errno)), "{plain:?}: {call}");
+                    let (sort, _) = CallKind::of(&call, unseen.stack());
+                    assert_eq!(sort, Some(CallKind::Refused(errno)), "{plain:?}: {call}");
                 }
                 Verdict::Errno(_) | Verdict::KillProcess | Verdict::KillThread | Verdict::Trap => {
                     assert_eq!(got, expected, "{plain:?}: {call}");
@@ -58,8 +58,8 @@ fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
                 Verdict::Notify => {
                     assert_eq!(watched.role, Role::Command, "nobody hears the forker: {call}");
                     assert_eq!(
-                        Sort::of(&call, unseen.stack()).0,
-                        Some(Sort::Attempt),
+                        CallKind::of(&call, unseen.stack()).0,
+                        Some(CallKind::Attempt),
                         "{plain:?}: {call}"
                     );
                 }
@@ -70,11 +70,11 @@ fn what_is_permitted_goes_on_or_is_an_attempt_that_goes_on() {
 }
 
 /// The sort of a call that the broker is notified of without `--explain`.
-fn handed_over(call: &Call) -> Sort {
+fn handed_over(call: &Call) -> CallKind {
     if is_rename(call.nr.into()) {
-        Sort::Attempt
+        CallKind::Attempt
     } else {
-        Sort::Attribute
+        CallKind::Attribute
     }
 }
 
@@ -84,13 +84,13 @@ fn a_call_goes_on_only_where_the_filters_of_a_command_that_nobody_looks_at_allow
         let (unseen, seen) = (Lowered::under(plain), Lowered::under(watched));
         let (without, with) = (read(unseen.stack()).unwrap(), read(seen.stack()).unwrap());
         for call in calls(plain, watched) {
-            let (sort, _) = Sort::of(&call, unseen.stack());
+            let (sort, _) = CallKind::of(&call, unseen.stack());
             let expected = match stacked(&without, &call) {
-                Verdict::Allow if stacked(&with, &call) == Verdict::Notify => Some(Sort::Attempt),
+                Verdict::Allow if stacked(&with, &call) == Verdict::Notify => Some(CallKind::Attempt),
                 // Nothing notifies of it.
                 Verdict::Allow => sort,
                 Verdict::Notify => Some(handed_over(&call)),
-                Verdict::Errno(errno) => Some(Sort::Refused(errno)),
+                Verdict::Errno(errno) => Some(CallKind::Refused(errno)),
                 Verdict::Log | Verdict::Trace | Verdict::Trap | Verdict::KillThread | Verdict::KillProcess => None,
             };
             assert_eq!(sort, expected, "{plain:?}: {call}");
@@ -106,7 +106,11 @@ fn attribute_calls_and_renames_are_the_broker_s_whether_somebody_looks_on_or_not
         for call in calls(plain, watched) {
             if stacked(&without, &call) == Verdict::Notify {
                 assert_eq!(stacked(&with, &call), Verdict::Notify, "{call}");
-                assert_eq!(Sort::of(&call, unseen.stack()).0, Some(handed_over(&call)), "{call}");
+                assert_eq!(
+                    CallKind::of(&call, unseen.stack()).0,
+                    Some(handed_over(&call)),
+                    "{call}"
+                );
             }
         }
     }
@@ -118,9 +122,11 @@ fn a_sort_that_is_remembered_by_its_number_is_that_of_every_call_of_the_number()
         let unseen = Lowered::under(plain);
         for call in calls(plain, plain) {
             let any = Call { args: [0; 6], ..call };
-            match Sort::of(&any, unseen.stack()) {
-                (sort, Whatever::Arguments) => assert_eq!(Sort::of(&call, unseen.stack()).0, sort, "{plain:?}: {call}"),
-                (_, Whatever::Nothing) => {}
+            match CallKind::of(&any, unseen.stack()) {
+                (sort, DependsOn::Number) => {
+                    assert_eq!(CallKind::of(&call, unseen.stack()).0, sort, "{plain:?}: {call}")
+                }
+                (_, DependsOn::Arguments) => {}
             }
         }
     }
@@ -148,7 +154,10 @@ fn filters_that_cannot_be_read_let_nothing_go_on() {
         notify: None,
     };
     for call in plain_calls() {
-        assert_eq!(Sort::of(&call, Stack::of_forker(&broken)), (None, Whatever::Arguments));
+        assert_eq!(
+            CallKind::of(&call, Stack::of_forker(&broken)),
+            (None, DependsOn::Number)
+        );
     }
 }
 
@@ -160,12 +169,12 @@ fn what_would_kill_does_not_go_on() {
         nr: u32::try_from(libc::SYS_openat).unwrap(),
         args: [0; 6],
     };
-    assert_eq!(Sort::of(&foreign, unseen.stack()).0, None);
+    assert_eq!(CallKind::of(&foreign, unseen.stack()).0, None);
     let native = Call {
         arch: NATIVE_ARCH,
         ..foreign
     };
-    assert_eq!(Sort::of(&native, unseen.stack()).0, Some(Sort::Attempt));
+    assert_eq!(CallKind::of(&native, unseen.stack()).0, Some(CallKind::Attempt));
 }
 
 #[test]

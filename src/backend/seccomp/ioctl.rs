@@ -1,11 +1,11 @@
-//! The rows of the calls that are many calls in one: `ioctl` and `fcntl`, told apart by a request.
+//! The rows of `ioctl` and `fcntl`, by request.
 //!
 //! The request is an `int` to the kernel, so only its low 32 bits are looked at. Its second byte is
 //! the type: the driver it is meant for. A type is refused whole where most of it is harmful.
 
 use libc as l;
 
-use super::row::{Clause, Errno, Row, Say, Test, Under};
+use super::row::{Action, Clause, Condition, Errno, Row, Test};
 use super::settings::IpSockets;
 use Test::{Bits, Is, IsNot};
 
@@ -60,22 +60,22 @@ pub(super) const ROWS: &[Row] = &[
     Row::both(
         "speaks to a terminal, or changes attributes",
         &[l::SYS_ioctl],
-        Say::When(Errno::Perm, IOCTLS),
+        Action::ErrorIf(Errno::Perm, IOCTLS),
     ),
     Row::both(
         "shows the machine's network, which is off",
         &[l::SYS_ioctl],
-        Say::When(Errno::Perm, INTERFACES),
+        Action::ErrorIf(Errno::Perm, INTERFACES),
     )
-    .under(Under::Ip(IpSockets::Refused)),
+    .condition(Condition::Ip(IpSockets::Refused)),
     Row::command(
         "a lease on a file that may only be read keeps its writers waiting",
         &[l::SYS_fcntl],
-        Say::When(Errno::Perm, &[&[Is(1, F_SETLEASE)], &[Is(1, F_SETDELEG)]]),
+        Action::ErrorIf(Errno::Perm, &[&[Is(1, F_SETLEASE)], &[Is(1, F_SETDELEG)]]),
     ),
     Row::command(
         "sends signals on what others do in a directory; inotify tells the same without",
         &[l::SYS_fcntl],
-        Say::When(Errno::Perm, &[&[Is(1, F_NOTIFY)]]),
+        Action::ErrorIf(Errno::Perm, &[&[Is(1, F_NOTIFY)]]),
     ),
 ];

@@ -1,10 +1,8 @@
-//! One reader at a time on one terminal: a question, or a command that the keys go to, of whatever thread or process.
+//! A lock on the terminal, so that one question or command reads it at a time, in all threads and processes.
 //!
-//! Two at once would be more than unsightly: the answer to the one could be taken by the other. The lock is
-//! on the terminal's own device. It is not on `/dev/tty`, which all terminals share, so that a question on one would
-//! hold up those on the others, and which a confined command may open, and lock for good. A lock on the device goes
-//! with whoever holds it, and leaves nothing behind. Whoever holds it and is no longer in the foreground reads nothing, be it
-//! stopped or moved to the background, and holds up nobody.
+//! With two readers, the answer to one question could go to the other. The lock is on the device of the terminal. `/dev/tty`
+//! would be shared by all terminals, and a confined command could lock it for good. A lock on the device ends with its
+//! holder. A holder that is stopped or in the background reads nothing, so it blocks nobody.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -15,48 +13,47 @@ use nix::libc;
 use nix::sys::stat::{major, minor};
 use nix::unistd::tcgetpgrp;
 
-/// The right to ask and to read, until it is dropped.
+/// The right to read the terminal, until it is dropped.
 #[derive(Debug)]
-pub enum Turn {
+pub enum TerminalLock {
     /// The lock.
     Held {
-        /// It goes when this is dropped.
+        /// Released on drop.
         _lock: Flock<File>,
     },
-    /// The lock is that of one who cannot read now.
-    Beside,
+    /// No lock: its holder is not in the foreground.
+    HolderIdle,
 }
 
-/// The controlling terminal, as a thing to be locked.
+/// The controlling terminal, not locked yet.
 #[derive(Debug)]
-pub struct Queue(File);
+pub struct ControllingTerminal(File);
 
-impl Queue {
-    /// The queue of the controlling terminal. Where its device is not to be had (another user's, or not in this
-    /// mount namespace), it is that of all such terminals: questions then wait longer, and never overlap.
-    pub fn of_terminal() -> std::io::Result<Self> {
+impl ControllingTerminal {
+    /// The device of the controlling terminal, or `/dev/tty` if it cannot be opened (another user's, or not in this mount
+    /// namespace). All such terminals share that lock: questions wait longer, and never overlap.
+    pub fn find() -> std::io::Result<Self> {
         device().map_or_else(|| open("/dev/tty"), Ok).map(Self)
     }
 
-    /// The queue of the controlling terminal's own device, where that is to be had: for whoever keeps its turn long,
-    /// and must hold up nobody at another terminal.
-    pub fn of_own_device() -> Option<Self> {
+    /// The device of the controlling terminal, if it can be opened: for a lock that is held long and must not block other
+    /// terminals.
+    pub fn find_device() -> Option<Self> {
         device().map(Self)
     }
 
-    /// The turn, or the queue again if it is another's.
-    pub fn try_take(self) -> Result<Result<Turn, Self>, Errno> {
+    /// Locks the terminal, or returns it if another process has the lock.
+    pub fn try_lock(self) -> Result<Result<TerminalLock, Self>, Errno> {
         match Flock::lock(self.0, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(Ok(Turn::Held { _lock: lock })),
-            Err((file, Errno::EWOULDBLOCK)) if is_idle(&file) => Ok(Ok(Turn::Beside)),
+            Ok(lock) => Ok(Ok(TerminalLock::Held { _lock: lock })),
+            Err((file, Errno::EWOULDBLOCK)) if is_idle(&file) => Ok(Ok(TerminalLock::HolderIdle)),
             Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) => Ok(Err(Self(file))),
             Err((_, errno)) => Err(errno),
         }
     }
 }
 
-/// Whether the lock on this terminal is held by one that is not in its foreground. Where that cannot be told, it is taken for
-/// one that reads.
+/// Whether the holder of the lock is not in the foreground; `false` if that is unknown.
 fn is_idle(terminal: &File) -> bool {
     let group = || {
         let locks = std::fs::read_to_string("/proc/locks").ok()?;
@@ -73,13 +70,13 @@ fn is_idle(terminal: &File) -> bool {
 /// Who holds the lock on a file, from `/proc/locks`.
 fn holder(locks: &str, file: &Metadata) -> Option<u32> {
     let (major, minor) = (major(file.dev()), minor(file.dev()));
-    let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
+    let position = format!("{major:02x}:{minor:02x}:{}", file.ino());
     let mut all = locks
         .lines()
         .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-    all.find_map(|words| match words.as_slice() {
-        // Whoever waits has an arrow in its second place.
-        [_, "FLOCK", _, _, holder, at, ..] if *at == place => holder.parse().ok(),
+    all.find_map(|fields| match fields.as_slice() {
+        // A waiting process has an arrow in the second field.
+        [_, "FLOCK", _, _, holder, at, ..] if *at == position => holder.parse().ok(),
         _ => None,
     })
 }
@@ -105,13 +102,13 @@ fn controlling(stat: &str) -> Option<u64> {
     u64::try_from(field(stat, TERMINAL)?).ok().filter(|number| *number != 0)
 }
 
-/// Places of fields in a process's `stat`, counted from behind its name.
+/// Indices of fields in `stat` of a process, counted from behind its name.
 const GROUP: usize = 2;
 const TERMINAL: usize = 4;
 
-fn field(stat: &str, place: usize) -> Option<i64> {
+fn field(stat: &str, position: usize) -> Option<i64> {
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(place)?.parse().ok()
+    fields.split_ascii_whitespace().nth(position)?.parse().ok()
 }
 
 fn name(number: u64) -> Option<String> {
@@ -147,10 +144,10 @@ mod tests {
         let metadata = file.as_file().metadata().unwrap();
         let locks = || std::fs::read_to_string("/proc/locks").unwrap();
         assert_eq!(holder(&locks(), &metadata), None);
-        let queue = Queue(File::open(file.path()).unwrap());
-        let turn = queue.try_take().unwrap().unwrap();
+        let terminal = ControllingTerminal(File::open(file.path()).unwrap());
+        let terminal_lock = terminal.try_lock().unwrap().unwrap();
         assert_eq!(holder(&locks(), &metadata), Some(std::process::id()));
-        drop(turn);
+        drop(terminal_lock);
         assert_eq!(holder(&locks(), &metadata), None);
         let waiting = "1: -> FLOCK  ADVISORY  WRITE 7 00:18:3 0 EOF\n2: POSIX  ADVISORY  WRITE 8 00:18:3 0 EOF\n";
         assert_eq!(holder(waiting, &metadata), None);
@@ -160,13 +157,13 @@ mod tests {
     #[test]
     fn a_turn_is_one_s_alone_until_it_is_dropped() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let queue = || Queue(File::open(file.path()).unwrap());
-        let first = queue().try_take().unwrap().unwrap();
-        let waiting = queue().try_take().unwrap().unwrap_err();
+        let terminal = || ControllingTerminal(File::open(file.path()).unwrap());
+        let first = terminal().try_lock().unwrap().unwrap();
+        let waiting = terminal().try_lock().unwrap().unwrap_err();
         drop(first);
-        let second = waiting.try_take().unwrap().unwrap();
-        assert!(queue().try_take().unwrap().is_err());
+        let second = waiting.try_lock().unwrap().unwrap();
+        assert!(terminal().try_lock().unwrap().is_err());
         drop(second);
-        assert!(queue().try_take().unwrap().is_ok());
+        assert!(terminal().try_lock().unwrap().is_ok());
     }
 }

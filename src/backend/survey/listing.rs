@@ -1,4 +1,4 @@
-//! Looking at the disk, without ever following a link.
+//! Reads nodes and directories from the disk without following links.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -28,12 +28,12 @@ pub(super) fn no_links() -> ResolveFlag {
     ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS
 }
 
-/// The directory that was looked into last: clauses come sorted, and many name entries of one directory.
+/// The directory of the last lookup. Clauses come sorted, and many are in one directory.
 #[derive(Default)]
-pub(super) struct Near(Option<(AbsPath, OwnedFd)>);
+pub(super) struct ParentCache(Option<(AbsPath, OwnedFd)>);
 
-impl Near {
-    pub(super) fn look(&mut self, path: &AbsPath) -> Result<Option<Node>, SurveyError> {
+impl ParentCache {
+    pub(super) fn lookup(&mut self, path: &AbsPath) -> Result<Option<Node>, SurveyError> {
         let failed = |errno: Errno| SurveyError::Look {
             path: path.clone(),
             source: errno.into(),
@@ -46,7 +46,7 @@ impl Near {
             Some((_, fd)) => fd,
             None => match open(&parent, OFlag::O_PATH | OFlag::O_DIRECTORY) {
                 Ok(fd) => fd,
-                // What this user cannot get to, no command of this user can.
+                // A command of this user cannot reach it either.
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(None),
                 Err(errno) => return Err(failed(errno)),
             },
@@ -63,20 +63,20 @@ impl Near {
 }
 
 /// An entry of a directory: its name, where it is, what it is.
-pub(super) type Listed = (OsString, AbsPath, Node);
+pub(super) type Entry = (OsString, AbsPath, Node);
 
 /// The listings of one survey.
 #[derive(Default)]
-pub(super) struct Lists {
-    /// How many entries there were so far.
+pub(super) struct Lister {
+    /// The entries counted so far.
     found: usize,
-    /// What the kernel writes entries to, for one directory after the other.
-    room: Vec<u8>,
-    /// What was listed anew.
+    /// The buffer for directory entries.
+    buffer: Vec<u8>,
+    /// The directories listed by this survey.
     pub(super) listings: Vec<Listing>,
 }
 
-/// When a directory had last changed as it was listed.
+/// The time of the last change of a directory when it was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listing {
     path: AbsPath,
@@ -88,9 +88,9 @@ pub(super) struct Listing {
 /// Whether a change right after the listing would show in the time of the last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Freshness {
-    /// It would.
+    /// Yes.
     Old,
-    /// The last change is so young that another could have the same time.
+    /// No: the last change is so recent that another could have the same time.
     Fresh,
 }
 
@@ -111,7 +111,7 @@ impl Listing {
         }
     }
 
-    /// The directory, if what is in it now may be something else than what was listed.
+    /// The directory, if its content may differ from the listing.
     pub(super) fn unsettled(&self) -> Option<&AbsPath> {
         let stat = nix::sys::stat::lstat(self.path.as_path());
         let is_same = stat.is_ok_and(|stat| {
@@ -122,9 +122,9 @@ impl Listing {
     }
 }
 
-impl Lists {
-    /// Adds a listing that is known.
-    pub(super) fn count(&mut self, path: &AbsPath, known: Vec<Listed>) -> Result<Vec<Listed>, SurveyError> {
+impl Lister {
+    /// Counts the entries of a listing from another survey.
+    pub(super) fn count(&mut self, path: &AbsPath, known: Vec<Entry>) -> Result<Vec<Entry>, SurveyError> {
         self.found = self.found.saturating_add(known.len());
         if self.found > MOST_ENTRIES {
             return Err(SurveyError::TooMany(path.clone()));
@@ -132,7 +132,7 @@ impl Lists {
         Ok(known)
     }
 
-    pub(super) fn take(&mut self, path: &AbsPath, expected: Identity) -> Result<Vec<Listed>, SurveyError> {
+    pub(super) fn take(&mut self, path: &AbsPath, expected: Identity) -> Result<Vec<Entry>, SurveyError> {
         let failed = |source: io::Error| SurveyError::List {
             path: path.clone(),
             source,
@@ -143,8 +143,8 @@ impl Lists {
             return Err(SurveyError::Changed(path.clone()));
         }
         self.listings.push(Listing::of(path, expected, &stat));
-        self.room.reserve(ROOM);
-        let mut entries = RawDir::new(&directory, self.room.spare_capacity_mut());
+        self.buffer.reserve(BUFFER_SIZE);
+        let mut entries = RawDir::new(&directory, self.buffer.spare_capacity_mut());
         let mut names = Vec::new();
         while let Some(entry) = entries.next() {
             let entry = match entry {
@@ -182,8 +182,8 @@ impl Lists {
     }
 }
 
-/// As much as std asks for at once.
-const ROOM: usize = 32 * 1024;
+/// As much as std uses.
+const BUFFER_SIZE: usize = 32 * 1024;
 
 pub(super) fn node_of(path: &AbsPath, stat: &FileStat) -> Result<Node, SurveyError> {
     let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {

@@ -1,4 +1,4 @@
-//! Whether mounts alone keep to a profile, for a bwrap with no layer inside.
+//! Checks that mounts alone permit no more than a profile, for a bwrap without a Landlock layer.
 
 use std::ffi::OsString;
 
@@ -9,28 +9,28 @@ use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
 
-/// Holds what the arguments permit of the host's files against a profile in which whatever may be read may be executed.
+/// Checks the arguments of bwrap against a profile in which all readable files are executable.
 pub fn mounts_within(argv: &[OsString], profile: &Profile, survey: &Survey) -> Result<(), Witness> {
     let view = read(argv, &[], survey)?;
     surroundings(&view, profile)?;
     pinned(&view, profile, &[])?;
-    files_within(&Alone { view, survey }, profile)
+    files_within(&MountsOnly { view, survey }, profile)
 }
 
-/// What mounts let be done with the host's files. What the regime brings along is nobody else's.
-struct Alone<'a> {
+/// What mounts permit on the host's files.
+struct MountsOnly<'a> {
     view: View,
     survey: &'a Survey,
 }
 
-impl FileReach for Alone<'_> {
+impl FileReach for MountsOnly<'_> {
     fn name(&self) -> &'static str {
         PLAN
     }
 
     fn landmarks<'a>(&'a self, landmarks: &mut Landmarks<'a>) {
         self.view.landmarks(landmarks);
-        // Whether something is there decides as well.
+        // Whether a path exists matters too.
         self.survey.nodes().for_each(|(path, _)| landmarks.path(path));
     }
 
@@ -44,11 +44,11 @@ impl FileReach for Alone<'_> {
                 .skip(1)
                 .any(|above| kind(&above).is_some_and(|kind| kind != Kind::Directory));
             let reach = mount.reach(path);
-            // What does not exist, and cannot be made, is not there to be reached; a link is reached where it leads.
+            // A path that does not exist and cannot be created is out of reach; a link counts as its target.
             let nothing = reach.get(Operation::Write) == Access::Denied && self.survey.is_absent(path)
                 || kind(path) == Some(Kind::Symlink);
             let is_file = kind(path).is_some_and(|kind| kind != Kind::Directory);
-            // What the kernel tells of the whole machine is not the regime's; to be read is all it is there for.
+            // Kernel internals in /proc belong to the host, and can only be read.
             if matches!(mount, Mount::Proc(_)) && is_internal(path) && kind(path).is_some() {
                 return Reach::of(|operation| match operation {
                     Operation::Read => Access::Full,

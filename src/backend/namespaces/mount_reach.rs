@@ -1,20 +1,20 @@
-//! What mounts alone let be changed and show, held against what clauses speak of.
+//! Checks that mounts alone show and change only what some clause names.
 
-use super::own::{Tmp, WithOwn, in_own};
+use super::own::{ProfileWithOwnMounts, Tmp, in_own_mount};
 use super::reader::{Mount, PLAN, View};
 use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Access, Deny, Operation, Right, Target};
 use crate::profile::index::Index;
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
 
-/// Whether a mount would hide too much: all that lies in what it covers.
+/// Whether a mount would hide too much: a mask has no ends.
 fn hides_part(deny: &Deny) -> bool {
     deny.rights.has(Right::Read) && !deny.ends.is_empty()
 }
 
-/// What mounts alone let be changed, and what they show, is what clauses speak of: grants, and denies of
-/// paths that exist. (Denies that the layer must hold are the layer's.)
-pub(super) fn alone(
+/// Checks what mounts show and let be changed against the grants, and the denies of paths that exist. Landlock enforces the
+/// other denies.
+pub(super) fn check_mount_reach(
     (view, tmp): (&View, Tmp),
     loader: &[AbsPath],
     profile: &Profile,
@@ -24,31 +24,30 @@ pub(super) fn alone(
     clauses.denies.retain(|deny| match &deny.target {
         Target::Path(path) => {
             let there = survey.node(path).is_some_and(|node| node.kind != Kind::Symlink);
-            there && deny.except.is_none() && !hides_part(deny) && !in_own(path)
+            there && deny.except.is_none() && !hides_part(deny) && !in_own_mount(path)
         }
         Target::Pattern { .. } => false,
     });
-    // Mounts hide what may not be read. What may only not be executed or changed is not hidden by them, even
-    // where nothing else was granted.
+    // Mounts hide only what may not be read.
     let mut hiding = clauses.clone();
     hiding.denies.retain(|deny| deny.rights.has(Right::Read));
-    let with_own = |profile| WithOwn { profile, tmp };
-    let spoken = Spoken {
-        changed: with_own(&clauses),
-        shown: with_own(&hiding),
+    let with_own_mounts = |profile| ProfileWithOwnMounts { profile, tmp };
+    let clause_reach = ClauseReach {
+        changed: with_own_mounts(&clauses),
+        shown: with_own_mounts(&hiding),
         loader,
         survey,
     };
-    let bare = Bare { view };
-    files_within(&bare, &spoken)
+    let mount_reach = MountReach { view };
+    files_within(&mount_reach, &clause_reach)
 }
 
-/// What mounts show: reading stands for being shown, writing for being changed.
-struct Bare<'a> {
+/// The reach of mounts alone: read means shown, write means changeable.
+struct MountReach<'a> {
     view: &'a View,
 }
 
-impl FileReach for Bare<'_> {
+impl FileReach for MountReach<'_> {
     fn name(&self) -> &'static str {
         PLAN
     }
@@ -71,15 +70,15 @@ impl FileReach for Bare<'_> {
     }
 }
 
-/// What clauses speak of at all.
-struct Spoken<'a> {
-    changed: WithOwn<'a>,
-    shown: WithOwn<'a>,
+/// The paths that clauses name.
+struct ClauseReach<'a> {
+    changed: ProfileWithOwnMounts<'a>,
+    shown: ProfileWithOwnMounts<'a>,
     loader: &'a [AbsPath],
     survey: &'a Survey,
 }
 
-impl FileReach for Spoken<'_> {
+impl FileReach for ClauseReach<'_> {
     fn name(&self) -> &'static str {
         self.changed.name()
     }
@@ -95,10 +94,10 @@ impl FileReach for Spoken<'_> {
         let files: Index<'_, &AbsPath> = files.map(|(path, _)| (path, path)).collect();
         Box::new(move |path| {
             let reach = hides(path);
-            let spoken = Operation::ALL.into_iter().any(|op| reach.get(op) != Access::Denied);
+            let clause_reach = Operation::ALL.into_iter().any(|op| reach.get(op) != Access::Denied);
             // A file has nothing below it.
             let below_a_file = files.above(path).any(|file| *file != path);
-            let shown = spoken || below_a_file || self.loader.contains(path);
+            let shown = clause_reach || below_a_file || self.loader.contains(path);
             let shown = if shown { Access::Full } else { Access::Denied };
             Reach::of(|operation| match operation {
                 Operation::Write if below_a_file => Access::Full,

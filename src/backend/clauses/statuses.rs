@@ -1,7 +1,7 @@
-//! Clauses and losses in the words a person would use.
+//! Statuses of clauses, as text for people.
 
 use super::obstacles::touches;
-use crate::backend::status::{ClauseStatus, Status};
+use crate::backend::status::ClauseStatus;
 use crate::policy::{Deny, Grant, Operation};
 
 pub(in crate::backend) fn frozen(grant: &Grant) -> String {
@@ -23,14 +23,5 @@ pub(in crate::backend) fn deny_status(deny: &Deny, executes: bool) -> ClauseStat
     if unread && executes {
         losses.push("the kernel reads what it executes: nothing there runs");
     }
-    let status = if losses.is_empty() {
-        Status::Enforced
-    } else {
-        Status::Stricter(losses.join("; "))
-    };
-    ClauseStatus {
-        clause: deny.to_string(),
-        origin: deny.origin.to_string(),
-        status,
-    }
+    ClauseStatus::with_losses(deny.to_string(), deny.origin.to_string(), &losses)
 }

@@ -1,15 +1,14 @@
-//! Which denies mounts can hold, and where.
+//! Which denies mounts can enforce, and where.
 //!
-//! A read-deny is held by a mask, a write-deny by a read-only bind. What cannot come to be needs
-//! nothing: a name that does not exist stays so where nothing can be written. A pattern whose names may still appear is
-//! held for those that exist, where the config admits the others. All else is left to the layer inside, which refuses it or
-//! decomposes it.
+//! A mask enforces a read-deny, a read-only bind a write-deny. A name that does not exist needs no mount where nothing can be
+//! written. If names of a pattern may still appear, existing ones are covered, where the config admits that. All other
+//! denies are left to the Landlock layer, which refuses or decomposes them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::matches::{NewNames, is_coverable, matching};
-use super::own::in_own;
+use super::own::in_own_mount;
 use crate::backend::clauses::aliases::Granted;
 use crate::backend::clauses::obstacles::at;
 use crate::backend::status::Refusal;
@@ -27,7 +26,7 @@ pub(super) enum Cover {
     Mask,
 }
 
-/// A cover, and where it ends: a root inside speaks for itself.
+/// A cover, and where it ends: roots inside have covers of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Covered {
     cover: Cover,
@@ -50,33 +49,33 @@ impl Covered {
     }
 }
 
-/// What becomes of the denies.
-pub(super) struct Held {
-    /// Where mounts take something, and what; all of it exists.
+/// The covers for the denies of a profile, and the denies left to Landlock.
+pub(super) struct CoverPlan {
+    /// The covers by path; each path exists.
     pub(super) covers: BTreeMap<AbsPath, Covered>,
-    /// What the layer inside must hold.
+    /// The denies that the Landlock layer must enforce.
     pub(super) left: Vec<Deny>,
-    /// Patterns that are held for the names that exist, and not for those that may appear.
+    /// Patterns enforced for existing names only.
     pub(super) open: Vec<Deny>,
-    /// What is covered for these alone.
+    /// The covers for these patterns alone.
     pub(super) open_covers: BTreeSet<AbsPath>,
-    /// That of it which no other clause speaks of: it may be moved with a directory above it.
-    pub(super) loose: BTreeSet<AbsPath>,
+    /// Those of them that no other clause names: they may move with a directory above them.
+    pub(super) movable: BTreeSet<AbsPath>,
 }
 
-impl Held {
+impl CoverPlan {
     /// Sorts the denies of a profile, given the protected paths that exist.
     pub(super) fn new(profile: &Profile, survey: &Survey, protect: &[AbsPath], new_names: NewNames) -> Self {
-        let mut held = Self {
+        let mut cover_plan = Self {
             covers: BTreeMap::new(),
             left: Vec::new(),
             open: Vec::new(),
             open_covers: BTreeSet::new(),
-            loose: BTreeSet::new(),
+            movable: BTreeSet::new(),
         };
         for path in protect {
             if present(survey, path).is_some() {
-                held.cover(path.clone(), Cover::ReadOnly);
+                cover_plan.cover(path.clone(), Cover::ReadOnly);
             }
         }
         let mut rest = Vec::new();
@@ -84,47 +83,47 @@ impl Held {
         for deny in &profile.denies {
             match &deny.target {
                 Target::Path(path) if deny.except.is_none() && present(survey, path).is_some() => {
-                    held.place(deny, path, &grants);
+                    cover_plan.cover_path(deny, path, &grants);
                 }
                 Target::Path(_) | Target::Pattern { .. } => rest.push(deny),
             }
         }
-        // What is written where is known now, so it can be said where names may still appear. What patterns cover
-        // lies where nothing can be written.
-        let covers = held.covers.clone();
+        // Covers of paths decide where names may still appear. Covers of patterns do not change that: they lie where nothing
+        // can be written.
+        let covers = cover_plan.covers.clone();
         let writing = Writing::new(profile, &covers);
         for deny in rest {
             if deny.except.is_some() || writing.appears(survey, deny) {
                 match new_names {
-                    NewNames::Admitted if is_coverable(deny) => held.open.push(deny.clone()),
-                    NewNames::Admitted | NewNames::Refused => held.left.push(deny.clone()),
+                    NewNames::Admitted if is_coverable(deny) => cover_plan.open.push(deny.clone()),
+                    NewNames::Admitted | NewNames::Refused => cover_plan.left.push(deny.clone()),
                 }
             } else if let Target::Pattern { root, pattern } = &deny.target {
-                held.match_all(deny, root, pattern, survey);
+                cover_plan.match_all(deny, root, pattern, survey);
             }
         }
-        let open: Vec<&Deny> = held.open.iter().collect();
+        let open: Vec<&Deny> = cover_plan.open.iter().collect();
         let matched = matching(&open, survey);
         for (path, node) in matched {
             if node.kind == Kind::Symlink {
                 continue;
             }
-            if !held.covers.contains_key(&path) {
-                held.open_covers.insert(path.clone());
-                let mut others = profile.denies.iter().filter(|deny| !held.open.contains(deny));
+            if !cover_plan.covers.contains_key(&path) {
+                cover_plan.open_covers.insert(path.clone());
+                let mut others = profile.denies.iter().filter(|deny| !cover_plan.open.contains(deny));
                 if !others.any(|deny| deny.covers(&path)) {
-                    held.loose.insert(path.clone());
+                    cover_plan.movable.insert(path.clone());
                 }
             }
-            held.cover(path, Cover::Mask);
+            cover_plan.cover(path, Cover::Mask);
         }
-        held
+        cover_plan
     }
 
     /// A deny of a path that exists.
-    fn place(&mut self, deny: &Deny, path: &AbsPath, granted: &Granted<'_>) {
+    fn cover_path(&mut self, deny: &Deny, path: &AbsPath, granted: &Granted<'_>) {
         let rights = rights_of(deny);
-        // Where the denies leave nothing, nothing is shown.
+        // The denies leave no right.
         if !granted.near(Rights::ALL, path) {
             self.cover(path.clone(), Cover::Mask);
             return;
@@ -138,18 +137,18 @@ impl Held {
             return;
         }
         if rights.has(Right::Write) {
-            self.cover_as_far(path.clone(), Cover::ReadOnly, &deny.ends);
+            self.cover_until(path.clone(), Cover::ReadOnly, &deny.ends);
         }
         if *path == AbsPath::root() {
-            // The regime's own mounts lie on top of one of `/`, and can be written.
+            // The regime's own mounts lie on top of a cover of `/`, and can be written.
             self.left.push(deny.clone());
         } else {
-            self.leave_execute(deny);
+            self.leave_execute_to_landlock(deny);
         }
     }
 
     /// Mounts cannot tell executing from reading.
-    fn leave_execute(&mut self, deny: &Deny) {
+    fn leave_execute_to_landlock(&mut self, deny: &Deny) {
         if rights_of(deny).has(Right::Execute) {
             self.left.push(Deny {
                 rights: Rights::EXECUTE,
@@ -167,7 +166,7 @@ impl Held {
             Cover::ReadOnly
         };
         if cover == Cover::ReadOnly {
-            self.leave_execute(deny);
+            self.leave_execute_to_landlock(deny);
         }
         // Single files may be writable where no name can appear.
         if !rights.has(Right::Read) && !rights.has(Right::Write) {
@@ -175,14 +174,14 @@ impl Held {
         }
         for (path, node) in survey.nodes() {
             let matches = path.is_below(root) && path.name().is_some_and(|name| pattern.matches(name));
-            if matches && node.kind != Kind::Symlink && !in_own(path) {
+            if matches && node.kind != Kind::Symlink && !in_own_mount(path) {
                 self.cover(path.clone(), cover);
             }
         }
     }
 
-    /// What the layer says it cannot hold was left to it because no mount can: that is the reason.
-    pub(super) fn in_its_words(&self, refusal: Refusal) -> Refusal {
+    /// Gives the reason why no mount covers a deny that the layer refused.
+    pub(super) fn explain_refusal(&self, refusal: Refusal) -> Refusal {
         let Refusal::DenyBelowGrant {
             clause,
             origin,
@@ -195,7 +194,7 @@ impl Held {
             .left
             .iter()
             .find(|deny| deny.to_string() == clause)
-            .map_or(MAY_APPEAR, why_left);
+            .map_or(MAY_APPEAR, why_not_covered);
         Refusal::DenyBesideMounts {
             clause,
             origin,
@@ -205,11 +204,11 @@ impl Held {
     }
 
     fn cover(&mut self, path: AbsPath, cover: Cover) {
-        self.cover_as_far(path, cover, &BTreeSet::new());
+        self.cover_until(path, cover, &BTreeSet::new());
     }
 
-    /// Covers a path. Of two covers at one path the stronger holds, and it ends where both do.
-    fn cover_as_far(&mut self, path: AbsPath, cover: Cover, ends: &BTreeSet<Ending>) {
+    /// Covers a path. Of two covers at one path the stronger counts, and ends where both end.
+    fn cover_until(&mut self, path: AbsPath, cover: Cover, ends: &BTreeSet<Ending>) {
         match self.covers.entry(path) {
             Entry::Vacant(new) => {
                 let ends = ends.clone();
@@ -229,11 +228,11 @@ const MAY_APPEAR: &str = "a mount covers only what exists when the command start
 const MAY_MATCH: &str = "a mount covers only what exists when the command starts: such a name could still be made there, which \
     `deny_fallback: cover_existing` admits without `residuals: refuse`";
 
-/// Why no mount holds a deny.
-fn why_left(deny: &Deny) -> &'static str {
+/// Why no mount enforces a deny.
+fn why_not_covered(deny: &Deny) -> &'static str {
     if deny.except.is_some() {
         "a mount cannot leave out files by their suffix"
-    } else if in_own(at(deny)) || *at(deny) == AbsPath::root() {
+    } else if in_own_mount(at(deny)) || *at(deny) == AbsPath::root() {
         "/proc, /dev and /tmp, which it reaches, are the sandbox's own mounts"
     } else if !deny.ends.is_empty() && rights_of(deny).has(Right::Read) {
         "a mount that hides a directory hides everything in it"
@@ -246,7 +245,7 @@ fn why_left(deny: &Deny) -> &'static str {
     }
 }
 
-/// What a deny takes, as far as mounts go: they know no sizes.
+/// The rights that a deny takes, for mounts, which have no size limits.
 pub(super) fn rights_of(deny: &Deny) -> Rights {
     match deny.beyond {
         None => deny.rights,
@@ -254,13 +253,13 @@ pub(super) fn rights_of(deny: &Deny) -> Rights {
     }
 }
 
-/// What a mount can cover: it exists, is no link, and does not lie in a mount of the regime's own.
+/// The node at a path that a mount can cover: no link, and not in a mount of the regime's own.
 fn present(survey: &Survey, path: &AbsPath) -> Option<Node> {
     let node = survey.node(path).filter(|node| node.kind != Kind::Symlink)?;
-    (!in_own(path)).then_some(node)
+    (!in_own_mount(path)).then_some(node)
 }
 
-/// Where commands may make names, as far as mounts go.
+/// Where mounts let commands create names.
 struct Writing<'a> {
     grants: Index<'a, &'a Grant>,
     /// The grants that let all of a tree be written, by their paths.
@@ -278,17 +277,17 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Whether a command could make something that the deny is for.
+    /// Whether a command could create a path of the deny.
     fn appears(&self, survey: &Survey, deny: &Deny) -> bool {
         let root = at(deny);
-        // In the regime's own mounts, which a pattern for all of `/` reaches as well, nothing is covered.
-        if in_own(root) || *root == AbsPath::root() {
+        // Nothing in the regime's own mounts is covered.
+        if in_own_mount(root) || *root == AbsPath::root() {
             return true;
         }
         if let Target::Path(path) = &deny.target
             && !survey.is_absent(path)
         {
-            // Nobody looked, or it is a link: it may be exchanged, or is something else already.
+            // Not surveyed, or a link, which may change.
             return self.grants.above(path).next().is_some();
         }
         let open = |path: &AbsPath| {
@@ -308,7 +307,7 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// Whether mounts let everything below the grant be written.
+/// Whether mounts make everything below the grant writable.
 pub(super) fn writes_tree(grant: &Grant) -> bool {
     let tree = match grant.scope {
         Scope::Tree => true,

@@ -4,7 +4,7 @@
 //! against the profile without these patterns: names that are absent from a directory that was listed, and symlinks, which have
 //! no content of their own.
 
-use super::own::WithOwn;
+use super::own::ProfileWithOwnMounts;
 use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Deny};
 use crate::profile::{FileReach, Landmarks, Profile, Reach};
@@ -16,10 +16,10 @@ pub(super) fn without(profile: &Profile, open: &[&Deny]) -> Profile {
     later
 }
 
-/// What is permitted where new names of patterns are: what is not there yet, they do not speak of.
+/// What a profile permits when patterns do not apply to new names.
 pub(super) struct Admitted<'a> {
-    pub(super) now: &'a WithOwn<'a>,
-    pub(super) later: WithOwn<'a>,
+    pub(super) now: &'a ProfileWithOwnMounts<'a>,
+    pub(super) later: ProfileWithOwnMounts<'a>,
     pub(super) open: &'a [&'a Deny],
     pub(super) survey: &'a Survey,
 }
@@ -36,7 +36,7 @@ impl FileReach for Admitted<'_> {
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let (now, later) = (self.now.prepared(), self.later.prepared());
         Box::new(move |path| {
-            // What nobody looked at may be there.
+            // A path that was not surveyed may exist.
             let is_link = || self.survey.node(path).is_some_and(|node| node.kind == Kind::Symlink);
             let is_new =
                 self.open.iter().any(|deny| deny.target.covers(path)) && (self.survey.is_absent(path) || is_link());
