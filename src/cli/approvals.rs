@@ -8,8 +8,9 @@ use super::error::{CliError, print, print_notice};
 use super::exit::Exit;
 use super::policy;
 use crate::approval::{
-    ApprovalDecision, ApprovalsClient, ApprovalsEvent, ApprovalsAddress, ApprovalsReply, ApprovalsRequest, Approver as _,
-    RequestMessage, ClientError, SessionEvent, SessionRequests, Remember, TerminalApprover, RequestSummary,
+    ApprovalDecision, ApprovalsAddress, ApprovalsClient, ApprovalsEvent, ApprovalsReply, ApprovalsRequest,
+    Approver as _, ClientError, Remember, RequestMessage, RequestSummary, SessionEvent, SessionRequests,
+    TerminalApprover,
 };
 use crate::policy::path::escape;
 use crate::tools::terminal_size;

@@ -136,9 +136,10 @@ impl ApproverChoice {
     pub(super) fn during_command(&self) -> Result<CancellableApprover, ApproverError> {
         match self {
             // Keys typed for the command are no answer.
-            Self::Terminal(timeout) => {
-                at_terminal(TerminalApprover::new(terminal_size).with_quiet_period(QUIET_TIME), *timeout)
-            }
+            Self::Terminal(timeout) => at_terminal(
+                TerminalApprover::new(terminal_size).with_quiet_period(QUIET_TIME),
+                *timeout,
+            ),
             Self::Program { .. } | Self::Socket(_) | Self::Nobody => self.next(),
         }
     }

@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::form;
 use super::notices::Notices;
-use crate::approval::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, RequestMessage, CancelHandle, Presentation};
+use crate::approval::{
+    ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, Presentation, RequestMessage,
+};
 use crate::policy::Channel;
 use crate::policy::path::escape;
 use crate::tools::ExtraApprover;

@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, RequestMessage, Remember};
+use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, Remember, RequestMessage};
 
 /// The most lines of a form. A longer question is asked elsewhere: a person must have seen all of it.
 const MAX_LINES: usize = 2_000;
@@ -69,7 +69,10 @@ const fn choices(answer: AnswerOf) -> &'static [&'static str] {
 }
 
 /// Reads the decision from an answer. Anything unclear is an error, never an approval.
-pub(super) fn read_decision(answer: ElicitResult, question: &RequestMessage) -> Result<ApprovalDecision, ApproverError> {
+pub(super) fn read_decision(
+    answer: ElicitResult,
+    question: &RequestMessage,
+) -> Result<ApprovalDecision, ApproverError> {
     let _fits = message_of(question)?;
     let choices = choices(question.answer);
     match answer.action {

@@ -1,6 +1,6 @@
 //! How an approver program is run: `approval/` knows what to ask, `confine/` how processes are started.
 
-use crate::approval::{ProgramOutput, ApproverError, ProgramRun};
+use crate::approval::{ApproverError, ProgramOutput, ProgramRun};
 use crate::confine::parent::unconfined::{self, ProgramEnd, UnconfinedProgram};
 
 /// Runs an approver program once.

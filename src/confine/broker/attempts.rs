@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::backend::seccomp::{Call, Filters, Role, CallKind, DependsOn};
+use crate::backend::seccomp::{Call, CallKind, DependsOn, Filters, Role};
 use crate::confine::wire::attempted::{Attempt, Attempted, FileAccess};
 
 /// The most different attempts that are recorded.
