@@ -41,7 +41,7 @@ pub struct World {
     /// gets a new one.
     pub matched: Vec<OsString>,
     /// Whether the network namespace has a way out.
-    pub exit: Exit,
+    pub exit: NetworkExit,
 }
 
 /// Who makes namespaces and mounts.
@@ -55,14 +55,14 @@ pub enum MadeBy {
 
 /// The way out of a network namespace that has only a loopback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Exit {
+pub enum NetworkExit {
     /// None, or the namespace is the host's.
     None,
     /// Sockets that listen on its loopback and that the parent holds, whose proxy judges every connection.
     Proxy,
 }
 
-impl Exit {
+impl NetworkExit {
     /// What a reach over IP needs.
     pub const fn of(network: &Network) -> Self {
         match network {

@@ -1,6 +1,6 @@
 //! A control group for one command: in it the kernel bounds the processes and the memory of the whole tree.
 //!
-//! [`Delegated`] finds where one can be made. The runner enters it before it forks its command, and nothing in it can leave: no
+//! [`DelegatedGroup`] finds where one can be made. The runner enters it before it forks its command, and nothing in it can leave: no
 //! command can write to a control group. The group of a killed parent is removed by the next one; an unlocked directory shows that
 //! its owner is dead. Source: the kernel's cgroup v2 guide.
 
@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::error::ConfineError;
 use super::sys;
-use crate::backend::host::{Delegated, GROUP_PREFIX, Seat, own_group_name};
+use crate::backend::host::{DelegatedGroup, GROUP_PREFIX, ProcessLocation, own_group_name};
 use crate::confine::wire::protocol::{CommandLimits, End, LimitKind};
 
 /// The runner, which is in the group as well.
@@ -44,14 +44,14 @@ impl Group {
     /// # Errors
     /// It cannot be made or bounded. The command must not run then.
     pub fn make(limits: CommandLimits) -> Result<Self, ConfineError> {
-        let parent = match Delegated::find() {
-            Ok(Delegated {
+        let parent = match DelegatedGroup::find() {
+            Ok(DelegatedGroup {
                 directory,
-                seat: Seat::Beside,
+                seat: ProcessLocation::Beside,
             }) => directory,
-            Ok(Delegated {
+            Ok(DelegatedGroup {
                 directory: _,
-                seat: Seat::Inside,
+                seat: ProcessLocation::Inside,
             }) => {
                 return Err(ConfineError::Group(io::Error::other(
                     "this process is in the delegated one itself",
@@ -199,10 +199,10 @@ pub(super) fn enter(procs_file: &OwnedFd) -> nix::Result<()> {
 /// Moves this process out of a delegated group in which it is alone, into a child group, so that bounded groups can be made beside
 /// it. If that fails nothing changes. For a process that has no child yet.
 pub(super) fn leave_delegated() {
-    let Ok(Delegated {
+    let Ok(DelegatedGroup {
         directory,
-        seat: Seat::Inside,
-    }) = Delegated::find()
+        seat: ProcessLocation::Inside,
+    }) = DelegatedGroup::find()
     else {
         return;
     };

@@ -10,7 +10,7 @@ use super::backend::{HostBackend, HostBackends};
 use super::hosts::{NetworkStatus, network_status};
 use super::inspection::Inspection;
 use super::show::limits;
-use crate::backend::host::{Hold, TreeLimit};
+use crate::backend::host::{LimitEnforcement, TreeLimit};
 use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::survey::Survey;
 use crate::policy::path::escape;
@@ -331,8 +331,8 @@ fn limit_rows(backend: Backend, profile: &Profile) -> impl Iterator<Item = Claus
             Backend::Landlock | Backend::Namespaces => (
                 "enforced",
                 of_the_tree.map(|TreeLimit { hold, why, .. }| match hold {
-                    Hold::Exact => format!("exact: {why}"),
-                    Hold::Sampled => format!("sampled: the tree is killed when it is seen above it; {why}"),
+                    LimitEnforcement::Exact => format!("exact: {why}"),
+                    LimitEnforcement::Sampled => format!("sampled: the tree is killed when it is seen above it; {why}"),
                 }),
             ),
             Backend::Seatbelt => (

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::enforcement::short;
 use crate::backend::Regime;
-use crate::backend::host::{Finding, Hold, Host, RegimeReport, Standing, TreeLimit};
+use crate::backend::host::{Finding, Host, LimitEnforcement, RegimeReport, Standing, TreeLimit};
 
 /// The report of `stockade doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,8 +88,10 @@ impl Report {
             let exact = self.tree_limits.iter().filter(|limit| limit.regime == report.regime);
             for TreeLimit { limit, hold, why, .. } in exact {
                 match hold {
-                    Hold::Exact => lines.push(format!("  holds exactly: limits.{limit} of the whole tree: {why}")),
-                    Hold::Sampled => {}
+                    LimitEnforcement::Exact => {
+                        lines.push(format!("  holds exactly: limits.{limit} of the whole tree: {why}"))
+                    }
+                    LimitEnforcement::Sampled => {}
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::enforcement::Enforcement;
-use crate::backend::host::{Delegated, Hold, TreeLimit};
+use crate::backend::host::{DelegatedGroup, LimitEnforcement, TreeLimit};
 use crate::confine::CommandLimits;
 use crate::confine::wire::protocol::Counting;
 use crate::policy::Limits;
@@ -13,12 +13,12 @@ use crate::profile::Profile;
 pub(super) fn counting(enforcement: &Enforcement, profile: &Profile) -> Counting {
     let is_bounded = profile.limits.processes.is_some() || profile.limits.memory.is_some();
     // No config lets a command write to control groups: one that stays where it is put stays bounded.
-    let has_group = || Delegated::find().is_ok();
+    let has_group = || DelegatedGroup::find().is_ok();
     match enforcement {
         Enforcement::Confined(_) if is_bounded && has_group() => Counting::Group,
         Enforcement::Confined(options) => match TreeLimit::processes_without_group(options.mechanism.regime()).hold {
-            Hold::Exact => Counting::Namespace,
-            Hold::Sampled => Counting::Sampled,
+            LimitEnforcement::Exact => Counting::Namespace,
+            LimitEnforcement::Sampled => Counting::Sampled,
         },
         Enforcement::Unconfined(_) | Enforcement::Refused(_) => Counting::Sampled,
     }

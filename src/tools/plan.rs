@@ -12,7 +12,7 @@ use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::{self, Attempts, Filters, Role, SeccompError, SeccompWitness};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
-use crate::backend::{Exit, Plan, World, attributes, namespaces};
+use crate::backend::{NetworkExit, Plan, World, attributes, namespaces};
 use crate::policy::{AbsPath, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{Asked, Call, Profile, Witness, files_within};
@@ -193,7 +193,7 @@ fn lower_namespaces(
         own,
         protected: as_paths(protected),
         matched: as_paths(matched),
-        exit: Exit::of(&profile.network),
+        exit: NetworkExit::of(&profile.network),
     };
     let mut plan = complete(layer, Some(world), profile, options)?;
     if mounts_keep_attributes(&plan, profile, &around.copies, &survey).is_ok() {

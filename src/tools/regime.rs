@@ -10,7 +10,7 @@ use super::enforcement::{ChosenRegime, Enforcement};
 use super::plan::{BackendOptions, Mechanism};
 use super::session_policy::SessionPolicy;
 use crate::backend::Regime;
-use crate::backend::host::{Hold, Maker, TreeLimit};
+use crate::backend::host::{LimitEnforcement, Maker, TreeLimit};
 use crate::backend::namespaces::MOST_PROTECTED;
 use crate::policy::{
     Deny, HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, Target, UnixSockets,
@@ -253,8 +253,8 @@ fn sampled(limits: &Limits, regime: Regime) -> Option<String> {
         .into_iter()
         .flatten()
         .filter(|limit| match limit.hold {
-            Hold::Exact => false,
-            Hold::Sampled => true,
+            LimitEnforcement::Exact => false,
+            LimitEnforcement::Sampled => true,
         })
         .map(|limit| limit.limit)
         .collect();

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::namespaces::PROBE;
 
-/// Where it is looked for; never along `PATH`, which the environment decides.
-const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
+/// The paths that are tried; never `PATH`, which the environment controls.
+const PATHS: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
 
 /// A bwrap that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,7 +24,7 @@ pub struct Bwrap {
     pub writable_by_others: bool,
 }
 
-/// Which file a bwrap is; another one, or the same one changed, is told from it.
+/// The identity of a bwrap file, which differs for another file and for a changed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BwrapFile {
     path: String,
@@ -35,7 +35,7 @@ pub struct BwrapFile {
     changed: (i64, i64),
 }
 
-/// The oldest version that knows all that it is told.
+/// The oldest version with all options that are used.
 const OLDEST: (u32, u32, u32) = (0, 6, 0);
 
 impl Bwrap {
@@ -109,8 +109,8 @@ impl Bwrap {
         if output.status.success() && parse_version(&String::from_utf8_lossy(&output.stdout)) == self.version {
             return Ok(());
         }
-        let said = output.stderr.get(..output.stderr.len().min(500)).unwrap_or_default();
-        Err(crate::policy::path::escape(said.trim_ascii()))
+        let stderr = output.stderr.get(..output.stderr.len().min(500)).unwrap_or_default();
+        Err(crate::policy::path::escape(stderr.trim_ascii()))
     }
 }
 
@@ -121,14 +121,14 @@ pub(super) fn find() -> Option<Bwrap> {
     let version = if bwrap.setuid || bwrap.writable_by_others {
         None
     } else {
-        ask_version(bwrap.path)
+        query_version(bwrap.path)
     };
     Some(Bwrap { version, ..bwrap })
 }
 
 /// The same, not started, so that its version is not known; and which file it is.
 pub(super) fn locate() -> Option<(Bwrap, BwrapFile)> {
-    PLACES.into_iter().find_map(|path| {
+    PATHS.into_iter().find_map(|path| {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         let mode = metadata.permissions().mode();
         let setuid = mode & 0o6000 != 0;
@@ -156,7 +156,7 @@ pub(super) fn locate() -> Option<(Bwrap, BwrapFile)> {
     clippy::disallowed_methods,
     reason = "a probe; what runs a command is started by the supervisor"
 )]
-fn ask_version(path: &str) -> Option<(u32, u32, u32)> {
+fn query_version(path: &str) -> Option<(u32, u32, u32)> {
     let mut command = std::process::Command::new(path);
     let output = command
         .arg("--version")

@@ -1,9 +1,8 @@
-//! A control group that was handed over to this process: where the kernel can bound what a whole tree uses.
+//! A control group that was delegated to this process, in which the kernel can limit a process tree.
 //!
-//! Groups of cgroup v2 belong to whoever manages them, mostly systemd, and nobody else makes any among them: bounds of such
-//! a group would be gone whenever systemd looks at its unit again. What it hands over is marked (`user.delegate`); where no
-//! systemd runs, it is what the user owns. A mark that users can set themselves hands nothing over: `systemd --user` marks
-//! nothing, and does not honour what others marked. Looking changes nothing. Sources: cgroups(7), "Delegating a hierarchy to a
+//! Groups of cgroup v2 belong to their manager, mostly systemd, which resets limits that others set. Groups that systemd
+//! delegates are marked (`user.delegate`); without systemd, a group that the user owns counts. A mark that users can set
+//! themselves does not count: `systemd --user` sets none and honours none. Nothing is changed by the search. Sources: cgroups(7), "Delegating a hierarchy to a
 //! less privileged user"; systemd's "Control Group APIs and Delegation".
 
 use std::ffi::OsStr;
@@ -17,54 +16,55 @@ use nix::unistd::{AccessFlags, Uid, access, geteuid};
 
 /// Where the one hierarchy is mounted, or the second beside those of cgroup v1.
 const HIERARCHIES: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-/// What marks a group that systemd handed over; the second can be read by root alone.
+/// The marks of a group that systemd delegated; only root can read the second.
 const MARKS: [&str; 2] = ["user.delegate", "trusted.delegate"];
-/// It is there where systemd manages the machine: `sd_booted(3)`.
+/// Exists if systemd manages the machine: `sd_booted(3)`.
 const SYSTEMD: &str = "/run/systemd/system";
-/// How the names of groups end that systemd makes, whether or not this process can see that it runs.
+/// The suffixes of groups that systemd makes.
 const UNITS: [&str; 3] = [".slice", ".scope", ".service"];
-/// How the names of all groups begin that Stockade makes.
+/// The prefix of all groups that Stockade makes.
 pub const PREFIX: &str = "stockade-";
-/// What bounds the number of processes, and memory.
+/// The controllers that limit processes and memory.
 const CONTROLLERS: [&str; 2] = ["pids", "memory"];
 
 /// A control group in which this process may make others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delegated {
+pub struct DelegatedGroup {
     /// Its directory.
     pub directory: PathBuf,
     /// Where this process is.
-    pub seat: Seat,
+    pub seat: ProcessLocation,
 }
 
-/// Where a process is that was handed a control group.
+/// Where this process is, in relation to its delegated group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seat {
-    /// In a group of its own inside it, beside those that it makes.
+pub enum ProcessLocation {
+    /// In a group of its own inside it.
     Beside,
-    /// In the group itself, alone. Only what holds no process can have bounded groups inside, so it must first move into one.
+    /// In the group itself, alone. It must first move into a group inside: only a group without processes can have limited
+    /// groups.
     Inside,
 }
 
-/// Why there is none.
+/// Why there is no delegated group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undelegated {
+pub enum NoDelegatedGroup {
     /// This process's group is found in no hierarchy of cgroup v2.
     NotFound,
     /// It belongs to somebody else.
     NotOurs,
-    /// It was handed over, and cannot be written to from here.
+    /// It was delegated, and cannot be written here.
     ReadOnly,
     /// No group may be made inside it.
     Full,
     /// Other processes are in it.
     Shared,
-    /// Its groups cannot be bounded in both.
+    /// It lacks one of the controllers.
     NoControllers,
 }
 
-impl Undelegated {
-    /// Why the kernel does not hold a limit, in a few words; and what to do, where something can be done.
+impl NoDelegatedGroup {
+    /// Why the kernel does not enforce a limit, and what to do, if anything.
     pub fn why(self) -> &'static str {
         match self {
             Self::NotFound => "this process is in no control group (cgroup v2) that it can see",
@@ -87,9 +87,9 @@ impl Undelegated {
     }
 }
 
-impl Delegated {
-    /// The one that this process has now.
-    pub fn find() -> Result<Self, Undelegated> {
+impl DelegatedGroup {
+    /// Finds the group of this process.
+    pub fn find() -> Result<Self, NoDelegatedGroup> {
         let Group { hierarchy, directory } = own()?;
         let parent = directory.parent().filter(|parent| parent.starts_with(hierarchy));
         // Nothing but this process has a group of this name: names of units have an ending.
@@ -102,27 +102,27 @@ impl Delegated {
         {
             return Ok(Self {
                 directory: parent.to_owned(),
-                seat: Seat::Beside,
+                seat: ProcessLocation::Beside,
             });
         }
         if !is_handed_over(hierarchy, &directory) {
-            return Err(Undelegated::NotOurs);
+            return Err(NoDelegatedGroup::NotOurs);
         }
         if !may_change(&directory) {
-            return Err(Undelegated::ReadOnly);
+            return Err(NoDelegatedGroup::ReadOnly);
         }
         if is_full(&directory) {
-            return Err(Undelegated::Full);
+            return Err(NoDelegatedGroup::Full);
         }
         if !lists(&directory.join("cgroup.controllers")) {
-            return Err(Undelegated::NoControllers);
+            return Err(NoDelegatedGroup::NoControllers);
         }
         if processes(&directory) != [std::process::id()] {
-            return Err(Undelegated::Shared);
+            return Err(NoDelegatedGroup::Shared);
         }
         Ok(Self {
             directory,
-            seat: Seat::Inside,
+            seat: ProcessLocation::Inside,
         })
     }
 }
@@ -139,16 +139,16 @@ struct Group {
 }
 
 /// The group of this process, which must say that this process is in it.
-fn own() -> Result<Group, Undelegated> {
-    let table = fs::read("/proc/self/cgroup").map_err(|_| Undelegated::NotFound)?;
-    let path = path_in(&table).ok_or(Undelegated::NotFound)?;
+fn own() -> Result<Group, NoDelegatedGroup> {
+    let table = fs::read("/proc/self/cgroup").map_err(|_| NoDelegatedGroup::NotFound)?;
+    let path = path_in(&table).ok_or(NoDelegatedGroup::NotFound)?;
     let found = HIERARCHIES.into_iter().map(Path::new).find_map(|hierarchy| {
         let directory = hierarchy.join(path);
         let is_it = statfs(&directory).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
             && processes(&directory).contains(&std::process::id());
         is_it.then_some(Group { hierarchy, directory })
     });
-    found.ok_or(Undelegated::NotFound)
+    found.ok_or(NoDelegatedGroup::NotFound)
 }
 
 /// The path in the hierarchy of cgroup v2, without the slash before it. One that leads out of what can be seen is none.

@@ -1,4 +1,4 @@
-//! What this machine can enforce, found out by doing it.
+//! What this machine can enforce, found by trying it.
 //!
 //! Nothing is inferred from versions or settings: a Landlock layer is put on a thread and a forbidden open is
 //! tried there, a filter is installed and must act, a user namespace is really entered. [`Host::quick`] does
@@ -21,10 +21,12 @@ mod tree;
 mod trial;
 
 pub use bwrap::{Bwrap, BwrapFile};
-pub use delegated::{Delegated, PREFIX as GROUP_PREFIX, Seat, Undelegated, own_name as own_group_name};
+pub use delegated::{
+    DelegatedGroup, NoDelegatedGroup, PREFIX as GROUP_PREFIX, ProcessLocation, own_name as own_group_name,
+};
 pub use findings::{Finding, Standing};
 pub use host::{Host, KnownMaker, Maker};
 pub use namespaces::{PROBE, Probed};
 pub use probe::Probe;
 pub use regimes::{ABIS, AbiNeed, LANDLOCK_FLOOR, RegimeReport};
-pub use tree::{Hold, TreeLimit};
+pub use tree::{LimitEnforcement, TreeLimit};

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::host::Host;
 use super::probe::Probe;
-use super::tree::{Hold, TreeLimit};
+use super::tree::{LimitEnforcement, TreeLimit};
 use crate::backend::Regime;
 
 /// The ABI below which the `landlock` regime is refused.
@@ -261,8 +261,8 @@ impl Host {
 fn sampled(regime: Regime) -> Vec<String> {
     let limits = [TreeLimit::processes(regime), TreeLimit::memory(regime)].into_iter();
     let sampled = limits.filter(|limit| match limit.hold {
-        Hold::Exact => false,
-        Hold::Sampled => true,
+        LimitEnforcement::Exact => false,
+        LimitEnforcement::Sampled => true,
     });
     sampled
         .map(|TreeLimit { limit, why, .. }| format!("limits.{limit} of the whole tree: sampled, not exact: {why}"))

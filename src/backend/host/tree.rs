@@ -8,13 +8,13 @@
 
 use serde::Serialize;
 
-use super::delegated::Delegated;
+use super::delegated::DelegatedGroup;
 use crate::backend::Regime;
 
 /// How a limit of a process tree is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hold {
+pub enum LimitEnforcement {
     /// By the kernel: what would go over it fails.
     Exact,
     /// It is measured about twenty times a second, and the tree killed when it is over.
@@ -31,7 +31,7 @@ pub struct TreeLimit {
     /// The regime.
     pub regime: Regime,
     /// How.
-    pub hold: Hold,
+    pub hold: LimitEnforcement,
     /// By what, or why not by the kernel.
     pub why: &'static str,
 }
@@ -40,10 +40,10 @@ impl TreeLimit {
     /// `limits.processes`.
     pub fn processes(regime: Regime) -> Self {
         match regime {
-            Regime::Landlock | Regime::Namespaces if Delegated::find().is_ok() => Self {
+            Regime::Landlock | Regime::Namespaces if DelegatedGroup::find().is_ok() => Self {
                 limit: "processes",
                 regime,
-                hold: Hold::Exact,
+                hold: LimitEnforcement::Exact,
                 why: IN_A_GROUP,
             },
             Regime::Landlock | Regime::Namespaces | Regime::Seatbelt | Regime::None => {
@@ -55,15 +55,16 @@ impl TreeLimit {
     /// The same for a command that is in no control group of its own.
     pub fn processes_without_group(regime: Regime) -> Self {
         let (hold, why) = match regime {
-            Regime::Namespaces if is_root_of_the_host() => {
-                (Hold::Sampled, "the kernel does not count what root runs (RLIMIT_NPROC)")
-            }
+            Regime::Namespaces if is_root_of_the_host() => (
+                LimitEnforcement::Sampled,
+                "the kernel does not count what root runs (RLIMIT_NPROC)",
+            ),
             Regime::Namespaces => (
-                Hold::Exact,
+                LimitEnforcement::Exact,
                 "the kernel counts what runs in the sandbox's user namespace (RLIMIT_NPROC)",
             ),
             Regime::Landlock | Regime::Seatbelt | Regime::None => (
-                Hold::Sampled,
+                LimitEnforcement::Sampled,
                 "without a user namespace of its own the kernel would count all that the user runs",
             ),
         };
@@ -77,13 +78,14 @@ impl TreeLimit {
 
     /// `limits.memory`.
     pub fn memory(regime: Regime) -> Self {
-        let (hold, why) = match (regime, Delegated::find()) {
-            (Regime::Landlock | Regime::Namespaces, Ok(_)) => (Hold::Exact, IN_A_GROUP),
-            (Regime::Seatbelt | Regime::None, Ok(_)) => {
-                (Hold::Sampled, "a command that nothing confines could leave its group")
-            }
+        let (hold, why) = match (regime, DelegatedGroup::find()) {
+            (Regime::Landlock | Regime::Namespaces, Ok(_)) => (LimitEnforcement::Exact, IN_A_GROUP),
+            (Regime::Seatbelt | Regime::None, Ok(_)) => (
+                LimitEnforcement::Sampled,
+                "a command that nothing confines could leave its group",
+            ),
             (Regime::Landlock | Regime::Namespaces | Regime::Seatbelt | Regime::None, Err(why)) => {
-                (Hold::Sampled, why.why())
+                (LimitEnforcement::Sampled, why.why())
             }
         };
         Self {
@@ -135,10 +137,10 @@ mod tests {
 
     #[test]
     fn nothing_is_called_exact_without_a_group_or_a_user_namespace() {
-        let is_delegated = Delegated::find().is_ok();
+        let is_delegated = DelegatedGroup::find().is_ok();
         for limit in TreeLimit::all() {
             assert!(
-                is_delegated || limit.regime == Regime::Namespaces || limit.hold == Hold::Sampled,
+                is_delegated || limit.regime == Regime::Namespaces || limit.hold == LimitEnforcement::Sampled,
                 "{limit:?}"
             );
         }

@@ -81,18 +81,18 @@ pub(in crate::backend) fn by_entry(
     fallback: DenyFallback,
 ) -> bool {
     let operations = granted_operations(grant);
-    let stands = |deny_reach| operations.iter().any(|op| obstacles.deny_reach(op, path) == deny_reach);
+    let reaches = |deny_reach| operations.iter().any(|op| obstacles.deny_reach(op, path) == deny_reach);
     let named = operations.iter().any(|op| is_by_name(grant, op));
     // Where all is denied there is nothing to give, but files with a second name are looked for.
-    let whole = || {
+    let all_denied = || {
         operations
             .iter()
             .any(|op| obstacles.deny_reach(op, &grant.path) == DenyReach::All)
     };
     let needed = match fallback {
         // A deny in the way refuses the start whatever the entries are.
-        DenyFallback::Refuse | DenyFallback::CoverExisting => named && !stands(DenyReach::Part) || whole(),
-        DenyFallback::Decompose => named || stands(DenyReach::Part) || stands(DenyReach::All),
+        DenyFallback::Refuse | DenyFallback::CoverExisting => named && !reaches(DenyReach::Part) || all_denied(),
+        DenyFallback::Decompose => named || reaches(DenyReach::Part) || reaches(DenyReach::All),
     };
     grant.scope != Scope::File && needed
 }

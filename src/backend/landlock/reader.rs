@@ -68,7 +68,7 @@ pub fn validate(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
     if profile.network != Network::Full && !plan.handle_tcp {
         return kernel("TCP".to_owned());
     }
-    rules_sound(plan, profile)?;
+    check_rules(plan, profile)?;
     sockets_within(plan, profile)?;
     files_within(plan, profile)
 }
@@ -82,7 +82,7 @@ fn kernel(what: String) -> Result<(), Witness> {
 }
 
 /// Whether each rule is on the file it was made for, and gives no right that none may give.
-pub(in crate::backend) fn rules_sound(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
+pub(in crate::backend) fn check_rules(plan: &LandlockPlan, profile: &Profile) -> Result<(), Witness> {
     // Few rules, if any, need it.
     let profile_says = LazyCell::new(|| profile.prepared());
     let identities: Index<'_, &Identity> = profile.identities.iter().collect();

@@ -21,20 +21,19 @@ pub struct PrivateCopy {
     pub source: AbsPath,
 }
 
-/// The copies that can be shown, and those that cannot: what clauses narrow further inside a protected path, its copy would
-/// not have.
-pub(super) fn whole<'a>(
+/// The copies that can be shown, and those that cannot, because clauses narrow something inside the protected path.
+pub(super) fn partition_copies<'a>(
     copies: &'a [PrivateCopy],
     open: &[&Deny],
     profile: &Profile,
     survey: &Survey,
 ) -> (Vec<&'a PrivateCopy>, Vec<&'a PrivateCopy>) {
-    let is_whole = |copy: &&PrivateCopy| copy.is_of_one_piece(profile, open, survey);
-    copies.iter().partition(is_whole)
+    let can_be_shown = |copy: &&PrivateCopy| copy.is_unnarrowed(profile, open, survey);
+    copies.iter().partition(can_be_shown)
 }
 
-/// Has the rules that name a protected path by itself name the copy that is shown there.
-pub(super) fn stand_in(copies: &[&PrivateCopy], shown: &[AbsPath], layer: &mut LandlockPlan, survey: &Survey) {
+/// Changes the rules on protected paths to the inodes of their copies.
+pub(super) fn retarget_rules(copies: &[&PrivateCopy], shown: &[AbsPath], layer: &mut LandlockPlan, survey: &Survey) {
     let shown = copies.iter().filter(|copy| shown.contains(&copy.path));
     for (copy, node) in shown.filter_map(|copy| Some((copy, survey.node(&copy.source)?))) {
         let path = copy.path.as_path().as_os_str();
@@ -52,7 +51,7 @@ impl PrivateCopy {
 
     /// Whether no clause grants or denies anything below the protected path. Otherwise a copy could show what is denied. An
     /// open pattern denies what is there by now.
-    fn is_of_one_piece(&self, profile: &Profile, open: &[&Deny], survey: &Survey) -> bool {
+    fn is_unnarrowed(&self, profile: &Profile, open: &[&Deny], survey: &Survey) -> bool {
         let touches = |path: &AbsPath| path.is_within(&self.path);
         let denied = profile.denies.iter().any(|deny| match &deny.target {
             Target::Path(path) => touches(path) || deny.covers(&self.path),

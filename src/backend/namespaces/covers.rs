@@ -54,7 +54,7 @@ pub(super) struct CoverPlan {
     /// The covers by path; each path exists.
     pub(super) covers: BTreeMap<AbsPath, Covered>,
     /// The denies that the Landlock layer must enforce.
-    pub(super) left: Vec<Deny>,
+    pub(super) for_landlock: Vec<Deny>,
     /// Patterns enforced for existing names only.
     pub(super) open: Vec<Deny>,
     /// The covers for these patterns alone.
@@ -68,7 +68,7 @@ impl CoverPlan {
     pub(super) fn new(profile: &Profile, survey: &Survey, protect: &[AbsPath], new_names: NewNames) -> Self {
         let mut cover_plan = Self {
             covers: BTreeMap::new(),
-            left: Vec::new(),
+            for_landlock: Vec::new(),
             open: Vec::new(),
             open_covers: BTreeSet::new(),
             movable: BTreeSet::new(),
@@ -96,7 +96,7 @@ impl CoverPlan {
             if deny.except.is_some() || writing.appears(survey, deny) {
                 match new_names {
                     NewNames::Admitted if is_coverable(deny) => cover_plan.open.push(deny.clone()),
-                    NewNames::Admitted | NewNames::Refused => cover_plan.left.push(deny.clone()),
+                    NewNames::Admitted | NewNames::Refused => cover_plan.for_landlock.push(deny.clone()),
                 }
             } else if let Target::Pattern { root, pattern } = &deny.target {
                 cover_plan.match_all(deny, root, pattern, survey);
@@ -132,7 +132,7 @@ impl CoverPlan {
             if deny.ends.is_empty() {
                 self.cover(path.clone(), Cover::Mask);
             } else {
-                self.left.push(deny.clone());
+                self.for_landlock.push(deny.clone());
             }
             return;
         }
@@ -141,7 +141,7 @@ impl CoverPlan {
         }
         if *path == AbsPath::root() {
             // The regime's own mounts lie on top of a cover of `/`, and can be written.
-            self.left.push(deny.clone());
+            self.for_landlock.push(deny.clone());
         } else {
             self.leave_execute_to_landlock(deny);
         }
@@ -150,7 +150,7 @@ impl CoverPlan {
     /// Mounts cannot tell executing from reading.
     fn leave_execute_to_landlock(&mut self, deny: &Deny) {
         if rights_of(deny).has(Right::Execute) {
-            self.left.push(Deny {
+            self.for_landlock.push(Deny {
                 rights: Rights::EXECUTE,
                 ..deny.clone()
             });
@@ -191,7 +191,7 @@ impl CoverPlan {
             return refusal;
         };
         let why = self
-            .left
+            .for_landlock
             .iter()
             .find(|deny| deny.to_string() == clause)
             .map_or(MAY_APPEAR, why_not_covered);

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::copies::{PrivateCopy, stand_in, whole};
+use super::copies::{PrivateCopy, partition_copies, retarget_rules};
 use super::covers::{CoverPlan, rights_of};
 use super::matches::{NewNames, open_patterns, refuse_symlinks};
 use super::mounting::{MountRequest, Mounted, mount};
-use super::own::{Own, OwnFileSystem, OwnRule, covered_internals, in_own_mount, in_proc, is_own_path, literal};
+use super::own::{OwnFileSystem, OwnMounts, OwnRule, covered_internals, in_own_mount, in_proc, is_own_path, literal};
 use super::plan::{MOST_ARGUMENTS, MountPlan, NetworkNamespace};
 use super::statuses::clause_statuses;
 use super::visibility::Visibility;
@@ -82,7 +82,7 @@ pub fn survey(profile: &Profile, options: &Options) -> Result<Survey, SurveyErro
 
 /// The same, reusing the survey `seen`.
 pub fn survey_after(seen: &Survey, profile: &Profile, options: &Options) -> Result<Survey, SurveyError> {
-    let shown = shown_part(profile);
+    let shown = without_own_mounts(profile);
     let obstacles = Obstacles::new(&shown);
     let grants: Index<'_, &Grant> = shown.grants.iter().map(|grant| (&grant.path, grant)).collect();
     let copied = options.copies.iter().map(|copy| &copy.path);
@@ -156,7 +156,7 @@ impl Parents {
 }
 
 /// The profile without what the regime's own mounts replace.
-fn shown_part(profile: &Profile) -> Cow<'_, Profile> {
+fn without_own_mounts(profile: &Profile) -> Cow<'_, Profile> {
     let granted = profile.grants.iter().map(|grant| &grant.path);
     if !granted.chain(profile.identities.keys()).any(in_proc) {
         return Cow::Borrowed(profile);
@@ -191,16 +191,16 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
     }
     let mut statuses = vec![metadata(Regime::Namespaces, options.residuals)?];
     refuse_aliases(profile, &Granted::new(profile), survey)?;
-    let shown = shown_part(profile);
+    let shown = without_own_mounts(profile);
     let open = open_patterns(options.new_names(), &shown);
-    let (copies, narrowed) = whole(&options.copies, &open, &shown, survey);
+    let (copies, narrowed) = partition_copies(&options.copies, &open, &shown, survey);
     // A protected path whose copy cannot be shown is read-only.
     let narrowed = narrowed.iter().map(|copy| &copy.path);
     let protect: Vec<AbsPath> = options.protect.iter().chain(narrowed).cloned().collect();
     let cover_plan = CoverPlan::new(&shown, survey, &protect, options.new_names());
     refuse_symlinks(&cover_plan.open, profile, survey)?;
     let borders = cover_plan.open.iter().map(|deny| at(deny).clone()).collect();
-    let wanted = MountRequest {
+    let request = MountRequest {
         profile: &shown,
         covers: &cover_plan.covers,
         movable: &cover_plan.movable,
@@ -211,13 +211,13 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         internals: &covered_internals(profile, survey),
         tmp_bytes: options.tmp_bytes,
     };
-    let mounted = mount(&wanted, survey)?;
+    let mounted = mount(&request, survey)?;
     refuse_links(&shown, survey, &cover_plan, &mounted)?;
     let beneath = copies.iter().map(|copy| &copy.path);
     refuse_protected_links(protect.iter().chain(beneath), survey)?;
-    let own = Own::new(profile, mounted.tmp).rules(&cover_plan.left);
+    let own = OwnMounts::new(profile, mounted.tmp).rules(&cover_plan.for_landlock);
     let (mut layer, mut own, inside) = self::inside(&shown, &cover_plan, survey, options, &mounted, own)?;
-    stand_in(&copies, &mounted.copied, &mut layer, survey);
+    retarget_rules(&copies, &mounted.copied, &mut layer, survey);
     own.sort();
     statuses.extend(clause_statuses(profile, &cover_plan, inside, &mounted));
 
@@ -232,8 +232,8 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             most: MOST_ARGUMENTS,
         });
     }
-    let held_now = |path: &&AbsPath| cover_plan.covers.contains_key(*path);
-    let mut protected: Vec<AbsPath> = protect.iter().filter(held_now).cloned().collect();
+    let is_covered = |path: &&AbsPath| cover_plan.covers.contains_key(*path);
+    let mut protected: Vec<AbsPath> = protect.iter().filter(is_covered).cloned().collect();
     protected.extend(mounted.copied);
     let is_made = |path: &&AbsPath| mounted.made.contains_key(*path);
     Ok(Lowered {
@@ -256,7 +256,7 @@ fn inside(
     mut own: Vec<OwnRule>,
 ) -> Result<(LandlockPlan, Vec<OwnRule>, Vec<ClauseStatus>), Refusal> {
     let mut part = Profile {
-        denies: cover_plan.left.clone(),
+        denies: cover_plan.for_landlock.clone(),
         ..shown.clone()
     };
     // A rule for sockets reaches all of a tree, and a read-only bind in it does not stop connecting.

@@ -68,18 +68,23 @@ pub(super) struct MountRequest<'a> {
 }
 
 /// The steps for the request.
-pub(super) fn mount(wanted: &MountRequest<'_>, survey: &Survey) -> Result<Mounted, Refusal> {
+pub(super) fn mount(request: &MountRequest<'_>, survey: &Survey) -> Result<Mounted, Refusal> {
     let mut mounting = Mounting {
         survey,
-        grants: wanted.profile.grants.iter().map(|grant| (&grant.path, grant)).collect(),
-        covers: wanted.covers.iter().collect(),
+        grants: request
+            .profile
+            .grants
+            .iter()
+            .map(|grant| (&grant.path, grant))
+            .collect(),
+        covers: request.covers.iter().collect(),
         steps: Vec::new(),
         made: HashMap::default(),
         skeleton: HashSet::default(),
     };
-    let tmp = mounting.points(wanted)?;
-    let copied = mounting.copies(wanted.copies)?;
-    mounting.links(wanted);
+    let tmp = mounting.points(request)?;
+    let copied = mounting.copies(request.copies)?;
+    mounting.links(request);
     mounting.freeze();
     Ok(Mounted {
         steps: mounting.steps,
@@ -90,20 +95,20 @@ pub(super) fn mount(wanted: &MountRequest<'_>, survey: &Survey) -> Result<Mounte
 }
 
 impl Mounting<'_> {
-    fn points(&mut self, wanted: &MountRequest<'_>) -> Result<Tmp, Refusal> {
+    fn points(&mut self, request: &MountRequest<'_>) -> Result<Tmp, Refusal> {
         let [proc, dev, top] = [PROC, DEV, TMP].map(|path| AbsPath::new(path).unwrap_or_else(|_| AbsPath::root()));
         let matching = self.survey.nodes().filter(|(path, node)| {
             let by_name = |grant: &&Grant| grant.suffixes.is_some() && names_file(grant, path);
             node.kind != Kind::Directory && self.grants.above(path).any(by_name)
         });
         let mut points: BTreeSet<AbsPath> = matching.map(|(path, _)| path.clone()).collect();
-        points.extend(wanted.profile.grants.iter().map(|grant| grant.path.clone()));
-        points.extend(wanted.covers.keys().cloned());
-        points.extend(wanted.covers.values().flat_map(Covered::ends).cloned());
-        points.extend(wanted.borders.iter().cloned());
+        points.extend(request.profile.grants.iter().map(|grant| grant.path.clone()));
+        points.extend(request.covers.keys().cloned());
+        points.extend(request.covers.values().flat_map(Covered::ends).cloned());
+        points.extend(request.borders.iter().cloned());
         points.extend([proc.clone(), dev.clone(), top.clone()]);
-        points.extend(wanted.loader.iter().chain(wanted.veiled).cloned());
-        points.extend(wanted.internals.iter().cloned());
+        points.extend(request.loader.iter().chain(request.veiled).cloned());
+        points.extend(request.internals.iter().cloned());
 
         // If the host's directory is granted, there is no private one.
         let tmp = match self.shown(&top, Kind::Directory) {
@@ -118,12 +123,12 @@ impl Mounting<'_> {
             } else if *path == dev && !dev_is_granted {
                 self.mount_own(path, Step::Dev { path: at() })?;
             } else if *path == top && tmp == Tmp::Private {
-                let bytes = wanted.tmp_bytes;
+                let bytes = request.tmp_bytes;
                 self.mount_own(path, Step::Tmp { path: at(), bytes })?;
-            } else if wanted.internals.contains(path) {
+            } else if request.internals.contains(path) {
                 self.cover_internal(path)?;
             } else if !path.is_within(&proc) && (dev_is_granted || !is_own_path(path)) {
-                self.point(path, wanted)?;
+                self.point(path, request)?;
             }
         }
         Ok(tmp)
@@ -153,7 +158,7 @@ impl Mounting<'_> {
         Ok(())
     }
 
-    fn point(&mut self, path: &AbsPath, wanted: &MountRequest<'_>) -> Result<(), Refusal> {
+    fn point(&mut self, path: &AbsPath, request: &MountRequest<'_>) -> Result<(), Refusal> {
         let Some(node) = self.survey.node(path) else {
             return Ok(());
         };
@@ -161,24 +166,24 @@ impl Mounting<'_> {
             return Ok(());
         }
         let mut shown = self.shown(path, node.kind);
-        if shown == Visibility::Nothing && wanted.loader.contains(path) {
+        if shown == Visibility::Nothing && request.loader.contains(path) {
             shown = Visibility::ReadOnly;
         }
         let (above, around) = self.around(path);
-        let is_veiled = shown == Visibility::Nothing && node.kind == Kind::File && wanted.veiled.contains(path);
+        let is_veiled = shown == Visibility::Nothing && node.kind == Kind::File && request.veiled.contains(path);
         if is_veiled && around == Visibility::Nothing {
             let step = self.step(path, node, Visibility::Masked)?;
             self.make(path, Visibility::Masked, step);
             return Ok(());
         }
-        let is_border = shown == Visibility::Writable && wanted.borders.contains(path);
+        let is_border = shown == Visibility::Writable && request.borders.contains(path);
         let same = shown == around && !(is_border && above.as_ref() != Some(path));
         let hidden = around == Visibility::Masked || around == Visibility::Nothing && shown == Visibility::Masked;
         if same || hidden || shown == Visibility::Nothing {
             return Ok(());
         }
         if around == Visibility::Writable
-            && let Some(above) = above.filter(|_| !wanted.movable.contains(path))
+            && let Some(above) = above.filter(|_| !request.movable.contains(path))
         {
             self.pin(path, &above)?;
         }
@@ -319,11 +324,11 @@ impl Mounting<'_> {
     }
 
     /// Links of system directories on the root tmpfs that lead to what is shown: `/bin`, `/lib64`.
-    fn links(&mut self, wanted: &MountRequest<'_>) {
+    fn links(&mut self, request: &MountRequest<'_>) {
         let survey = self.survey;
         // On the way to the loader there may be links to links, in directories where nothing else is shown.
         let on_the_way = |path: &AbsPath| {
-            wanted.loader.contains(path)
+            request.loader.contains(path)
                 && path
                     .ancestors()
                     .skip(1)
@@ -350,7 +355,7 @@ impl Mounting<'_> {
                 (Some(_), Visibility::Masked) | (None, _) => false,
             };
             let is_new =
-                !self.skeleton.contains(path) && !self.made.contains_key(path) && !wanted.loader.contains(path);
+                !self.skeleton.contains(path) && !self.made.contains_key(path) && !request.loader.contains(path);
             if in_skeleton && leads && is_new {
                 self.symlink(path, link.target.clone());
             }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::own::is_internal;
 use super::reader::{Mount, PLAN, View, read};
-use super::validate::{pinned, surroundings};
+use super::validate::{check_namespaces, check_pins};
 use crate::backend::survey::{Kind, Survey};
 use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within};
@@ -12,8 +12,8 @@ use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within
 /// Checks the arguments of bwrap against a profile in which all readable files are executable.
 pub fn mounts_within(argv: &[OsString], profile: &Profile, survey: &Survey) -> Result<(), Witness> {
     let view = read(argv, &[], survey)?;
-    surroundings(&view, profile)?;
-    pinned(&view, profile, &[])?;
+    check_namespaces(&view, profile)?;
+    check_pins(&view, profile, &[])?;
     files_within(&MountsOnly { view, survey }, profile)
 }
 

@@ -17,14 +17,14 @@ pub(super) fn without(profile: &Profile, open: &[&Deny]) -> Profile {
 }
 
 /// What a profile permits when patterns do not apply to new names.
-pub(super) struct Admitted<'a> {
+pub(super) struct NewNamesReach<'a> {
     pub(super) now: &'a ProfileWithOwnMounts<'a>,
     pub(super) later: ProfileWithOwnMounts<'a>,
     pub(super) open: &'a [&'a Deny],
     pub(super) survey: &'a Survey,
 }
 
-impl FileReach for Admitted<'_> {
+impl FileReach for NewNamesReach<'_> {
     fn name(&self) -> &'static str {
         self.now.name()
     }

@@ -1,5 +1,5 @@
-//! The mounts that the regime brings along: /proc, /dev and /tmp. Nothing of the host shows in them but
-//! the harmless devices, so what a command does there reaches nobody.
+//! The regime's own mounts: /proc, /dev and /tmp. They show nothing of the host but harmless devices, so a command can harm
+//! nobody there.
 
 use std::ffi::OsString;
 
@@ -21,7 +21,7 @@ pub const PROC: &str = "/proc";
 /// Where devices are.
 pub const DEV: &str = "/dev";
 
-/// What /proc says of the kernel and of the whole machine, and no command needs. Covered in the regime's own /proc, unless
+/// The entries of /proc about the kernel and the whole machine, which no command needs. Covered in the regime's own /proc, unless
 /// it is granted by name.
 ///
 /// The first nine are what container runtimes cover by default (`maskedPaths` of moby; but for `kcore`, which
@@ -103,7 +103,7 @@ pub(super) fn in_own_mount(path: &AbsPath) -> bool {
     lies_in(path, PROC) || lies_in(path, DEV)
 }
 
-/// Whether the path lies in the regime's own /proc, or is a device that /dev shows anyhow.
+/// Whether the path lies in the regime's own /proc, or is a device in its own /dev.
 pub(super) fn is_own_path(path: &AbsPath) -> bool {
     in_proc(path) || DEVICES.iter().any(|device| path.as_bytes() == device.as_bytes())
 }
@@ -120,22 +120,22 @@ fn lies_in(path: &AbsPath, top: &str) -> bool {
 
 /// What the regime's own mounts permit beyond a profile.
 #[derive(Debug, Clone)]
-pub(super) struct Own<'a> {
+pub(super) struct OwnMounts<'a> {
     profile: &'a Profile,
     tmp: Tmp,
     top: AbsPath,
     /// The grants below the private directory.
-    speaks: Index<'a, &'a Grant>,
+    grants_below: Index<'a, &'a Grant>,
     denies: Index<'a, &'a Deny>,
 }
 
-impl<'a> Own<'a> {
+impl<'a> OwnMounts<'a> {
     /// The mounts around a profile.
     pub(super) fn new(profile: &'a Profile, tmp: Tmp) -> Self {
         let top = AbsPath::new(TMP).unwrap_or_else(|_| AbsPath::root());
         let below = profile.grants.iter().filter(|grant| grant.path.is_below(&top));
         Self {
-            speaks: below.map(|grant| (&grant.path, grant)).collect(),
+            grants_below: below.map(|grant| (&grant.path, grant)).collect(),
             denies: profile.denies.iter().map(|deny| (at(deny), deny)).collect(),
             profile,
             tmp,
@@ -149,7 +149,7 @@ impl<'a> Own<'a> {
     /// speaks: one for a single file says nothing of a listing, since there is none to be had. A deny that could hold
     /// at the path is left to hold.
     fn gives(&self, operation: Operation, path: &AbsPath) -> bool {
-        let speaks = |grant: &Grant| match grant.scope {
+        let grants_below = |grant: &Grant| match grant.scope {
             Scope::File => operation != Operation::List && *path == grant.path,
             Scope::Tree | Scope::Names => true,
         };
@@ -159,7 +159,7 @@ impl<'a> Own<'a> {
             Rights::READ
         } else if self.tmp == Tmp::Private
             && path.is_within(&self.top)
-            && !self.speaks.above(path).any(|grant| speaks(grant))
+            && !self.grants_below.above(path).any(|grant| grants_below(grant))
         {
             Rights::ALL
         } else {
@@ -168,8 +168,8 @@ impl<'a> Own<'a> {
         gives.has(operation.right()) && !self.denies.above(path).any(|deny| deny.covers(path))
     }
 
-    /// The rules for inside. What a rule gives holds below the mounts in it as well, so there is none where
-    /// a clause says less than the rule would.
+    /// The Landlock rules on these mounts. A rule also holds below mounts inside, so there is none where a clause permits
+    /// less.
     pub(super) fn rules(&self, left: &[Deny]) -> Vec<OwnRule> {
         let mut rules = Vec::new();
         let near = |deny: &Deny, top: &AbsPath| at(deny).is_within(top) || top.is_within(at(deny));
@@ -208,7 +208,7 @@ impl<'a> Own<'a> {
     /// Whether the deny holds in a granted tree below `top` and nowhere else.
     fn is_inside(&self, deny: &Deny, top: &AbsPath) -> bool {
         let holds = |grant: &&&Grant| grant.scope == Scope::Tree && grant.path.is_below(top);
-        self.speaks.above(at(deny)).any(|grant| holds(&grant))
+        self.grants_below.above(at(deny)).any(|grant| holds(&grant))
     }
 }
 
@@ -226,7 +226,7 @@ fn as_wide(grant: &Grant) -> bool {
     grant.scope != Scope::Names && grant.suffixes.is_none() && grant.rights.and(all) == all
 }
 
-/// A profile with the regime's own mounts: what bytes and layer together are held against.
+/// A profile with the regime's own mounts: what both walls together must not exceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProfileWithOwnMounts<'a> {
     pub(super) profile: &'a Profile,
@@ -249,7 +249,7 @@ impl FileReach for ProfileWithOwnMounts<'_> {
 
     fn prepared(&self) -> Box<dyn Fn(&AbsPath) -> Reach + '_> {
         let says = self.profile.prepared();
-        let own = Own::new(self.profile, self.tmp);
+        let own = OwnMounts::new(self.profile, self.tmp);
         Box::new(move |path| {
             let reach = says(path);
             Reach::of(|operation| match reach.get(operation) {

@@ -1,4 +1,4 @@
-//! What the bytes for bwrap do, answered from the bytes alone: an interpreter of its options.
+//! An interpreter of the arguments of bwrap.
 //!
 //! It knows exactly the options that [`render`](super::MountPlan::render) writes and refuses every other. It keeps
 //! the table of mounts as bwrap would make them, one after the other: a later mount hides what was at or

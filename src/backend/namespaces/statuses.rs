@@ -24,9 +24,9 @@ pub(super) fn clause_statuses(
     mounted: &Mounted,
 ) -> Vec<ClauseStatus> {
     let mut statuses: Vec<ClauseStatus> = Vec::new();
-    let brought = profile.grants.iter().filter(|grant| in_proc(&grant.path));
+    let own_grants = profile.grants.iter().filter(|grant| in_proc(&grant.path));
     let read_only = ["/proc is read only".to_owned()];
-    statuses.extend(brought.map(|grant| {
+    statuses.extend(own_grants.map(|grant| {
         let changes = grant.rights.has(Right::Write) || grant.rights.has(Right::Execute);
         ClauseStatus::with_losses(
             grant.to_string(),
@@ -35,21 +35,23 @@ pub(super) fn clause_statuses(
         )
     }));
     // For a deny that is left to the layer as a whole, its status counts; for part of a deny it is incomplete.
-    let left: BTreeSet<String> = cover_plan.left.iter().map(ToString::to_string).collect();
-    let (of_left, others): (Vec<_>, Vec<_>) = inside.into_iter().partition(|status| left.contains(&status.clause));
+    let for_landlock: BTreeSet<String> = cover_plan.for_landlock.iter().map(ToString::to_string).collect();
+    let (landlock_statuses, others): (Vec<_>, Vec<_>) = inside
+        .into_iter()
+        .partition(|status| for_landlock.contains(&status.clause));
     statuses.extend(others.into_iter().map(|status| sockets(status, profile, cover_plan)));
-    let of_left: BTreeMap<&str, &ClauseStatus> = of_left
+    let landlock_statuses: BTreeMap<&str, &ClauseStatus> = landlock_statuses
         .iter()
         .rev()
         .map(|status| (status.clause.as_str(), status))
         .collect();
-    let is_left: BTreeSet<&Deny> = cover_plan.left.iter().collect();
+    let is_for_landlock: BTreeSet<&Deny> = cover_plan.for_landlock.iter().collect();
     statuses.extend(profile.denies.iter().map(|deny| {
-        let words = deny.to_string();
-        match of_left.get(words.as_str()) {
-            Some(status) if is_left.contains(deny) => (*status).clone(),
+        let text = deny.to_string();
+        match landlock_statuses.get(text.as_str()) {
+            Some(status) if is_for_landlock.contains(deny) => (*status).clone(),
             Some(_) | None if cover_plan.open.contains(deny) => ClauseStatus {
-                clause: words,
+                clause: text,
                 origin: deny.origin.to_string(),
                 status: Status::Residual(Residual {
                     reach: ReachKind::Content,
@@ -57,8 +59,8 @@ pub(super) fn clause_statuses(
                 }),
             },
             Some(_) | None => {
-                let losses = losses_of(deny, cover_plan, &is_left);
-                ClauseStatus::with_losses(words, deny.origin.to_string(), &losses)
+                let losses = losses_of(deny, cover_plan, &is_for_landlock);
+                ClauseStatus::with_losses(text, deny.origin.to_string(), &losses)
             }
         }
     }));
@@ -91,7 +93,7 @@ fn sockets(status: ClauseStatus, profile: &Profile, cover_plan: &CoverPlan) -> C
     ClauseStatus::with_losses(format!("unix sockets {}", profile.unix_sockets), status.origin, losses)
 }
 
-fn losses_of(deny: &Deny, cover_plan: &CoverPlan, left: &BTreeSet<&Deny>) -> Vec<String> {
+fn losses_of(deny: &Deny, cover_plan: &CoverPlan, for_landlock: &BTreeSet<&Deny>) -> Vec<String> {
     let mut losses = Vec::new();
     let rights = rights_of(deny);
     if deny.beyond.is_some() && rights.has(Right::Write) {
@@ -107,7 +109,7 @@ fn losses_of(deny: &Deny, cover_plan: &CoverPlan, left: &BTreeSet<&Deny>) -> Vec
         }
         Target::Pattern { .. } => true,
     };
-    if masks && rights.has(Right::Read) && rights != Rights::ALL && !left.contains(deny) {
+    if masks && rights.has(Right::Read) && rights != Rights::ALL && !for_landlock.contains(deny) {
         losses.push("what may not be read is masked: nothing at all can be done there".to_owned());
     }
     losses

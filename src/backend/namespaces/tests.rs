@@ -9,7 +9,7 @@ use crate::backend::attributes::{self, AttributePlan};
 use crate::backend::landlock::Beneath;
 use crate::backend::status::{Refusal, Status};
 use crate::backend::survey::{Kind, Link, Node, Survey};
-use crate::backend::{Exit, MadeBy, World};
+use crate::backend::{MadeBy, NetworkExit, World};
 use crate::policy::{
     AbsPath, Deny, DenyFallback, Environment, Grant, Identity, Limits, Network, Origin, Pattern, Residuals, Rights,
     Scope, Suffix, Target, UnixSockets,
@@ -266,7 +266,7 @@ fn attributes_left(steps: impl FnOnce(&mut Vec<Step>), grants: &[Grant]) -> Resu
         own: Vec::new(),
         protected: Vec::new(),
         matched: Vec::new(),
-        exit: Exit::None,
+        exit: NetworkExit::None,
     };
     attributes_within(Some(&world), UnixSockets::None, &[], &attributes, &machine()).map_err(|left| left.to_string())
 }
@@ -311,7 +311,7 @@ fn the_broker_keeps_attributes_where_mounts_are_not_enough() {
         own: Vec::new(),
         protected: Vec::new(),
         matched: Vec::new(),
-        exit: Exit::None,
+        exit: NetworkExit::None,
     };
     let kept = |world: Option<World>, sockets| {
         attributes_within(world.as_ref(), sockets, &[], &attributes, &machine()).is_ok()

@@ -1,8 +1,8 @@
-//! Whether the bytes for bwrap and the layer inside keep to a profile.
+//! Checks the arguments of bwrap and the Landlock layer against a profile.
 //!
-//! Three questions. What both walls permit together, the profile permits. What mounts alone let be
-//! changed or show, some clause lets be changed or speaks of, so that the first wall is as tight as mounts
-//! can be. And nothing but mounts can happen: the namespaces are there, the root is shut, no mount can be moved away.
+//! Three checks. Both walls together permit only what the profile permits. Mounts alone show and change only what some clause
+//! names, so the first wall is as tight as mounts can be. The namespaces exist, the root is read-only, and no mount can be moved
+//! away.
 
 use std::ffi::{OsStr, OsString};
 
@@ -10,12 +10,12 @@ use super::copies::PrivateCopy;
 use super::lower::OLDEST_ABI;
 use super::matches::{NewNames, open_patterns};
 use super::mount_reach::check_mount_reach;
-use super::new_names::{Admitted, without};
+use super::new_names::{NewNamesReach, without};
 use super::own::{DEV, OwnFileSystem, OwnRule, PROC, ProfileWithOwnMounts, TMP, Tmp, is_internal};
 use super::plan::BindAccess;
 use super::reader::{Frozen, Mount, View, read, refused};
 use crate::backend::attributes::AttributePlan;
-use crate::backend::landlock::reader::{rules_sound, sockets_within};
+use crate::backend::landlock::reader::{check_rules, sockets_within};
 use crate::backend::landlock::rights::{RESOLVE_UNIX, SCOPE_ABI};
 use crate::backend::landlock::{Beneath, LandlockPlan, Rule};
 use crate::backend::survey::{Kind, Survey};
@@ -50,9 +50,9 @@ pub fn validate(
 ) -> Result<(), Witness> {
     let pair = Pair::read(walls, survey)?;
     let view = &pair.view;
-    surroundings(view, profile)?;
+    check_namespaces(view, profile)?;
     let open = open_patterns(walls.new_names, profile);
-    pinned(view, profile, &open)?;
+    check_pins(view, profile, &open)?;
     if walls.layer.abi < OLDEST_ABI {
         return Err(refused(format!("emptying files (Landlock ABI {})", walls.layer.abi)));
     }
@@ -63,13 +63,13 @@ pub fn validate(
     {
         return Err(refused("the host's abstract sockets".to_owned()));
     }
-    rules_sound(walls.layer, profile)?;
+    check_rules(walls.layer, profile)?;
     check_own_rules(walls.own, view, profile)?;
     sockets_within(walls.layer, profile)?;
     let tmp = tmp_of(view);
     let permitted = ProfileWithOwnMounts { profile, tmp };
     let later = without(profile, &open);
-    let admitted = Admitted {
+    let admitted = NewNamesReach {
         now: &permitted,
         later: ProfileWithOwnMounts { profile: &later, tmp },
         open: &open,
@@ -90,7 +90,7 @@ fn tmp_of(view: &View) -> Tmp {
 }
 
 /// The namespaces, the capabilities and the mounts that must be there.
-pub(super) fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness> {
+pub(super) fn check_namespaces(view: &View, profile: &Profile) -> Result<(), Witness> {
     let net: &[&str] = match profile.network {
         Network::Off | Network::Hosts(_) => &["net"],
         Network::Full => &[],
@@ -126,7 +126,7 @@ pub(super) fn surroundings(view: &View, profile: &Profile) -> Result<(), Witness
 
 /// A directory between a writable bind and a mount inside it must be a mount itself, or it could be renamed. Whoever moves a
 /// copy may write where it was, and a cover that is moved stays one where an `open` pattern matches.
-pub(super) fn pinned(view: &View, profile: &Profile, open: &[&Deny]) -> Result<(), Witness> {
+pub(super) fn check_pins(view: &View, profile: &Profile, open: &[&Deny]) -> Result<(), Witness> {
     let holding = view.mounts.iter().filter(|(_, mount)| **mount != Mount::Copy);
     for (point, holding) in holding {
         let Some(parent) = point.parent() else { continue };

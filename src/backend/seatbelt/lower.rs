@@ -313,7 +313,7 @@ impl Lowering<'_> {
 
     fn way(&mut self, way: &AbsPath) -> Option<Vec<Filter>> {
         let literal = self.draft.literal(way)?;
-        let spelled = self.spelled(way, Extent::Alone)?;
+        let spelled = self.spelled(way, Extent::PathOnly)?;
         Some(std::iter::once(literal).chain(spelled).collect())
     }
 

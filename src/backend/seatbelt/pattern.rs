@@ -126,7 +126,7 @@ pub(super) fn spelled_names(depth: usize, pattern: &Pattern) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Tree,
-    Alone,
+    PathOnly,
 }
 
 /// Every spelling of the names of `path` beyond the first `depth`.
@@ -138,7 +138,7 @@ pub(super) fn spelled_path(depth: usize, path: &AbsPath, extent: Extent) -> Opti
     }
     text += match extent {
         Extent::Tree => "(/|$)",
-        Extent::Alone => "$",
+        Extent::PathOnly => "$",
     };
     Some(text)
 }
@@ -373,7 +373,7 @@ mod tests {
         ] {
             assert_eq!(git.matches(&at(other)), Some(false), "{other}");
         }
-        let accent = regex(spelled_path(0, &at("/caf\u{e9}.d"), Extent::Alone));
+        let accent = regex(spelled_path(0, &at("/caf\u{e9}.d"), Extent::PathOnly));
         assert_eq!(accent.matches(&at("/CAFE\u{301}.D")), Some(true));
         assert_eq!(accent.matches(&at("/CAFE\u{301}.D/x")), Some(false));
     }

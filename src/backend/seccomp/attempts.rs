@@ -171,7 +171,7 @@ pub(super) fn notify_attempts(by_number: &mut [Vec<ActiveRow>], level: Attempts)
         if let Some(list) = list
             && !list
                 .iter()
-                .any(|standing| matches!(standing.action, Action::Report(_) | Action::Notify(_)))
+                .any(|active_row| matches!(active_row.action, Action::Report(_) | Action::Notify(_)))
         {
             list.push(ActiveRow {
                 reason: "has a path or an address in it, which somebody wants to hear of",

@@ -1,16 +1,14 @@
 //! The table → filters.
 //!
-//! A hand-made beginning says what hangs on the number alone, and what no rule per number can: another
-//! architecture's table (killed), and numbers beyond the known ones, x32's among them (`ENOSYS`). What is
-//! judged by its arguments goes on to filters by seccompiler, which answer one thing each, so there is one per
-//! error number, and another where what they let pass is refused all the same. All are joined into one, because
-//! each filter of a stack costs every judged call anew; only the one that notifies stays apart, for it is
-//! installed with a listener. What a command's have in common with the forker's is in the forker's alone: the kernel asks
-//! every filter of the stack, and installing one costs by its length.
+//! A hand-written head decides by number alone. It also kills calls of other architectures, and fails numbers beyond the
+//! known ones, x32's among them, with `ENOSYS`. Calls that are decided by arguments go on to filters by seccompiler. Each of
+//! those returns one action, so there is one per error number, and another for refusals of what they allow. All are joined
+//! into one, because each filter of a stack costs time per call; only the one that notifies is separate, as it is
+//! installed with a listener. What the filters of command and forker share is in the forker's alone: the kernel runs every
+//! filter of the stack, and the cost of installing one grows with its length.
 //!
-//! A call whose arguments are judged walks all of these, so each part begins with a short way
-//! out for the frequent calls of that kind that it says nothing of, and the most frequent one has a way past
-//! everything ([`shortcut`]).
+//! A call that is decided by arguments runs through all of these. So each part begins with a short way out for frequent
+//! calls that it has no rule for, and the most frequent one has a way past everything ([`shortcut`]).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +25,7 @@ use super::row::{Action, Clause, Errno, Test};
 use super::settings::{Role, Settings};
 use super::shortcut;
 use super::table::Table;
-use super::tree::{Way, tree};
+use super::tree::{Branch, tree};
 
 const RET_KILL_PROCESS: u32 = 0x8000_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
@@ -60,14 +58,13 @@ pub enum SeccompError {
 /// Which of an error's rules a call has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
-    /// Those that look at arguments.
+    /// Those with tests of arguments.
     ByArgument,
-    /// Those that do not. They come second, for what the others let pass.
+    /// Those without. They come second, for calls that the others allow.
     Error,
 }
 
-/// The frequent calls among those whose arguments some filter looks at, most frequent first; behind that which has a way of its
-/// own past everything.
+/// The most frequent calls that are decided by arguments, after the one with a way past everything.
 const FREQUENT: [i64; 6] = [
     libc::SYS_fcntl,
     libc::SYS_ioctl,
@@ -80,8 +77,8 @@ const FREQUENT: [i64; 6] = [
 /// Rules per call number; no rule means: whatever the arguments.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What a role installs itself under these settings. A command is born in the forker's filters: what those refuse it need not
-/// be refused again.
+/// The filters that a role installs under these settings. A command inherits the forker's filters, so what those refuse needs
+/// no rule.
 pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
     let table = Table::of(settings);
     let behind = match settings.role {
@@ -92,13 +89,13 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         })),
     };
     let is_answered = |number: u32, action: Action| {
-        let said = behind.as_ref().map_or(&[][..], |behind| behind.standing(number));
-        said.iter().any(|standing| standing.action == action)
+        let rows = behind.as_ref().map_or(&[][..], |behind| behind.rows_for(number));
+        rows.iter().any(|active_row| active_row.action == action)
     };
     let mut errors: BTreeMap<(Part, Errno), Rules> = BTreeMap::new();
     let mut notified = Rules::new();
-    for (number, standing) in table.spoken() {
-        for answer in standing {
+    for (number, active_rows) in table.entries() {
+        for answer in active_rows {
             let (rules, chain) = match answer.action {
                 Action::Allow => continue,
                 Action::Notify(clauses) | Action::Report(clauses) => {
@@ -116,12 +113,12 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
                 }
             };
             match rules.entry(number.into()) {
-                Entry::Vacant(place) => {
-                    place.insert(chain);
+                Entry::Vacant(slot) => {
+                    slot.insert(chain);
                 }
                 // A further reason for the same answer: the clauses of both hold.
-                Entry::Occupied(mut place) if !place.get().is_empty() && !chain.is_empty() => {
-                    place.get_mut().extend(chain);
+                Entry::Occupied(mut slot) if !slot.get().is_empty() && !chain.is_empty() => {
+                    slot.get_mut().extend(chain);
                 }
                 Entry::Occupied(_) => return Err(SeccompError::AnsweredTwice { number }),
             }
@@ -139,10 +136,10 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
         Role::Command => RET_ALLOW,
     };
     let past = way_past(&table, is_answered);
-    let program = assemble(past, &ways(&always, &judged, unknown), parts);
+    let program = assemble(past, &branches(&always, &judged, unknown), parts);
     let (mut programs, mut notify) = (vec![program], None);
     match settings.role {
-        // Nobody listens to the forker, so these fail. Of two filters that notify, the kernel asks the listener of the later.
+        // The forker has no listener, so these calls fail. Of two filters that notify, the kernel uses the listener of the later.
         Role::Forker if !notified.is_empty() => programs.push(notifying(notified)?),
         Role::Forker => {}
         Role::Command => notify = Some(notifying(notified)?),
@@ -150,11 +147,11 @@ pub fn lower(settings: Settings) -> Result<SeccompPlan, SeccompError> {
     Ok(SeccompPlan { programs, notify })
 }
 
-/// What hangs on the number alone, then what is judged by its arguments.
-fn assemble(past: Program, ways: &[(u32, Way)], parts: Vec<Program>) -> Program {
+/// The head, then the parts that decide by arguments.
+fn assemble(past: Program, branches: &[(u32, Branch)], parts: Vec<Program>) -> Program {
     let mut program = frame();
     program.extend(past);
-    program.extend(tree(ways));
+    program.extend(tree(branches));
     program.extend(join(parts));
     program
 }
@@ -163,11 +160,11 @@ fn assemble(past: Program, ways: &[(u32, Way)], parts: Vec<Program>) -> Program 
 fn way_past(table: &Table, is_answered: impl Fn(u32, Action) -> bool) -> Program {
     let number = shortcut::number();
     let mut clauses = Vec::new();
-    for standing in table.standing(number) {
-        match standing.action {
-            // What the forker's filters say, and what the filter that notifies does, is not said here.
+    for active_row in table.rows_for(number) {
+        match active_row.action {
+            // The forker's filters, and the filter that notifies, decide these.
             Action::Allow | Action::Notify(_) | Action::Report(_) => {}
-            Action::Error(_) | Action::ErrorIf(..) if is_answered(number, standing.action) => {}
+            Action::Error(_) | Action::ErrorIf(..) if is_answered(number, active_row.action) => {}
             Action::Error(_) => return Program::new(),
             Action::ErrorIf(_, more) => clauses.extend_from_slice(more),
         }
@@ -175,8 +172,7 @@ fn way_past(table: &Table, is_answered: impl Fn(u32, Action) -> bool) -> Program
     shortcut::past(&clauses)
 }
 
-/// Takes out the numbers that are answered an error whatever the arguments, with what the filter returns; nothing is
-/// left of a rule for none.
+/// Takes out the numbers that always fail, with the return value of the filter.
 fn take_always(errors: &mut BTreeMap<(Part, Errno), Rules>) -> BTreeMap<i64, u32> {
     let by_argument: BTreeSet<i64> = errors
         .iter()
@@ -206,24 +202,24 @@ fn refusal(errno: Errno) -> u32 {
     RET_ERRNO | u32::from(errno.code())
 }
 
-/// What becomes of each number, in pieces of numbers that go the same way; what is returned for those of no call.
-fn ways(always: &BTreeMap<i64, u32>, judged: &BTreeSet<i64>, unknown: u32) -> Vec<(u32, Way)> {
-    let unknown = Way::Return(unknown);
+/// The branches of the search tree; `unknown` is returned for numbers of no call.
+fn branches(always: &BTreeMap<i64, u32>, judged: &BTreeSet<i64>, unknown: u32) -> Vec<(u32, Branch)> {
+    let unknown = Branch::Return(unknown);
     let way = |number: u32| {
         if GAP.contains(&number) {
             return unknown;
         }
         let number = i64::from(number);
         match always.get(&number) {
-            Some(value) => Way::Return(*value),
-            None if judged.contains(&number) => Way::Onward,
-            None => Way::Return(RET_ALLOW),
+            Some(value) => Branch::Return(*value),
+            None if judged.contains(&number) => Branch::Onward,
+            None => Branch::Return(RET_ALLOW),
         }
     };
     let known = (0..=HIGHEST).map(|number| (number, way(number)));
-    let mut ways: Vec<(u32, Way)> = known.chain([(HIGHEST + 1, unknown)]).collect();
-    ways.dedup_by_key(|(_, way)| *way);
-    ways
+    let mut branches: Vec<(u32, Branch)> = known.chain([(HIGHEST + 1, unknown)]).collect();
+    branches.dedup_by_key(|(_, way)| *way);
+    branches
 }
 
 /// The error for a filter that answers an error number.
@@ -247,7 +243,7 @@ fn rule(clause: &Clause) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(clause.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
-/// A filter that answers one thing to the calls of some rules and allows the rest, of which it sees no others than these.
+/// A filter with one action for the calls of some rules, which allows all others.
 pub(super) fn compile(rules: Rules, action: SeccompAction, seen: &BTreeSet<i64>) -> Result<Program, BackendError> {
     let silent_on: Vec<i64> = FREQUENT
         .into_iter()
@@ -260,7 +256,7 @@ pub(super) fn compile(rules: Rules, action: SeccompAction, seen: &BTreeSet<i64>)
     Ok(program)
 }
 
-/// One filter that asks each part in turn: where a part allows, the next one is asked.
+/// One filter of all parts: where a part allows, the next one decides.
 fn join(parts: Vec<Program>) -> Program {
     let last = parts.len().saturating_sub(1);
     let mut joined = Program::new();
@@ -331,7 +327,7 @@ fn notifying(rules: Rules) -> Result<Program, SeccompError> {
     } else {
         shortcut::past(&[])
     };
-    Ok(assemble(past, &ways(&always, &numbers, RET_ALLOW), parts))
+    Ok(assemble(past, &branches(&always, &numbers, RET_ALLOW), parts))
 }
 
 /// The beginning: the architecture, and the number for what follows.

@@ -1,4 +1,4 @@
-//! The filters, as data: what each role installs, and what answers for a process, in the order it is installed.
+//! The filters as data: what each role installs, and the stack of a process, in the order of installation.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::settings::{Attributes, Role};
 /// The filters that one role installs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeccompPlan {
-    /// Filters that answer by themselves, in the order they are installed; the strictest answer wins.
+    /// Filters without a listener, in the order of installation; the strictest action wins.
     pub programs: Vec<Program>,
     /// The filter that hands attribute calls to the broker; installed first, with a listener, which the others refuse.
     pub notify: Option<Program>,
@@ -26,7 +26,7 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Those that answer the calls of a role; of a command, where the broker judges attribute calls.
+    /// The stack of a role; for a command, the one in which the broker judges attribute calls.
     pub const fn of(&self, role: Role) -> Stack<'_> {
         match role {
             Role::Forker => Stack::of_forker(&self.forker),
@@ -34,7 +34,7 @@ impl Filters {
         }
     }
 
-    /// Those that answer the calls of a command where mounts keep it from changing attributes outside.
+    /// The stack of a command for which mounts keep attributes from changing outside.
     pub fn of_mounted(&self) -> Option<Stack<'_>> {
         let mounted = self.mounted.as_ref()?;
         Some(Stack::of_command(&self.forker, mounted))
@@ -48,7 +48,7 @@ impl Filters {
         }
     }
 
-    /// What a command installs. Mounts say nothing of a file that it was given open: then the broker judges.
+    /// The filters of a command. Mounts do not cover files that it inherits open: then the broker judges.
     pub fn of_command(&self, attributes: Attributes) -> &SeccompPlan {
         match (attributes, &self.mounted) {
             (Attributes::Mounted, Some(mounted)) => mounted,
@@ -57,7 +57,7 @@ impl Filters {
     }
 }
 
-/// The filters that answer the calls of a role. A command inherits the forker's and cannot remove them; its own are installed
+/// The stack of a role. A command inherits the forker's and cannot remove them; its own are installed
 /// after them, and hold only what those lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stack<'a> {
@@ -66,12 +66,12 @@ pub struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    /// Those of the forker alone.
+    /// The stack of the forker.
     pub const fn of_forker(forker: &'a SeccompPlan) -> Self {
         Self { forker, command: None }
     }
 
-    /// Those of the forker, and behind them a command's.
+    /// The stack of a command: the forker's filters, then its own.
     pub const fn of_command(forker: &'a SeccompPlan, command: &'a SeccompPlan) -> Self {
         Self {
             forker,
@@ -79,7 +79,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Whose calls they answer.
+    /// The role.
     pub const fn role(self) -> Role {
         match self.command {
             None => Role::Forker,
@@ -87,17 +87,17 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// What the role installs itself.
+    /// The filters that the role installs.
     pub(super) fn own(self) -> &'a SeccompPlan {
         self.command.unwrap_or(self.forker)
     }
 
-    /// What the role has inherited.
+    /// The filters that the role inherits.
     pub(super) fn behind(self) -> Option<&'a SeccompPlan> {
         self.command.map(|_| self.forker)
     }
 
-    /// In the order they are installed.
+    /// All programs, in the order of installation.
     pub fn programs(self) -> impl Iterator<Item = &'a Program> {
         let plans = std::iter::once(self.forker).chain(self.command);
         plans.flat_map(|plan| plan.notify.iter().chain(&plan.programs))

@@ -1,6 +1,6 @@
-//! An interpreter of filters: what the kernel would answer a call, worked out in user space.
+//! An interpreter of filters, which computes in user space what the kernel would return.
 //!
-//! It knows the few instructions [`super::lower()`] has a use for. Anything else (arithmetic, memory,
+//! It knows the few instructions that [`super::lower()`] uses. Anything else (arithmetic, memory,
 //! computed returns) is refused rather than understood, so a plan that holds it is never applied.
 
 use super::call::{ARCH_OFFSET, Call, DATA_SIZE, Verdict};
@@ -100,7 +100,7 @@ impl<'a> Filter<'a> {
         self.run(State::default(), &any, Sight::Architecture).ok()
     }
 
-    /// The filter as far as it goes on architecture and number alone.
+    /// Runs the filter as far as architecture and number decide.
     pub fn enter(&self, call: &Call) -> Entered<'a> {
         Entered {
             filter: *self,
@@ -108,7 +108,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Runs from a state to the answer, or to the first look at a word that is out of sight.
+    /// Runs from a state to the return value, or to the first load of a hidden word.
     fn run(&self, mut state: State, call: &Call, sight: Sight) -> Result<Verdict, State> {
         // Jumps only go forward and the last instruction returns, so this ends; were it not so, the
         // weakest answer is the one a validation must assume.
@@ -138,14 +138,14 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     at: usize,
     accumulator: u32,
 }
 
-/// What of the call a run may look at.
+/// The part of a call that a run may load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     /// All of it.

@@ -1,8 +1,7 @@
-//! A way out of a filter for the call that programs make most of those whose arguments are judged.
+//! A short way out of a filter for `openat`.
 //!
-//! What is allowed whatever the arguments the kernel knows from its bitmap. For the rest it runs every filter of the stack
-//! each time, and opening a file is by far the most frequent of that. It is refused only where its mode has a bit that hardly any
-//! call sets, so that bit is looked at before everything else.
+//! Calls that are always allowed are in a bitmap of the kernel. For all others it runs every filter of the stack, and opening a
+//! file is by far the most frequent. It is refused only if its mode has a bit that is rarely set, so that bit is tested first.
 
 use super::instruction::{Instruction, JUMP_EQUAL, LOAD, Program, RET_ALLOW, RETURN, step};
 use super::row::{Clause, Test};

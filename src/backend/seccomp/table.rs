@@ -46,7 +46,7 @@ impl Table {
     }
 
     /// Every number with a row, and its rows.
-    pub fn spoken(&self) -> impl Iterator<Item = (u32, &[ActiveRow])> {
+    pub fn entries(&self) -> impl Iterator<Item = (u32, &[ActiveRow])> {
         (0u32..)
             .zip(&self.by_number)
             .filter(|(_, list)| !list.is_empty())
@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// The rows of a number.
-    pub fn standing(&self, number: u32) -> &[ActiveRow] {
+    pub fn rows_for(&self, number: u32) -> &[ActiveRow] {
         usize::try_from(number)
             .ok()
             .and_then(|index| self.by_number.get(index))
@@ -72,8 +72,8 @@ impl Table {
         if call.nr > HIGHEST || GAP.contains(&call.nr) {
             return (Verdict::Errno(Errno::NoSys.code()), "a call this table does not know");
         }
-        for standing in self.standing(call.nr) {
-            let verdict = match standing.action {
+        for active_row in self.rows_for(call.nr) {
+            let verdict = match active_row.action {
                 Action::Error(errno) => Verdict::Errno(errno.code()),
                 Action::Notify(clauses) | Action::Report(clauses)
                     if clauses.is_empty() || clauses.iter().any(|clause| meets(call, clause)) =>
@@ -85,7 +85,7 @@ impl Table {
                 }
                 Action::Allow | Action::ErrorIf(..) | Action::Notify(_) | Action::Report(_) => continue,
             };
-            return (verdict, standing.reason);
+            return (verdict, active_row.reason);
         }
         (Verdict::Allow, "nothing speaks against it")
     }

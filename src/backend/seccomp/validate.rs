@@ -1,9 +1,9 @@
-//! The filters held against the table.
+//! Checks the filters against the table.
 //!
 //! Every number is tried on the native architecture, and on foreign ones unless these are killed without a look at
 //! the number, and every call whose answer
 //! hangs on an argument with the values around each test, each also with high bits the kernel drops.
-//! Where the table allows, nothing is to be shown: any answer is at least as strict.
+//! A call that the table allows needs no check: any action is at least as strict.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,17 +25,17 @@ const NUMBERS: std::ops::Range<u32> = 0..1024;
 /// What the kernel drops from an `int`.
 const HIGH: u64 = 1 << 32;
 
-/// What the filters permit though the table does not.
+/// A call that the filters permit and the table does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SeccompWitness {
-    /// A filter that is no filter.
+    /// A malformed filter.
     Malformed {
-        /// Its place in the order they are installed.
+        /// Its index in the order of installation.
         program: usize,
         /// What is wrong.
         why: Malformed,
     },
-    /// A listener where none is meant to be, or none where one is.
+    /// A listener too many, or one that is missing.
     Listener(Role),
     /// A call that is answered more weakly.
     Weaker {
@@ -157,8 +157,8 @@ fn calls_of(arch: u32) -> impl Iterator<Item = Call> {
 
 /// The calls around each test of each conditioned call.
 pub(super) fn awkward_calls(table: &Table) -> impl Iterator<Item = Call> {
-    table.spoken().flat_map(|(nr, standing)| {
-        let clauses: Vec<Clause> = clauses(standing).collect();
+    table.entries().flat_map(|(nr, active_rows)| {
+        let clauses: Vec<Clause> = clauses(active_rows).collect();
         let mut tried: BTreeSet<[u64; 6]> = BTreeSet::new();
         for clause in &clauses {
             around(clause, &mut tried);
@@ -199,10 +199,10 @@ pub(super) fn socket_calls() -> impl Iterator<Item = Call> {
 }
 
 /// The clauses of the answers that hang on an argument.
-pub(super) fn clauses(standing: &[ActiveRow]) -> impl Iterator<Item = Clause> {
-    standing
+pub(super) fn clauses(active_rows: &[ActiveRow]) -> impl Iterator<Item = Clause> {
+    active_rows
         .iter()
-        .flat_map(|standing| match standing.action {
+        .flat_map(|active_row| match active_row.action {
             Action::ErrorIf(_, clauses) | Action::Notify(clauses) | Action::Report(clauses) => clauses,
             Action::Allow | Action::Error(_) => &[],
         })

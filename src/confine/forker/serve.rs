@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::backend::Exit;
+use crate::backend::NetworkExit;
 use crate::confine::forker::compiled::{self, Compiled};
 use crate::confine::forker::counting::Counter;
 use crate::confine::forker::forker_parent::ForkerParent;
@@ -229,11 +229,11 @@ impl Forker<'_> {
         let world = self.compiled.as_ref().and_then(|compiled| compiled.plan.world.as_ref());
         let made = match world.map(|world| world.exit) {
             // A running command could use the next one's way out.
-            Some(Exit::Proxy) if self.active.values().all(|active| active.watch == Watch::Nothing) => {
+            Some(NetworkExit::Proxy) if self.active.values().all(|active| active.watch == Watch::Nothing) => {
                 inside::open(&mut self.used)
             }
-            Some(Exit::Proxy) => Err(StartFailure::new(Step::WayOut, Errno::EBUSY, "a command is alive")),
-            Some(Exit::None) | None => Err(StartFailure::new(Step::WayOut, Errno::EPROTO, "the plan has none")),
+            Some(NetworkExit::Proxy) => Err(StartFailure::new(Step::WayOut, Errno::EBUSY, "a command is alive")),
+            Some(NetworkExit::None) | None => Err(StartFailure::new(Step::WayOut, Errno::EPROTO, "the plan has none")),
         };
         let (reply, sockets) = match made {
             Ok((addresses, sockets)) => (Ok(addresses), sockets),

@@ -87,11 +87,11 @@ impl Seccomp {
         let mut judged = Vec::new();
         for number in 0..=HIGHEST {
             let Some(name) = call_name(number) else { continue };
-            let standing = table.standing(number);
+            let active_rows = table.rows_for(number);
             let mut clauses: Vec<Clause> = Vec::new();
             let mut always = None;
             let mut reasons = Vec::new();
-            for one in standing {
+            for one in active_rows {
                 match one.action {
                     Action::Allow => {}
                     Action::Notify([]) | Action::Report([]) => always = always.or(Some((Errno::Perm, one.reason))),
@@ -195,8 +195,8 @@ mod tests {
     /// Values on both sides of every test of a call.
     fn awkward(table: &Table, number: u32) -> Vec<u32> {
         let mut values = vec![0, 1, u32::MAX];
-        for standing in table.standing(number) {
-            if let Action::ErrorIf(_, clauses) = standing.action {
+        for active_row in table.rows_for(number) {
+            if let Action::ErrorIf(_, clauses) = active_row.action {
                 for test in clauses.iter().copied().flatten() {
                     match *test {
                         Test::Is(_, v) | Test::IsNot(_, v) => values.extend([v, v ^ 1, v.wrapping_add(1)]),

@@ -219,10 +219,13 @@ fn network(profile: &Profile) -> String {
 fn calls(profile: &Profile) -> String {
     let table = Table::of(settings(profile));
     let allowed = |number: &u32| {
-        table.standing(*number).iter().all(|standing| match standing.action {
-            Action::Allow | Action::Notify(_) | Action::ErrorIf(..) => true,
-            Action::Error(_) | Action::Report(_) => false,
-        })
+        table
+            .rows_for(*number)
+            .iter()
+            .all(|active_row| match active_row.action {
+                Action::Allow | Action::Notify(_) | Action::ErrorIf(..) => true,
+                Action::Error(_) | Action::Report(_) => false,
+            })
     };
     let mut names: Vec<&str> = (0..=HIGHEST).filter(allowed).filter_map(call_name).collect();
     names.sort_unstable();

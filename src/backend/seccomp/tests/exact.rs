@@ -46,8 +46,8 @@ fn every_lowered_plan_is_found_valid() {
 #[test]
 fn every_clause_can_be_met() {
     for settings in all_settings() {
-        for (number, standing) in Table::of(settings).spoken() {
-            for clause in clauses(standing) {
+        for (number, active_rows) in Table::of(settings).entries() {
+            for clause in clauses(active_rows) {
                 for test in clause {
                     assert!(test.passes(meeting_value(clause, test.arg())), "{number}: {clause:?}");
                 }

@@ -120,9 +120,9 @@ fn answer(settings: Settings, number: i64, args: &[u64]) -> Verdict {
 /// Every combination of border values of the tested arguments.
 fn combined_calls(table: &Table) -> Vec<Call> {
     let mut calls = Vec::new();
-    for (nr, standing) in table.spoken() {
+    for (nr, active_rows) in table.entries() {
         let mut values: [Vec<u64>; 6] = std::array::from_fn(|_| vec![0]);
-        for test in clauses(standing).flatten() {
+        for test in clauses(active_rows).flatten() {
             let slot = &mut values[usize::from(test.arg())];
             slot.extend(borders(*test).into_iter().map(u64::from));
             slot.extend([u64::MAX, 0x8000_0000, 1 << 32]);
