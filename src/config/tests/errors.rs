@@ -119,10 +119,9 @@ fn an_unknown_tool_is_an_error() {
      --> /dir/project/stockade.yaml:1:9
       |
     1 | tools: {delete_fil: {approval: deny}}
-      |         ^^^^^^^^^^ no such tool
+      |         ^^^^^^^^^^ did you mean `delete_file`?
       |
-      = help: a tool of the program that embeds Stockade, or of a third party's MCP server, is named under `host_tools`
-      = help: did you mean `delete_file`?
+      = help: a tool of your own program of that name is written `custom_tools: {delete_fil: {}}`
     "#);
 }
 

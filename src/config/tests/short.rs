@@ -25,7 +25,15 @@ fn safe_commands_are_rules_after_those_of_their_file_and_know_their_line() {
 #[test]
 fn a_safe_command_is_understood_as_the_pattern_of_a_rule() {
     let world = World::new();
-    assert_snapshot!(world.error("tools:\n  shell: {safe_commands: [ls, git *]}\n"), @"");
+    assert_snapshot!(world.error("tools:\n  shell: {safe_commands: [ls, git *]}\n"), @r"
+    error: `git *` is not a rule pattern
+     --> /dir/project/stockade.yaml:2:31
+      |
+    2 |   shell: {safe_commands: [ls, git *]}
+      |                               ^^^^^ holds a wildcard
+      |
+      = help: a pattern matches every command that begins with its words: leave the wildcard out
+    ");
     for wrong in ["''", "'rm; ls'", "'a \"b\"'", "'$x'", "'rm ?'"] {
         let error = world.error(format!("tools: {{shell: {{safe_commands: [{wrong}]}}}}\n"));
         assert!(
@@ -61,7 +69,15 @@ fn dangerous_patterns_are_expressions_that_know_their_line() {
         !loaded.policy.tools.contains_key("shell"),
         "nothing is said of approval"
     );
-    assert_snapshot!(world.error("tools:\n  shell:\n    dangerous_patterns: ['(rm']\n"), @"");
+    assert_snapshot!(world.error("tools:\n  shell:\n    dangerous_patterns: ['(rm']\n"), @r"
+    error: `(rm` is no regular expression
+     --> /dir/project/stockade.yaml:3:26
+      |
+    3 |     dangerous_patterns: ['(rm']
+      |                          ^^^^^ unclosed group
+      |
+      = help: a command of that name is `'\brm\b'`; a sign with a meaning of its own has a backslash before it: `'\|'`
+    ");
     let large = world.error("tools: {shell: {dangerous_patterns: ['(a{1000}){1000}']}}\n");
     assert!(large.contains("too large"), "{large}");
 }
@@ -187,7 +203,15 @@ fn a_tool_that_only_the_program_knows_is_noted_and_a_misspelled_one_is_an_error(
             .contains("`custom_tools: {get_time: {}}` says that it is one"),
         "{warning}"
     );
-    assert_snapshot!(world.error("tools: {wirte_file: {approval: deny}}\n"), @"");
+    assert_snapshot!(world.error("tools: {wirte_file: {approval: deny}}\n"), @r"
+    error: unknown tool `wirte_file`
+     --> /dir/project/stockade.yaml:1:9
+      |
+    1 | tools: {wirte_file: {approval: deny}}
+      |         ^^^^^^^^^^ did you mean `write_file`?
+      |
+      = help: a tool of your own program of that name is written `custom_tools: {wirte_file: {}}`
+    ");
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn an_unknown_key_unlike_any_other_lists_the_known_ones() {
     2 | blah: 1
       | ^^^^ not a key here
       |
-      = help: known here: extends, sandbox, shell, tools, custom_tools, host_tools, approval, audit
+      = help: known here: extends, sandbox, shell, tools, custom_tools, approval, audit
     "#);
 }
 
