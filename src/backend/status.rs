@@ -56,13 +56,21 @@ pub struct ClauseStatus {
 
 impl ClauseStatus {
     /// The status of a clause, given what commands lose beyond what it says.
-    pub(super) fn with_losses<S: Borrow<str>>(clause: String, origin: String, losses: &[S]) -> Self {
+    pub(super) fn with_losses<S: Borrow<str>>(
+        clause: &dyn fmt::Display,
+        origin: &dyn fmt::Display,
+        losses: &[S],
+    ) -> Self {
         let status = if losses.is_empty() {
             Status::Enforced
         } else {
             Status::Stricter(losses.join("; "))
         };
-        Self { clause, origin, status }
+        Self {
+            clause: clause.to_string(),
+            origin: origin.to_string(),
+            status,
+        }
     }
 }
 

@@ -23,5 +23,5 @@ pub(in crate::backend) fn deny_status(deny: &Deny, executes: bool) -> ClauseStat
     if unread && executes {
         losses.push("the kernel reads what it executes: nothing there runs");
     }
-    ClauseStatus::with_losses(deny.to_string(), deny.origin.to_string(), &losses)
+    ClauseStatus::with_losses(deny, &deny.origin, &losses)
 }

@@ -135,8 +135,7 @@ pub(in crate::backend) fn layer(profile: &Profile, survey: &Survey, options: Opt
     lowering.links.refuse_targets()?;
     for grant in &profile.grants {
         let losses = lowering.grant(grant)?;
-        let (clause, origin) = (grant.to_string(), grant.origin.to_string());
-        statuses.push(ClauseStatus::with_losses(clause, origin, &losses));
+        statuses.push(ClauseStatus::with_losses(grant, &grant.origin, &losses));
     }
     statuses.extend(profile.denies.iter().map(|deny| {
         let executes = granted.near(Rights::EXECUTE, at(deny));

@@ -28,11 +28,7 @@ pub(super) fn clause_statuses(
     let read_only = ["/proc is read only".to_owned()];
     statuses.extend(own_grants.map(|grant| {
         let changes = grant.rights.has(Right::Write) || grant.rights.has(Right::Execute);
-        ClauseStatus::with_losses(
-            grant.to_string(),
-            grant.origin.to_string(),
-            if changes { &read_only[..] } else { &[] },
-        )
+        ClauseStatus::with_losses(grant, &grant.origin, if changes { &read_only[..] } else { &[] })
     }));
     // For a deny that is left to the layer as a whole, its status counts; for part of a deny it is incomplete.
     let for_landlock: BTreeSet<String> = cover_plan.for_landlock.iter().map(ToString::to_string).collect();
@@ -60,7 +56,7 @@ pub(super) fn clause_statuses(
             },
             Some(_) | None => {
                 let losses = losses_of(deny, cover_plan, &is_for_landlock);
-                ClauseStatus::with_losses(text, deny.origin.to_string(), &losses)
+                ClauseStatus::with_losses(&text, &deny.origin, &losses)
             }
         }
     }));
@@ -69,9 +65,9 @@ pub(super) fn clause_statuses(
         let what = "each of them, and each directory on the way to what is held apart in them, is a mount of its own: it is \
                     neither moved nor removed, and between two of them renaming and linking is copying";
         statuses.push(ClauseStatus::with_losses(
-            "writable roots and private directories".to_owned(),
-            "built in".to_owned(),
-            &[what.to_owned()],
+            &"writable roots and private directories",
+            &"built in",
+            &[what],
         ));
     }
     statuses
@@ -90,7 +86,11 @@ fn sockets(status: ClauseStatus, profile: &Profile, cover_plan: &CoverPlan) -> C
         }
         UnixSockets::All => &["only sockets that are mounted, in what is granted, can be reached".to_owned()],
     };
-    ClauseStatus::with_losses(format!("unix sockets {}", profile.unix_sockets), status.origin, losses)
+    ClauseStatus::with_losses(
+        &format!("unix sockets {}", profile.unix_sockets),
+        &status.origin,
+        losses,
+    )
 }
 
 fn losses_of(deny: &Deny, cover_plan: &CoverPlan, for_landlock: &BTreeSet<&Deny>) -> Vec<String> {

@@ -83,18 +83,14 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
             Some(grant) => lowering.grant(&grant, &mut losses),
             None => losses.push("a name that is not UTF-8 cannot be named: nothing here is reachable".to_owned()),
         }
-        statuses.push(ClauseStatus::with_losses(
-            grant.to_string(),
-            grant.origin.to_string(),
-            &losses,
-        ));
+        statuses.push(ClauseStatus::with_losses(grant, &grant.origin, &losses));
     }
     lowering.ancestors();
     lowering.sockets();
     lowering.trailing();
     statuses.extend(profile.denies.iter().map(|deny| {
         let losses = deny_losses(deny, &canonical.grants);
-        ClauseStatus::with_losses(deny.to_string(), deny.origin.to_string(), &losses)
+        ClauseStatus::with_losses(deny, &deny.origin, &losses)
     }));
     statuses.extend(regime_statuses(profile));
 

@@ -40,9 +40,8 @@ pub(super) fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
 
 /// What becomes of the profile beside its files.
 pub(super) fn regime_statuses(profile: &Profile) -> [ClauseStatus; 3] {
-    let of = |clause: String, origin: &str, loss: Option<&str>| {
-        ClauseStatus::with_losses(clause, origin.to_owned(), loss.as_slice())
-    };
+    let of =
+        |clause: String, origin: &str, loss: Option<&str>| ClauseStatus::with_losses(&clause, &origin, loss.as_slice());
     let resolves = profile.network == Network::Off || profile.unix_sockets == UnixSockets::All;
     let names = (!resolves).then_some("host names are not resolved: the resolver is a Unix socket");
     let (network, sockets) = (&profile.network, profile.unix_sockets);
