@@ -9,10 +9,12 @@ use super::{cuts, policy, reach};
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
 use crate::inspect::Inspection;
 use crate::inspect::backend::{HostBackend, refusal_of_writers};
-use crate::policy::BackendChoice;
+use crate::policy::{AbsPath, BackendChoice, Policy};
 use crate::profile;
 use crate::tools::narrowing::Narrowing;
-use crate::tools::{UserPaths, leaves_no_place, log_stays_out_of_reach, unreadable_authorities};
+use crate::tools::{
+    UserPaths, leaves_no_place, log_stays_out_of_reach, unreadable_authorities, unseen_directory_warning,
+};
 
 /// The config to look at: the one named, or `stockade.yaml` here.
 pub(super) fn target(named: Option<&PathBuf>) -> Result<PathBuf, CliError> {
@@ -59,6 +61,13 @@ fn require_enforceable(loaded: Loaded) -> Result<Loaded, ConfigError> {
     ))
 }
 
+/// A warning where a command that is started here sees nothing of the directory.
+fn unseen_directory(policy: &Policy) -> Option<String> {
+    let here = AbsPath::new(std::env::current_dir().ok()?).ok()?;
+    let (what, remedy) = unseen_directory_warning(policy, &here)?;
+    Some(Diagnostic::warning(what).hint(remedy).to_string())
+}
+
 /// Checks the config; exit code 125, as of `run`, if it is wrong.
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
     let file = target(args.file.as_ref())?;
@@ -95,6 +104,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
         .into_iter()
         .chain(refuses_writers)
         .chain(unreadable)
+        .chain(unseen_directory(&loaded.policy))
         .collect();
     let cut = profile::cuts(&loaded.policy);
     let reach = reach::of(&loaded);

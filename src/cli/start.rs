@@ -15,9 +15,10 @@ use super::exit::Exit;
 use super::flags::PolicyFlags;
 use super::policy::{self, Chosen, Purpose};
 use crate::config::{Context, Diagnostic};
+use crate::policy::AbsPath;
 use crate::policy::Policy;
 use crate::policy::path::display;
-use crate::tools::{Waiting, unreadable_authorities, unwritable_root_warning, waiting};
+use crate::tools::{Waiting, unreadable_authorities, unseen_directory_warning, unwritable_root_warning, waiting};
 
 /// The notice that `./stockade.yaml` exists and is not used.
 const CONFIG_UNUSED: &str = "./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it";
@@ -120,6 +121,12 @@ pub(super) fn start(
         Some(directory) => std::fs::canonicalize(here.join(directory))
             .map_err(|error| CliError::failed(format!("--cwd {}: {error}", display(directory))))?,
     };
+    if !quiet
+        && let Ok(start) = AbsPath::new(&directory)
+        && let Some((what, remedy)) = unseen_directory_warning(&chosen.loaded.policy, &start)
+    {
+        print_notice(format_args!("{what}\n  → {remedy}"));
+    }
     Ok(Start {
         context,
         chosen,

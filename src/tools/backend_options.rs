@@ -61,4 +61,6 @@ pub struct Surroundings {
     pub shown: Vec<AbsPath>,
     /// Files that must be seen to be there, and of which nothing else is seen.
     pub veiled: Vec<AbsPath>,
+    /// The directory that commands start in, where no root is around it: it is there, and nothing of it is seen.
+    pub start: Option<AbsPath>,
 }

@@ -78,6 +78,7 @@ impl Executor {
             recorder: recorder.clone(),
             recovered: recovered.clone(),
             covered: CoveredNames::default(),
+            start: None,
         };
         Ok(Self {
             profiles: Profiles::new(session),

@@ -70,6 +70,7 @@ mod shared;
 pub mod shell;
 mod shell_tool;
 mod start_command;
+mod start_directory;
 mod starter;
 pub(crate) mod surroundings;
 #[cfg(test)]
@@ -111,6 +112,7 @@ pub use served::{Ending, Served, ServedEnd, ServedStreams};
 pub use session::{Session, SessionError};
 pub use set::{ToolInfo, ToolSet};
 pub use shell_tool::ShellTool;
+pub use start_directory::unseen_directory_warning;
 pub use tool::{
     Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, Output, OutputEnd, Picture, Prepared,
     Question, Reach, Tool,

@@ -171,6 +171,7 @@ fn lower_namespaces(
         copies: around.copies.clone(),
         loader: around.shown.clone(),
         veiled: around.veiled.clone(),
+        start: around.start.clone(),
     };
     let survey = namespaces::survey_after(seen, profile, &lowering)?;
     let namespaces::Lowered {

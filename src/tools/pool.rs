@@ -72,13 +72,22 @@ impl Pool {
         UngrantedFiles::of(&self.starter.chosen)
     }
 
+    /// Commands of this pool start in this directory. One in no root is there for them, and they see nothing of it.
+    pub(super) fn start_in(&mut self, directory: &AbsPath) {
+        let is_outside = self.session().policy.root_for(directory).is_none()
+            && self.session().envelope.access(Operation::List, directory) == Access::Denied;
+        self.starter.start = is_outside.then(|| directory.clone());
+    }
+
     /// A command that cannot read where it starts fails in puzzling ways: better said at once.
     pub(super) fn check_directory(&self, directory: &AbsPath) -> Result<(), ToolError> {
         let confined = matches!(self.chosen().enforcement, Enforcement::Confined(_));
-        if confined && self.session().envelope.access(Operation::List, directory) == Access::Denied {
-            return Err(ToolError::Directory(directory.as_path().to_owned()));
+        let may_list = || self.session().envelope.access(Operation::List, directory) > Access::Denied;
+        if !confined || self.starter.start.as_ref() == Some(directory) || may_list() {
+            Ok(())
+        } else {
+            Err(ToolError::Directory(directory.as_path().to_owned()))
         }
-        Ok(())
     }
 
     /// Starts a forker that is not one of the pool.

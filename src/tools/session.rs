@@ -29,7 +29,7 @@ use crate::approval::{Approval, Approver, CancelHandle, Record};
 use crate::config::{self, ConfigError, Context, Loaded, Matchers};
 use crate::confine;
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{Mode, Network, ToolRule};
+use crate::policy::{AbsPath, Mode, Network, ToolRule};
 
 /// One config, its tools, and whoever answers questions.
 ///
@@ -112,7 +112,10 @@ impl Session {
         };
         let offered = OfferedTools::by(&policy, custom_tools);
         let rules = Arc::new(policy.tools.clone());
-        let executor = Executor::new(policy, narrowing, mode, approver, user_paths)?;
+        let mut executor = Executor::new(policy, narrowing, mode, approver, user_paths)?;
+        if let Ok(directory) = AbsPath::new(directory) {
+            executor.pool.start_in(&directory);
+        }
         executor.named_in_record(&files);
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));

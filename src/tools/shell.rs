@@ -65,6 +65,7 @@ async fn carry_out(executor: &mut Executor, mut call: ShellCall, name: Option<Ca
     call.environment
         .retain(|(name, value)| ceilings.variable_beyond(name, value).is_none());
     let directory = AbsPath::new(&call.directory).map_err(|_| ToolError::Directory(call.directory.clone()))?;
+    executor.pool.start_in(&directory);
     let mut tries = 0..MAX_RETRIES;
     loop {
         let permit = Box::pin(permission(executor, &mut call, &directory, name.as_ref())).await?;

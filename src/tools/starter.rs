@@ -37,6 +37,8 @@ pub(super) struct Starter {
     pub(super) recovered: Recovered,
     /// What the mounts of each forker cover of what patterns deny.
     pub(super) covered: CoveredNames,
+    /// The directory that commands start in, where no root is around it.
+    pub(super) start: Option<AbsPath>,
 }
 
 impl Starter {
@@ -48,6 +50,7 @@ impl Starter {
             recorder: self.recorder.as_ref().map(Recorder::beside),
             recovered: self.recovered.clone(),
             covered: CoveredNames::default(),
+            start: self.start.clone(),
         }
     }
 
@@ -164,6 +167,7 @@ impl Starter {
                 let around = if place.is_behind_mounts() {
                     let mut around = protected_names::covered(supervisor.present().await?, protect)?;
                     show(&session, &self.session.policy, &self.session.envelope, &mut around)?;
+                    around.start.clone_from(&self.start);
                     around
                 } else {
                     Surroundings::default()

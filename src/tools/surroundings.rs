@@ -23,6 +23,7 @@ pub(crate) fn surroundings(policy: &Policy, approved: &Profile, person: &Person)
         copies: Vec::new(),
         shown: paths(needs)?,
         veiled: Vec::new(),
+        start: None,
     })
 }
 

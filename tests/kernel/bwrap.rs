@@ -78,6 +78,7 @@ mod tests {
                     copies: Vec::new(),
                     loader: Vec::new(),
                     veiled: Vec::new(),
+                    start: None,
                 },
             };
             let system = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];

@@ -108,10 +108,23 @@ mod tests {
         written(world, TOOLS);
         let run = world.bare(world.binary()).args(["check", "agent.yaml"]).output();
         assert!(
-            run.code() == 0 && run.err().contains("{cache: {root: ./cache, mode: rw}}"),
+            run.code() == 0 && run.out().contains("{cache: {root: ./cache, mode: rw}}"),
             "{}",
             run.err()
         );
+        // Without a root a command starts where Stockade was started, and sees nothing of it.
+        let run = stockade(world, &["run"], &["-c", "pwd; echo hi; ls"]).output();
+        let here = world.workspace();
+        assert_eq!(run.out(), format!("{}\nhi\n", here.display()), "{}", run.err());
+        assert!(
+            run.err()
+                .contains("is in no root: commands start there and see nothing of it"),
+            "{}",
+            run.err()
+        );
+        let text = call(world, "shell", &json!({"command": "ls cache/there.txt; ls -a; echo x"})).1;
+        assert!(!text.contains("agent.yaml") && text.contains("cannot access"), "{text}");
+        assert!(!here.join("x").exists());
         // With a root all of it works.
         world.write(
             world.workspace().join("agent.yaml"),

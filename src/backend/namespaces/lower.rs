@@ -49,6 +49,8 @@ pub struct Options {
     pub loader: Vec<AbsPath>,
     /// Files that must be seen to be there: a mask stands for each.
     pub veiled: Vec<AbsPath>,
+    /// The directory that commands start in, where no root is around it.
+    pub start: Option<AbsPath>,
 }
 
 impl Options {
@@ -210,6 +212,7 @@ pub fn lower(profile: &Profile, survey: &Survey, options: &Options) -> Result<Lo
         veiled: &options.veiled,
         internals: &covered_internals(profile, survey),
         tmp_bytes: options.tmp_bytes,
+        start: options.start.as_ref(),
     };
     let mounted = mount(&request, survey)?;
     refuse_links(&shown, survey, &cover_plan, &mounted)?;

@@ -35,6 +35,7 @@ mod new_names;
 pub mod own;
 pub mod plan;
 pub mod reader;
+mod root_tmpfs;
 mod statuses;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,6 @@
 //! Covers of a pattern whose new names are admitted move along instead, and never out of its directory, which is a mount.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
 
 use foldhash::fast::RandomState;
 
@@ -28,14 +27,14 @@ use crate::profile::index::Index;
 
 /// The mounts so far.
 pub(super) struct Mounting<'a> {
-    survey: &'a Survey,
-    grants: Index<'a, &'a Grant>,
-    covers: Index<'a, &'a Covered>,
-    steps: Vec<Step>,
+    pub(super) survey: &'a Survey,
+    pub(super) grants: Index<'a, &'a Grant>,
+    pub(super) covers: Index<'a, &'a Covered>,
+    pub(super) steps: Vec<Step>,
     /// How the last step at each path shows it.
-    made: HashMap<AbsPath, Visibility, RandomState>,
+    pub(super) made: HashMap<AbsPath, Visibility, RandomState>,
     /// Directories on the root tmpfs.
-    skeleton: HashSet<AbsPath, RandomState>,
+    pub(super) skeleton: HashSet<AbsPath, RandomState>,
 }
 
 /// The result.
@@ -65,6 +64,8 @@ pub(super) struct MountRequest<'a> {
     /// The paths covered in the regime's own /proc.
     pub(super) internals: &'a [AbsPath],
     pub(super) tmp_bytes: u64,
+    /// The directory that commands start in, to be there though nothing of it is shown.
+    pub(super) start: Option<&'a AbsPath>,
 }
 
 /// The steps for the request.
@@ -85,6 +86,9 @@ pub(super) fn mount(request: &MountRequest<'_>, survey: &Survey) -> Result<Mount
     let tmp = mounting.points(request)?;
     let copied = mounting.copies(request.copies)?;
     mounting.links(request);
+    if let Some(start) = request.start {
+        mounting.start(start);
+    }
     mounting.freeze();
     Ok(Mounted {
         steps: mounting.steps,
@@ -282,7 +286,7 @@ impl Mounting<'_> {
     }
 
     /// The deepest mount at the path or above it, and how it shows what is below.
-    fn around(&self, path: &AbsPath) -> (Option<AbsPath>, Visibility) {
+    pub(super) fn around(&self, path: &AbsPath) -> (Option<AbsPath>, Visibility) {
         let mut above = path.ancestors();
         above
             .find_map(|at| self.made.get(&at).map(|shown| (Some(at.clone()), *shown)))
@@ -321,52 +325,6 @@ impl Mounting<'_> {
             shown = shown.max(here);
         }
         shown
-    }
-
-    /// Links of system directories on the root tmpfs that lead to what is shown: `/bin`, `/lib64`.
-    fn links(&mut self, request: &MountRequest<'_>) {
-        let survey = self.survey;
-        // On the way to the loader there may be links to links, in directories where nothing else is shown.
-        let on_the_way = |path: &AbsPath| {
-            request.loader.contains(path)
-                && path
-                    .ancestors()
-                    .skip(1)
-                    .all(|above| survey.node(&above).is_none_or(|node| node.kind != Kind::Symlink))
-        };
-        for (path, link) in survey.links().filter(|(path, _)| on_the_way(path)) {
-            let is_room = match self.around(path) {
-                (None, _) => true,
-                (Some(own), Visibility::Nothing) => own.as_bytes() == TMP.as_bytes(),
-                (Some(_), Visibility::Masked | Visibility::ReadOnly | Visibility::Writable | Visibility::Device) => {
-                    false
-                }
-            };
-            if is_room {
-                self.skeleton.extend(path.ancestors().skip(1));
-                self.symlink(path, link.target.clone());
-            }
-        }
-        for (path, link) in survey.links() {
-            let in_skeleton = path.parent().is_some_and(|parent| self.skeleton.contains(&parent));
-            let leads = match self.around(&link.leads_to) {
-                (Some(_), Visibility::ReadOnly | Visibility::Writable | Visibility::Device) => true,
-                (Some(own), Visibility::Nothing) => own.as_bytes() == PROC.as_bytes(),
-                (Some(_), Visibility::Masked) | (None, _) => false,
-            };
-            let is_new =
-                !self.skeleton.contains(path) && !self.made.contains_key(path) && !request.loader.contains(path);
-            if in_skeleton && leads && is_new {
-                self.symlink(path, link.target.clone());
-            }
-        }
-    }
-
-    fn symlink(&mut self, path: &AbsPath, target: OsString) {
-        self.steps.push(Step::Symlink {
-            path: path.as_path().as_os_str().to_owned(),
-            target,
-        });
     }
 
     /// Nothing more is made on the tmpfs of the plan, but for the private directory, and nothing is changed in /proc.

@@ -97,6 +97,11 @@ pub enum Step {
         /// Where it leads, as it stands on the host.
         target: OsString,
     },
+    /// Makes an empty directory on the root tmpfs, or in the private directory.
+    Directory {
+        /// The directory.
+        path: OsString,
+    },
     /// A new /proc, which shows the processes of the new PID namespace.
     Proc {
         /// Where.
@@ -153,6 +158,7 @@ impl MountPlan {
             | Step::MaskDirectory { .. }
             | Step::MaskFile { .. }
             | Step::Symlink { .. }
+            | Step::Directory { .. }
             | Step::Proc { .. }
             | Step::Dev { .. }
             | Step::Freeze { .. } => None,
@@ -173,6 +179,7 @@ impl MountPlan {
             | Step::MaskDirectory { .. }
             | Step::MaskFile { .. }
             | Step::Symlink { .. }
+            | Step::Directory { .. }
             | Step::Proc { .. }
             | Step::Dev { .. }
             | Step::Tmp { .. }
@@ -244,6 +251,7 @@ impl Argv {
             }
             Step::MaskFile { path } => self.option("--ro-bind", [&MASK.into(), path]),
             Step::Symlink { path, target } => self.option("--symlink", [target, path]),
+            Step::Directory { path } => self.option("--dir", [path]),
             Step::Proc { path } => self.option("--proc", [path]),
             Step::Dev { path } => self.option("--dev", [path]),
             Step::Tmp { path, bytes } => {

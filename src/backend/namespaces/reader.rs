@@ -145,6 +145,7 @@ impl Reader<'_> {
                 let (_, link) = (value()?, value()?);
                 self.symlink(link)?;
             }
+            b"--dir" => self.directory(value()?)?,
             bytes => match bytes.strip_prefix(b"--unshare-") {
                 Some(name @ (b"user" | b"ipc" | b"pid" | b"uts" | b"cgroup" | b"net")) => {
                     self.view.namespaces.insert(OsStr::from_bytes(name).to_owned());
@@ -213,12 +214,28 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// An empty directory in memory; below a mount of the host it would be made on the host.
+    fn directory(&self, at: &OsStr) -> Result<(), Witness> {
+        let directory = normal(at)?;
+        self.in_memory(&directory, "a directory")?;
+        self.no_link_above(&directory)?;
+        if self.view.links.contains(&directory) {
+            return Err(refused(format!("a directory in the place of the link {directory}")));
+        }
+        Ok(())
+    }
+
+    /// Refuses what is not made on a tmpfs of the plan.
+    fn in_memory(&self, path: &AbsPath, what: &str) -> Result<(), Witness> {
+        match self.view.around(path) {
+            Some((point, Mount::Tmpfs(Frozen::No))) if point != path => Ok(()),
+            Some(_) | None => Err(refused(format!("{what} made at {path}"))),
+        }
+    }
+
     fn symlink(&mut self, at: &OsStr) -> Result<(), Witness> {
         let link = normal(at)?;
-        match self.view.around(&link) {
-            Some((point, Mount::Tmpfs(Frozen::No))) if *point != link => {}
-            Some(_) | None => return Err(refused(format!("a link made at {link}"))),
-        }
+        self.in_memory(&link, "a link")?;
         self.no_link_above(&link)?;
         if self
             .view

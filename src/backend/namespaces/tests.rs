@@ -137,6 +137,7 @@ fn options() -> Options {
         copies: Vec::new(),
         loader: Vec::new(),
         veiled: Vec::new(),
+        start: None,
     }
 }
 
@@ -370,6 +371,8 @@ fn every_hand_weakened_plan_is_caught_with_a_witness() {
     memory without a bound: the option 4096: permitted by the mounts, not by the profile
     an option nobody knows: the option --share-net: permitted by the mounts, not by the profile
     a link over a mount: a link made at /w: permitted by the mounts, not by the profile
+    a directory made on the host: a directory made at /w/new: permitted by the mounts, not by the profile
+    a directory over the private one: a directory made at /tmp: permitted by the mounts, not by the profile
     the root is left open: a root directory to write in: permitted by the mounts, not by the profile
     /dev is left open: another /dev: permitted by the mounts, not by the profile
     /proc is left open: changing what the kernel tells in /proc: permitted by the mounts, not by the profile
@@ -512,6 +515,8 @@ fn hurt(sound: &[OsString]) -> Vec<(&'static str, Vec<OsString>)> {
         ("memory without a bound", flag("--size")),
         ("an option nobody knows", more(&["--share-net"])),
         ("a link over a mount", more(&["--symlink", "/", "/w"])),
+        ("a directory made on the host", more(&["--dir", "/w/new"])),
+        ("a directory over the private one", more(&["--dir", "/tmp"])),
         ("the root is left open", without("--remount-ro", "/", 2)),
         ("/dev is left open", without("--remount-ro", "/dev", 2)),
         ("/proc is left open", without("--remount-ro", "/proc", 2)),

@@ -72,7 +72,7 @@ impl Mounts {
                 | MountStep::Tmp { path, .. } => {
                     last.insert(path, step);
                 }
-                MountStep::Symlink { .. } | MountStep::Freeze { .. } => {}
+                MountStep::Symlink { .. } | MountStep::Directory { .. } | MountStep::Freeze { .. } => {}
             }
         }
         let mut ids = Vec::new();
@@ -88,6 +88,7 @@ impl Mounts {
                 | MountStep::MaskDirectory { .. }
                 | MountStep::MaskFile { .. }
                 | MountStep::Symlink { .. }
+                | MountStep::Directory { .. }
                 | MountStep::Proc { .. }
                 | MountStep::Dev { .. }
                 | MountStep::Tmp { .. } => {}
@@ -215,7 +216,7 @@ fn compare(path: &OsStr, step: &MountStep, made_by: &MadeBy) -> Result<OwnedFd, 
         MountStep::MaskFile { .. } => kind == SFlag::S_IFCHR,
         MountStep::Proc { .. } => is(PROC_SUPER_MAGIC),
         MountStep::Dev { .. } | MountStep::Tmp { .. } => is(TMPFS_MAGIC),
-        MountStep::Symlink { .. } | MountStep::Freeze { .. } => true,
+        MountStep::Symlink { .. } | MountStep::Directory { .. } | MountStep::Freeze { .. } => true,
     };
     let missing = flags(step, made_by).difference(system.flags());
     if !missing.is_empty() {
@@ -246,7 +247,7 @@ fn flags(step: &MountStep, made_by: &MadeBy) -> FsFlags {
         }
         MountStep::Proc { .. } => safe | FsFlags::ST_NOEXEC,
         MountStep::Copy { .. } | MountStep::Dev { .. } | MountStep::Tmp { .. } => safe,
-        MountStep::Symlink { .. } => FsFlags::empty(),
+        MountStep::Symlink { .. } | MountStep::Directory { .. } => FsFlags::empty(),
     }
 }
 

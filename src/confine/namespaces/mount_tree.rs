@@ -162,6 +162,14 @@ impl MountTree {
                 let target = target.as_os_str();
                 symlinkat(target, &parent, name.as_os_str()).map_err(at(path, "the link"))
             }
+            MountStep::Directory { path } => {
+                let (parent, name) = self.parent(path)?;
+                match mkdirat(&parent, name.as_os_str(), Mode::from_bits_truncate(0o755)) {
+                    // It is on the way to something that is shown.
+                    Ok(()) | Err(Errno::EEXIST) => Ok(()),
+                    Err(errno) => Err(at(path, "the directory")(errno)),
+                }
+            }
             MountStep::Proc { path } => self.proc(path),
             MountStep::Dev { path } => self.dev(path),
             MountStep::Tmp { path, bytes } => {

@@ -42,6 +42,7 @@ pub(super) fn arguments(inspection: &Inspection, profile: &Profile) -> Result<Ve
         copies: Vec::new(),
         loader: Vec::new(),
         veiled: Vec::new(),
+        start: None,
     };
     let missing_roots = inspection.survey_with_missing_roots();
     let survey = namespaces::survey_after(&missing_roots, &part, &options).map_err(PlanError::from)?;

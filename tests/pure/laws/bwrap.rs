@@ -42,6 +42,7 @@ fn options(deny_fallback: DenyFallback, protect: Vec<AbsPath>) -> Options {
         copies: Vec::new(),
         loader: Vec::new(),
         veiled: Vec::new(),
+        start: None,
     }
 }
 

@@ -33,7 +33,7 @@ impl Mounted {
                     links.push(path.into());
                     continue;
                 }
-                Step::Freeze { .. } => continue,
+                Step::Directory { .. } | Step::Freeze { .. } => continue,
             };
             points.insert(path.into(), made);
         }
