@@ -60,10 +60,10 @@ fn main() {
     stockade::init();
     let mut arguments = std::env::args_os().skip(1).peekable();
     // What the table has started of itself.
-    if let Some(first) = arguments.peek() {
-        if programs::is_ours(first) {
-            programs::main();
-        }
+    if let Some(first) = arguments.peek()
+        && programs::is_ours(first)
+    {
+        programs::main();
     }
     let (mut wanted, mut rounds, mut json) = (Vec::new(), 31, None);
     while let Some(argument) = arguments.next() {

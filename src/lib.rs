@@ -101,10 +101,8 @@ pub use tools::{
 /// confine commands. Where it was not called, no session opens: [`SessionError::NotInitialized`].
 ///
 /// ```no_run
-/// fn main() {
-///     stockade::init();
-///     // …
-/// }
+/// stockade::init();
+/// // … a runtime, an argument parser, a session.
 /// ```
 pub fn init() {
     confine::init();

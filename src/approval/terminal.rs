@@ -123,7 +123,7 @@ impl Approver for TerminalApprover {
             match parse(&line) {
                 // Nobody says yes to what was not shown.
                 TypedAnswer::Yes | TypedAnswer::Session if overflow == Overflow::Unseen => {
-                    tty.write(screen::SEE_FIRST)?
+                    tty.write(screen::SEE_FIRST)?;
                 }
                 TypedAnswer::Yes => return Ok(yes()),
                 TypedAnswer::Session if request.answer == AnswerOf::Anyone => {
@@ -145,7 +145,7 @@ impl Approver for TerminalApprover {
                     tries = 0..=RETRIES;
                 }
                 TypedAnswer::Session | TypedAnswer::View | TypedAnswer::Unknown => {
-                    tty.write(&screen::retry_text(request, overflow))?
+                    tty.write(&screen::retry_text(request, overflow))?;
                 }
             }
         }

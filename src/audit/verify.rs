@@ -203,7 +203,7 @@ impl Walk {
                 Some(before) => self.next(log_file, &mut lines, before),
             };
             match taken {
-                Ok(Some(link)) => last = Some(link),
+                Ok(Some(next)) => last = Some(next),
                 Ok(None) => return Ok(()),
                 Err(stop) => return Err((stop, line, seq)),
             }

@@ -115,12 +115,12 @@ async fn call_in(args: CallArgs) -> Result<Exit, CliError> {
 /// Forwards each stop signal to the call under way and to the returned channel.
 fn forward_signals(session: &Session, scope: StopScope) -> Result<mpsc::Receiver<Signal>, CliError> {
     let stopper = session.stopper();
-    let mut signals = stop_signals(scope)?;
-    let (forwarder, forwarded) = mpsc::channel(8);
+    let mut stops = stop_signals(scope)?;
+    let (relay, forwarded) = mpsc::channel(8);
     tokio::spawn(async move {
-        while let Some(signal) = signals.recv().await {
+        while let Some(signal) = stops.recv().await {
             // There may be no call, or no receiver.
-            let (_stopped, _forwarded) = (stopper.try_send(signal), forwarder.try_send(signal));
+            let (_to_call, _to_caller) = (stopper.try_send(signal), relay.try_send(signal));
         }
     });
     Ok(forwarded)

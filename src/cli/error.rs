@@ -116,7 +116,7 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
 
 /// Writes all of it. A reader that does not read counts as closed shortly after a stop.
 fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
-    /// PIPE_BUF: what a writable pipe takes at once; see `pipe(7)`.
+    /// `PIPE_BUF`: what a writable pipe takes at once; see `pipe(7)`.
     const PIECE: usize = 4096;
     let begun = Instant::now();
     while !bytes.is_empty() {

@@ -89,7 +89,7 @@ impl Report {
             for TreeLimit { limit, hold, why, .. } in exact {
                 match hold {
                     LimitEnforcement::Exact => {
-                        lines.push(format!("  holds exactly: limits.{limit} of the whole tree: {why}"))
+                        lines.push(format!("  holds exactly: limits.{limit} of the whole tree: {why}"));
                     }
                     LimitEnforcement::Sampled => {}
                 }

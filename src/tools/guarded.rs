@@ -192,7 +192,7 @@ impl Guarded {
             match self.tool.call(&pending.context, pending.prepared).await {
                 // What the yes was about is no longer there.
                 Err(ToolError::Changed(_)) if tries.next().is_some() => {
-                    pending = self.reassess(pending.context).await?
+                    pending = self.reassess(pending.context).await?;
                 }
                 done => return done,
             }

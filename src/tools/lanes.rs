@@ -26,8 +26,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Lanes {
     session: Session,
     infos: Vec<ToolInfo>,
-    read_lanes: LanePool,
-    write_lanes: LanePool,
+    readers: LanePool,
+    writers: LanePool,
     slots: CommandSlots,
 }
 
@@ -57,13 +57,13 @@ impl Lanes {
     pub fn new(session: Session, width: usize) -> Self {
         let infos = session.tools().list();
         let lanes = width.saturating_mul(LANES_PER_SLOT);
-        let (read_lanes, write_lanes) = (LanePool::new(width), LanePool::new(lanes));
+        let (readers, writers) = (LanePool::new(width), LanePool::new(lanes));
         let slots = CommandSlots::new(u32::try_from(width).unwrap_or(u32::MAX));
         Self {
             session,
             infos,
-            read_lanes,
-            write_lanes,
+            readers,
+            writers,
             slots,
         }
     }
@@ -71,8 +71,8 @@ impl Lanes {
     fn pool(&self, tool: &str) -> &LanePool {
         let effect = self.infos.iter().find(|info| info.name == tool).map(|info| info.effect);
         match effect {
-            Some(Effect::Reads) => &self.read_lanes,
-            Some(Effect::Adds | Effect::Destroys(_)) | None => &self.write_lanes,
+            Some(Effect::Reads) => &self.readers,
+            Some(Effect::Adds | Effect::Destroys(_)) | None => &self.writers,
         }
     }
 
@@ -182,8 +182,8 @@ impl Provider for Lanes {
 
     fn finish(&self) -> Boxed<'_, ()> {
         Box::pin(async {
-            self.read_lanes.finish().await;
-            self.write_lanes.finish().await;
+            self.readers.finish().await;
+            self.writers.finish().await;
             self.session.finish().await;
         })
     }

@@ -160,11 +160,7 @@ pub(super) async fn execute(
         ..
     } = permit;
     let name = context.call.as_deref();
-    let kept = match call.output {
-        OutputMode::Capture => Some(call.kept.unwrap_or(KEPT)),
-        OutputMode::Stream => call.kept,
-    };
-    let output = profile.limits.output.or(kept);
+    let output = profile.limits.output.or(kept_output(&call));
     let gate = proxy_session.as_ref().map(ProxySession::gate);
     let launched = LaunchedCommand {
         running,
@@ -201,14 +197,9 @@ pub(super) async fn execute(
     let visible = VisiblePaths::of(profile, directory, &session);
     let stderr = lossy(relayed.stderr.into_bytes());
     let session = executor.session();
+    let git_files = &executor.pool.user_paths().git;
     let outcome = Outcome {
-        git: git::missed(
-            session,
-            &executor.pool.user_paths().git,
-            &call.command,
-            directory,
-            profile,
-        ),
+        git: git::missed(session, git_files, &call.command, directory, profile),
         hint: left_out(session, &search, (&call.environment, profile), &status, &stderr).or_else(|| {
             how_to_see(
                 &executor.pool,
@@ -235,6 +226,14 @@ pub(super) async fn execute(
     };
     record_end(executor.deciding.recorder.as_ref(), &outcome, &restored, name).await?;
     Ok(outcome)
+}
+
+/// How much output of a call is kept, where the config has no limit.
+fn kept_output(call: &ShellCall) -> Option<u64> {
+    match call.output {
+        OutputMode::Capture => Some(call.kept.unwrap_or(KEPT)),
+        OutputMode::Stream => call.kept,
+    }
 }
 
 /// How to find out more, where nobody looked.

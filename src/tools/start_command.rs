@@ -148,11 +148,8 @@ async fn try_start(
         deciding,
         hold: hold.clone(),
     });
-    let opened = unless_stopped(
-        ProxySession::open(&mut forker, profile, about, asker, None),
-        &mut call.stops,
-    )
-    .await;
+    let opening = ProxySession::open(&mut forker, profile, about, asker, None);
+    let opened = unless_stopped(opening, &mut call.stops).await;
     let proxy_session = match opened {
         Ok(proxy_session) => proxy_session,
         Err(ToolError::Confine(ConfineError::ForkerExited(_))) if which == Attempt::First => {

@@ -223,7 +223,12 @@ mod tests {
             uses,
         );
         holds(world, &work_tree, &[format!("{removed}; {made}")], uses);
-        holds(world, &format!("{work_tree}; {removed}"), &[made.clone()], uses);
+        holds(
+            world,
+            &format!("{work_tree}; {removed}"),
+            std::slice::from_ref(&made),
+            uses,
+        );
         // Where a link leads, or a file to nothing that git has made.
         for dangling in ["ln -s ../com wt/.git", "echo 'gitdir: ../com' > wt/.git"] {
             let makes = format!("{relative}; git branch wt; mkdir wt; {dangling}");
@@ -267,7 +272,7 @@ mod tests {
             "mv wt/.git gd; ln -s ../gd wt/.git",
         ] {
             for command in [&hook, &setting] {
-                holds(world, &makes(leads), &[command.clone()], uses);
+                holds(world, &makes(leads), std::slice::from_ref(command), uses);
             }
         }
         for command in [hook, setting] {

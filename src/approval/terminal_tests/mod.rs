@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(4);
 /// Put behind what the child has written, to know when all of that was read.
 const MARK: &str = "\0all of it\0";
 const ROWS: u16 = 11;
-/// The lines of the diff in a request with ASK_LONG.
+/// The lines of the diff in a request with `ASK_LONG`.
 const LONG: usize = 100;
 
 fn number(name: &str) -> Option<u64> {

@@ -47,13 +47,16 @@ pub(super) fn rename_onto_copy(
         return None;
     }
     let file = resolve(caller, &call.from.target()).ok()?;
-    let file_stat = fstat(&file).ok()?;
-    let is_file = SFlag::from_bits_truncate(file_stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
-    if !is_file || identity(&file_stat) == identity(&copy_stat) || u64::try_from(file_stat.st_size).ok()? > LONGEST {
+    let stat_of_file = fstat(&file).ok()?;
+    let is_file = SFlag::from_bits_truncate(stat_of_file.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
+    if !is_file
+        || identity(&stat_of_file) == identity(&copy_stat)
+        || u64::try_from(stat_of_file.st_size).ok()? > LONGEST
+    {
         return None;
     }
-    let copied = copy_content(caller, &file, &copy);
-    Some(copied.and_then(|()| unlinkat(&source_directory, call.from.name.as_c_str(), UnlinkatFlags::NoRemoveDir)))
+    let result = copy_content(caller, &file, &copy);
+    Some(result.and_then(|()| unlinkat(&source_directory, call.from.name.as_c_str(), UnlinkatFlags::NoRemoveDir)))
 }
 
 fn copy_content(caller: &Caller<'_>, file: &OwnedFd, copy: &OwnedFd) -> Result<(), Errno> {

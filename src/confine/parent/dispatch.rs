@@ -171,8 +171,8 @@ pub(crate) async fn dispatch(
                 }
             }
             (Reply::Refused(failure), _) => break ConfineError::Step(failure),
-            (Reply::ForkerExited(restored), _) => {
-                put_back = Some(restored);
+            (Reply::ForkerExited(outcome), _) => {
+                put_back = Some(outcome);
                 break ConfineError::ForkerDied;
             }
             (Reply::Ready | Reply::SelfTestFailed(_) | Reply::ToCover(_) | Reply::Recovered(_), _) => {
@@ -193,7 +193,7 @@ pub(crate) async fn dispatch(
         (ConfineError::Step(_), None, Restores::ProtectedNames) => {
             let received = tokio::time::timeout(LAST_REPLY_TIMEOUT, next_message(reader.as_ref())).await;
             put_back = match received {
-                Ok(Ok(Some(Reply::ForkerExited(restored)))) => Some(restored),
+                Ok(Ok(Some(Reply::ForkerExited(outcome)))) => Some(outcome),
                 Ok(Ok(_) | Err(_)) | Err(_) => not_restored(),
             };
         }

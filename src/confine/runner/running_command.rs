@@ -95,7 +95,7 @@ impl RunningCommand<'_> {
             if report_ready {
                 match receive::<RunnerRequest>(self.report) {
                     Ok(Some((RunnerRequest::SetTimeout { timeout_ms }, _))) => {
-                        self.deadline = deadline(Some(timeout_ms))
+                        self.deadline = deadline(Some(timeout_ms));
                     }
                     Ok(Some((RunnerRequest::Stop { signal }, _))) => {
                         self.stop(Signal::try_from(signal).unwrap_or(Signal::SIGKILL));

@@ -52,7 +52,7 @@ pub(super) struct Server {
     pub(super) call_output: u64,
     notices: Notices,
     /// A separate queue for its standard error.
-    server_stderr: Notices,
+    stderr_notices: Notices,
 }
 
 /// What starts a server.
@@ -79,18 +79,18 @@ impl Server {
         let pins = Pins::of(state, &arguments, directory);
         let no_thread = |error| ToolError::Private(error);
         // Two queues: a flood on its standard error must not displace notices.
-        let (notices, server_stderr) = (
+        let (notices, stderr_notices) = (
             Notices::new(print).map_err(no_thread)?,
             Notices::new(print).map_err(no_thread)?,
         );
-        let (running, streams) = session.serve(arguments, server_stderr.sender()).await?;
+        let (running, streams) = session.serve(arguments, stderr_notices.sender()).await?;
         let ending = running.ending();
         let client = match Client::connect(streams, ending.clone()).await {
             Ok(client) => Arc::new(client),
             Err(error) => {
                 notices.report_end(running.finish().await.as_deref());
                 notices.finish().await;
-                server_stderr.finish().await;
+                stderr_notices.finish().await;
                 return Err(error.into());
             }
         };
@@ -109,7 +109,7 @@ impl Server {
             running: AsyncMutex::new(Some(running)),
             watchers: Mutex::default(),
             notices,
-            server_stderr,
+            stderr_notices,
         });
         if let Some(name) = client.server_name() {
             server.notify(&format!("the MCP server calls itself {name}"));
@@ -281,7 +281,7 @@ impl Server {
             }
         }
         self.notices.finish().await;
-        self.server_stderr.finish().await;
+        self.stderr_notices.finish().await;
     }
 }
 

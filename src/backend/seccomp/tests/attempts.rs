@@ -124,7 +124,7 @@ fn a_sort_that_is_remembered_by_its_number_is_that_of_every_call_of_the_number()
             let any = Call { args: [0; 6], ..call };
             match CallKind::of(&any, unseen.stack()) {
                 (sort, DependsOn::Number) => {
-                    assert_eq!(CallKind::of(&call, unseen.stack()).0, sort, "{plain:?}: {call}")
+                    assert_eq!(CallKind::of(&call, unseen.stack()).0, sort, "{plain:?}: {call}");
                 }
                 (_, DependsOn::Arguments) => {}
             }

@@ -39,7 +39,7 @@ impl CoverChanges<'_, '_> {
                 },
                 // A change that the host made meanwhile wins.
                 Some(_) | None => {
-                    self.report_difference(&difference, difference.before.map(|kept| &kept.state), Keys::default())
+                    self.report_difference(&difference, difference.before.map(|kept| &kept.state), Keys::default());
                 }
             }
         }
