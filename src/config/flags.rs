@@ -184,7 +184,7 @@ fn deny(path: &Path, cwd: &AbsPath, roots: &mut [Root]) -> Result<Vec<(AbsPath, 
     let Some(root) = around.max_by_key(|root| root.path.as_path().components().count()) else {
         let error = Diagnostic::error(format!("{argument}: lies in no --rw or --ro, so nothing grants it"));
         return Err(error
-            .hint("without --config or --preset, flags stand on the system alone; beside `--preset workspace-write` or a config they narrow it")
+            .hint("without --config or --preset, flags stand on the system and the toolchains; beside `--preset workspace-write` or a config they narrow it")
             .into());
     };
     root.denies.push(Deny::tree(

@@ -1,6 +1,7 @@
 //! The short forms of `tools:`, their contradictions, and the channels of `approval:`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use regex::RegexBuilder;
 
@@ -63,7 +64,7 @@ pub(super) fn dangerous(layers: &Layers) -> Result<Vec<LinePattern>, Box<Diagnos
     for layer in &layers.stack {
         let written = entry(layer, SHELL).and_then(|shell| shell.dangerous_patterns.as_ref());
         for text in written.into_iter().flatten() {
-            let expression = RegexBuilder::new(&text.value).size_limit(MAX_EXPRESSION).build();
+            let expression = RegexBuilder::new(&text.value).size_limit(MAX_EXPRESSION).multi_line(true).build();
             let expression = expression.map_err(|error| {
                 Diagnostic::error(format!("`{}` is no regular expression", text.value))
                     .at(layer.source.span(text.at), reason(&error))
@@ -109,9 +110,10 @@ pub(super) fn safe_paths(
                 let expanded = expanded.map_err(|error| {
                     Diagnostic::error(format!("`{}` cannot be a safe path: {error}", written.value)).at(span(), "here")
                 })?;
-                let Some(path) = expanded.and_then(|path| AbsPath::new(path).ok()) else {
-                    continue;
-                };
+                let Some(path) = expanded else { continue };
+                let path = without_links(&path).map_err(|why| {
+                    Diagnostic::error(format!("`{}` cannot be a safe path: {why}", written.value)).at(span(), "here")
+                })?;
                 let writable = |root: &&Root| root.rights.has(Right::Write);
                 if !roots
                     .iter()
@@ -125,6 +127,15 @@ pub(super) fn safe_paths(
         }
     }
     Ok(safe)
+}
+
+/// The path without `..`; what a link on the way leads to is to be written, for a command may put another in its place.
+fn without_links(path: &Path) -> Result<AbsPath, String> {
+    let walked = paths::walk(path).map_err(|error| error.to_string())?;
+    match walked.links.first() {
+        None => Ok(walked.path),
+        Some(link) => Err(format!("{link} is a link; write {}", walked.path)),
+    }
 }
 
 fn no_root(layer: &Layer, written: &At<String>, tool: &At<String>) -> Box<Diagnostic> {

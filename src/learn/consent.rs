@@ -84,9 +84,9 @@ impl Consent {
         for include in includes {
             match include {
                 Include::Path(rights, path) => {
-                    let path = config::resolve_path(cwd)?.as_path().join(path);
-                    let path = config::resolve_path(&path)?;
-                    let as_written = AbsPath::new(&path).is_ok_and(|written| written == path);
+                    let written = config::resolve_path(cwd)?.as_path().join(path);
+                    let path = config::resolve_path(&written)?;
+                    let as_written = AbsPath::new(&written).is_ok_and(|written| written == path);
                     consent.paths.push(IncludedPath {
                         rights: *rights,
                         path,

@@ -109,23 +109,25 @@ pub fn outermost<T>(all: &mut Vec<T>, policy: &Policy, change: impl Fn(&T) -> &C
         let (_, known) = granted.entry(key).or_insert((scope, Rights::NONE));
         *known = *known | rights;
     }
-    // The root that is nearest around a place speaks of it; of a person's own nothing is known.
+    // The nearest root around a path decides there. What a person's own roots give is theirs: only whether they are executed counts.
     let own = policy.roots.iter().filter(|root| !new.contains_key(root.name.as_str()));
-    let mut speakers: BTreeMap<AbsPath, Option<Rights>> = own.map(|root| (root.path.clone(), None)).collect();
+    let mut nearest: BTreeMap<AbsPath, (Option<Rights>, bool)> = own
+        .map(|root| (root.path.clone(), (None, root.rights.has(Right::Execute))))
+        .collect();
     let mut dropped = BTreeSet::new();
     for ((names, _, path), (scope, rights)) in granted {
         let mut surroundings = path.ancestors().skip(usize::from(!names));
-        let more = surroundings.find_map(|above| speakers.get(&above)).copied().flatten();
+        let around = surroundings.find_map(|above| nearest.get(&above)).copied();
+        let (more, is_executed) = around.unwrap_or((None, false));
         // A root in one that is executed is executed, as a change says nothing of that.
-        let rights = match more {
-            Some(more) if more.has(Right::Execute) => rights | Rights::EXECUTE,
-            Some(_) | None => rights,
-        };
+        let rights = if is_executed { rights | Rights::EXECUTE } else { rights };
         let is_new = names || new.values().any(|root| *root == path);
         if is_new && more.is_some_and(|more| more.contains(rights)) {
             dropped.insert((path.clone(), names));
         } else if !names {
-            speakers.insert(path.clone(), (scope == Scope::Tree).then_some(rights));
+            let was_executed = nearest.get(path).is_some_and(|(_, executed)| *executed);
+            let is_executed = scope == Scope::Tree && (was_executed || rights.has(Right::Execute));
+            nearest.insert(path.clone(), ((scope == Scope::Tree).then_some(rights), is_executed));
         }
     }
     all.retain(|one| {

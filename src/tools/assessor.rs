@@ -4,6 +4,8 @@
 //! steps, by whoever asks it: [`seek`](Assessor::seek) says which programs, [`rule`](Assessor::rule) judges by what they are, and
 //! [`assess`](Assessor::assess) makes the question.
 
+use std::borrow::Cow;
+
 use super::allowing;
 use super::approvals::{self, QuestionSubject, WritablePrograms};
 use super::call::{NAME, ShellCommand, words};
@@ -287,6 +289,19 @@ pub(super) fn judged(policy: &Policy, command: &ShellCommand, place: (&AbsPath, 
     judged_by(policy, &policy.rules, command, place)
 }
 
+/// A command as text: a line as it is; of words each, all of them with blanks between, and quoted for a shell.
+fn written(command: &ShellCommand) -> Vec<Cow<'_, str>> {
+    match command {
+        ShellCommand::Line(line) => vec![line.to_string_lossy()],
+        ShellCommand::Argv(argv) => {
+            let mut texts: Vec<Cow<'_, str>> = argv.iter().map(|word| word.to_string_lossy()).collect();
+            texts.push(texts.join(" ").into());
+            texts.push(String::from_utf8_lossy(&words(command)).into_owned().into());
+            texts
+        }
+    }
+}
+
 /// The same, by these rules in place of its own.
 fn judged_by(
     policy: &Policy,
@@ -312,5 +327,5 @@ fn judged_by(
         },
         ShellCommand::Argv(argv) => judge_argv_in(from, argv, rules, default, &lies_in),
     };
-    judgement.asked_by(&policy.dangerous, &String::from_utf8_lossy(&words(command)))
+    judgement.asked_by(&policy.dangerous, &written(command))
 }

@@ -23,6 +23,7 @@ shell:
   rules:
     - {pattern: git status, approval: none}
     - {pattern: rm, allowed: false}
+extends: []
 ";
 
 pub(crate) fn world() -> Fixture {

@@ -122,8 +122,8 @@ mod tests {
             "{}",
             run.err()
         );
-        let text = call(world, "shell", &json!({"command": "ls cache/there.txt; ls -a; echo x"})).1;
-        assert!(!text.contains("agent.yaml") && text.contains("cannot access"), "{text}");
+        let text = call(world, "shell", &json!({"command": "cat cache/there.txt; ls -a; echo x"})).1;
+        assert!(!text.contains("there\n") && text.contains("cat: cache/there.txt: "), "{text}");
         assert!(!here.join("x").exists());
         // With a root all of it works.
         world.write(
@@ -149,6 +149,19 @@ mod tests {
             text.contains("dangerous_patterns") || text.contains("no rule allows a line that"),
             "{text}"
         );
+        // Words that are quoted for a shell are searched as they are, too.
+        let argv = |words: &[&str]| {
+            let run = stockade(world, &["run"], &[&["--"], words].concat()).output();
+            (run.code(), run.out() + &run.err())
+        };
+        needs_a_yes(argv(&["echo", "a|b"]));
+        needs_a_yes(argv(&["echo", "it's", "rm"]));
+        assert_eq!(argv(&["echo", "it's"]).0, 0);
+        // It may start anywhere, at the top too.
+        for start in ["/", "/proc", "/tmp"] {
+            let run = stockade(world, &["run"], &["--cwd", start, "--", "pwd"]).output();
+            assert_eq!(run.out(), format!("{start}\n"), "{}", run.err());
+        }
         // An override of the tool does not silence the patterns.
         world.write(
             world.workspace().join("agent.yaml"),

@@ -424,7 +424,7 @@ mod tests {
     fn a_profile_without_a_system_still_starts(world: &Fixture) {
         let config = world.write(
             "../outside/bare.yaml",
-            format!("sandbox:\n  paths:\n    w: {{root: {}, mode: rw}}\n  protect: none\nshell:\n  default: {{allowed: true, approval: none}}\n", world.workspace().display()),
+            format!("extends: []\nsandbox:\n  paths:\n    w: {{root: {}, mode: rw}}\n  protect: none\nshell:\n  default: {{allowed: true, approval: none}}\n", world.workspace().display()),
         );
         let run = world
             .stockade(&["run", "--config"])

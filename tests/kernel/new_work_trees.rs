@@ -234,6 +234,20 @@ mod tests {
             let makes = format!("{relative}; git branch wt; mkdir wt; {dangling}");
             holds(world, &makes, &[again("com", "../.git")], uses);
         }
+        // A directory on the way that was moved, and gets a link in its place: to a git directory that was there.
+        let moved = "rm -rf proj gits gitstore; git init -q --separate-git-dir gits/p proj; git -C proj config user.name n; \
+                     git -C proj config user.email e; git -C proj config core.hooksPath tools/h; mv gits gitstore";
+        let relative_file = "echo 'gitdir: ../gits/p' > proj/.git";
+        for makes in [moved.to_owned(), format!("{moved}; {relative_file}"), format!("{moved}; rm proj/.git; ln -s ../gits/p proj/.git")] {
+            let hook = script(world, "proj/tools/h/pre-commit");
+            let uses = "cd proj && git commit -q --allow-empty -m x";
+            holds(world, &makes, &[format!("{hook}; ln -s gitstore gits")], uses);
+            holds(world, &makes, &[hook.clone(), "ln -s gitstore gits".to_owned()], uses);
+            repository(world, &makes);
+            host(world, &format!("{hook}; ln -s gitstore gits; {uses}"));
+            assert!(trace(world).exists(), "{makes}");
+            fs::remove_file(trace(world)).unwrap();
+        }
         // Of a submodule.
         let submodule = "git clone -q . ../m; git -c protocol.file.allow=always submodule add -q $PWD/../m wt; git commit -q -m m; \
                          git branch wt";

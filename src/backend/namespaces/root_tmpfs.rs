@@ -58,7 +58,7 @@ impl Mounting<'_> {
         };
         // The host's links are followed before: what is called so inside is something else.
         let links = |path: &AbsPath| self.survey.links().any(|(link, _)| link == path);
-        if is_in_memory && !start.ancestors().any(|path| links(&path)) {
+        if is_in_memory && start.parent().is_some() && !start.ancestors().any(|path| links(&path)) {
             self.steps.push(Step::Directory {
                 path: start.as_path().as_os_str().to_owned(),
             });

@@ -10,7 +10,7 @@ use crate::policy::{AbsPath, Demand, DenyFallback, HostAccess, Network, ProtectF
 pub enum Basis {
     /// A preset, and the directory that `.` in it stands for.
     Preset(String, AbsPath),
-    /// Flags on the preset `system`.
+    /// Flags on the preset `toolchains`.
     Flags,
 }
 
@@ -20,7 +20,7 @@ pub fn new_config(loaded: &Loaded, basis: &Basis, dir: &AbsPath) -> Result<Strin
     let mut text = String::from("# Written by `stockade learn`; `stockade check` says what it comes to.\n");
     let (extends, roots) = match basis {
         Basis::Preset(name, workspace) => (name.clone(), if workspace == dir { &[][..] } else { &policy.roots }),
-        Basis::Flags => ("system".to_owned(), &policy.roots[..]),
+        Basis::Flags => ("toolchains".to_owned(), &policy.roots[..]),
     };
     let extends = Flow::List(vec![Flow::Text(extends)]);
     text.extend(["extends: ", &extends.to_yaml(), "\n"]);

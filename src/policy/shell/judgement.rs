@@ -1,5 +1,7 @@
 //! What a command line comes to under the rules.
 
+use std::borrow::Cow;
+
 use crate::policy::{Demand, LinePattern, Network, Requirement};
 
 /// What a command line demands, and why.
@@ -26,10 +28,11 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The same, where one of these patterns has a person asked about the line.
+    /// The same, where one of these patterns has a person asked about a command that can be written in these ways.
     #[must_use]
-    pub fn asked_by(self, patterns: &[LinePattern], line: &str) -> Self {
-        match patterns.iter().find(|pattern| pattern.expression.is_match(line)) {
+    pub fn asked_by(self, patterns: &[LinePattern], texts: &[Cow<'_, str>]) -> Self {
+        let matches = |pattern: &&LinePattern| texts.iter().any(|text| pattern.expression.is_match(text));
+        match patterns.iter().find(matches) {
             None => self,
             Some(pattern) => Self {
                 requirement: self.requirement.max(Requirement::NeedsApproval),

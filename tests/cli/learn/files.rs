@@ -150,7 +150,7 @@ fn a_config_that_would_mean_other_places_is_not_begun(world: &Fixture) {
 }
 
 fn a_config_that_was_found_is_used_again_only_when_it_was_read(world: &Fixture) {
-    let before = "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    project: {root: ., mode: ro}\nshell:\n  default: {allowed: true, approval: none}\n";
+    let before = "extends: [toolchains]\nsandbox:\n  protect_fallback: undo\n  paths:\n    project: {root: ., mode: ro}\nshell:\n  default: {allowed: true, approval: none}\n";
     world.write("stockade.yaml", before);
     world
         .stockade(&["learn", "--yes", "-c", "touch new"])

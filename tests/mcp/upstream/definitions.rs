@@ -17,7 +17,7 @@ as_root_and_as_user! {
 /// `echo` and `fail` run unasked, the rest is asked about.
 fn config() -> String {
     OPEN.replace("approval: {mode: approve_all}", "")
-        + "host_tools: [echo, fail, change]\ntools: {echo: {approval: none}, fail: {approval: none}, change: {approval: none}}\n"
+        + "custom_tools: {echo: {}, fail: {}, change: {}}\ntools: {echo: {approval: none}, fail: {approval: none}, change: {approval: none}}\n"
 }
 
 fn a_change_voids_what_the_config_pre_approves(world: &Fixture) {

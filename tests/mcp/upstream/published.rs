@@ -45,7 +45,7 @@ sandbox:
     work: {{root: ./workspace, mode: rw, write_approval: false}}
     servers: {{root: {}, mode: ro, execute: true}}
 shell: {{limits: {{memory: 4GiB}}}}
-host_tools: [list_allowed_directories, read_text_file]
+custom_tools: {{list_allowed_directories: {{}}, read_text_file: {{}}}}
 tools: {{read_text_file: {{approval: none}}, list_allowed_directories: {{approval: none}}}}
 {approval}
 ",

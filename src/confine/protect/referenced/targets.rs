@@ -82,7 +82,7 @@ pub(crate) fn of(
         let all = git_paths(roots, Path::new("/"), path, &mut links)?;
         hooks.extend(all.into_iter().filter(|path| !holds_a_root(path)));
     }
-    let repositories = repositories(roots, inventory, user_configs.trusted, &mut links)?;
+    let (repositories, dangling) = repositories(roots, inventory, user_configs.trusted, &mut links)?;
     let mut relative_hooks: BTreeSet<PathBuf> = relative(&user_configs.hooks).collect();
     for known in &repositories {
         let Repository { work_dirs, directories } = known;
@@ -116,6 +116,17 @@ pub(crate) fn of(
         files.append(&mut targets_found.files);
         if files.len() + hooks.len() > MAX_TARGETS {
             return Err(ProtectError::TooManyTargets(hooks.pop_last().unwrap_or_default()));
+        }
+    }
+    // A `.git` that leads nowhere can be made to lead to any git directory, and its hooks are where one of these says.
+    for work_dir in &dangling {
+        let holds = |path: &Path| work_dir.starts_with(path);
+        for value in &relative_hooks {
+            let all = git_paths(roots, work_dir, value, &mut links)?;
+            files.extend(all.iter().flat_map(|target| protected_hooks(target, holds)));
+        }
+        if files.len() + hooks.len() > MAX_TARGETS {
+            return Err(ProtectError::TooManyTargets(work_dir.join(".git")));
         }
     }
     let mut scripts = BTreeSet::new();
@@ -152,14 +163,14 @@ pub(crate) fn of(
     })
 }
 
-/// The repositories of the roots, and those around them.
+/// The repositories of the roots and those around them, and the directories whose `.git` leads nowhere.
 fn repositories(
     roots: &[Root],
     inventory: &Inventory,
     trusted: Trusted,
     links: &mut BTreeSet<PathBuf>,
-) -> Result<Vec<Repository>, ProtectError> {
-    let mut found = repositories_in_roots(roots, inventory)?;
+) -> Result<(Vec<Repository>, Vec<PathBuf>), ProtectError> {
+    let (mut found, dangling) = repositories_in_roots(roots, inventory)?;
     for root in roots {
         for one in enclosing(&root.path, trusted)? {
             for work_dir in &one.work_dirs {
@@ -168,7 +179,7 @@ fn repositories(
             found.push(one);
         }
     }
-    Ok(found)
+    Ok((found, dangling))
 }
 
 fn relative(hooks: &[PathBuf]) -> impl Iterator<Item = PathBuf> + '_ {
@@ -180,8 +191,13 @@ fn written_and_resolved(path: &Path) -> BTreeSet<PathBuf> {
     [Some(normalize(path)), resolve(path)].into_iter().flatten().collect()
 }
 
-/// The repositories whose git directory lies in a root, and those that something called `.git` in a root makes.
-fn repositories_in_roots(roots: &[Root], inventory: &Inventory) -> Result<Vec<Repository>, ProtectError> {
+/// The repositories whose git directory lies in a root, those that something called `.git` in a root makes, and the directories
+/// whose `.git` leads nowhere.
+fn repositories_in_roots(
+    roots: &[Root],
+    inventory: &Inventory,
+) -> Result<(Vec<Repository>, Vec<PathBuf>), ProtectError> {
+    let mut dangling = Vec::new();
     let gits = inventory.git_directories();
     let mut worktrees: HashMap<(u16, &[u8]), Vec<&[u8]>> = HashMap::new();
     for (number, git) in &gits {
@@ -223,6 +239,7 @@ fn repositories_in_roots(roots: &[Root], inventory: &Inventory) -> Result<Vec<Re
         };
         let entry = root.path.join(OsStr::from_bytes(&link));
         let Some(linked) = with_access_to(root, split(&link).0, || repository(&entry))? else {
+            dangling.extend(entry.parent().map(Path::to_owned));
             continue;
         };
         let Some(git) = linked.directories.first().cloned() else {
@@ -234,7 +251,7 @@ fn repositories_in_roots(roots: &[Root], inventory: &Inventory) -> Result<Vec<Re
         });
         known.work_dirs.extend(linked.work_dirs);
     }
-    Ok(found.into_values().collect())
+    Ok((found.into_values().collect(), dangling))
 }
 
 /// Runs `read`, also where a directory above `directory` in the root is closed.
