@@ -30,7 +30,7 @@ mod tty;
 mod verdict;
 
 #[cfg(test)]
-mod decisions;
+mod controller_tests;
 #[cfg(test)]
 mod terminal_tests;
 

@@ -119,9 +119,12 @@ pub(super) fn start(
     let directory = match cwd {
         None => here,
         Some(directory) => std::fs::canonicalize(here.join(directory))
-            .and_then(|found| match found.is_dir() {
-                true => Ok(found),
-                false => Err(std::io::ErrorKind::NotADirectory.into()),
+            .and_then(|found| {
+                if found.is_dir() {
+                    Ok(found)
+                } else {
+                    Err(std::io::ErrorKind::NotADirectory.into())
+                }
             })
             .map_err(|error| CliError::failed(format!("--cwd {}: {error}", display(directory))))?,
     };

@@ -64,7 +64,10 @@ pub(super) fn dangerous(layers: &Layers) -> Result<Vec<LinePattern>, Box<Diagnos
     for layer in &layers.stack {
         let written = entry(layer, SHELL).and_then(|shell| shell.dangerous_patterns.as_ref());
         for text in written.into_iter().flatten() {
-            let expression = RegexBuilder::new(&text.value).size_limit(MAX_EXPRESSION).multi_line(true).build();
+            let expression = RegexBuilder::new(&text.value)
+                .size_limit(MAX_EXPRESSION)
+                .multi_line(true)
+                .build();
             let expression = expression.map_err(|error| {
                 Diagnostic::error(format!("`{}` is no regular expression", text.value))
                     .at(layer.source.span(text.at), reason(&error))

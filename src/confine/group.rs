@@ -47,11 +47,11 @@ impl Group {
         let parent = match DelegatedGroup::find() {
             Ok(DelegatedGroup {
                 directory,
-                seat: ProcessLocation::Beside,
+                location: ProcessLocation::InSubgroup,
             }) => directory,
             Ok(DelegatedGroup {
                 directory: _,
-                seat: ProcessLocation::Inside,
+                location: ProcessLocation::InGroupItself,
             }) => {
                 return Err(ConfineError::Group(io::Error::other(
                     "this process is in the delegated one itself",
@@ -201,7 +201,7 @@ pub(super) fn enter(procs_file: &OwnedFd) -> nix::Result<()> {
 pub(super) fn leave_delegated() {
     let Ok(DelegatedGroup {
         directory,
-        seat: ProcessLocation::Inside,
+        location: ProcessLocation::InGroupItself,
     }) = DelegatedGroup::find()
     else {
         return;

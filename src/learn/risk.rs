@@ -16,7 +16,7 @@ use crate::confine::protect::Person;
 use crate::policy::hosts::{AddressKind, kinds};
 use crate::policy::path::is_escaped;
 use crate::policy::{AbsPath, BasePath, Destination, HostPattern, Policy, Right, Rights, Scope};
-use crate::tools::{person, writers};
+use crate::tools::{foreign_writers, person};
 
 /// How bad it would be, were it accepted by mistake. Ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -133,7 +133,7 @@ impl Surroundings {
         };
         let is_project = surroundings.broad(directory).is_none()
             && !surroundings.is_no_project(directory)
-            && writers::objection(directory, Uid::effective()).is_none()
+            && foreign_writers::objection(directory, Uid::effective()).is_none()
             && secrets::secret_component(directory.as_path()).is_none()
             && !surroundings.shipped(directory, Scope::Tree, Rights::READ);
         if is_project {
@@ -171,7 +171,7 @@ impl Surroundings {
                 format!("`{}` is a name of something secret", crate::policy::path::display(name)),
             );
         }
-        if let Some(why) = writers::objection(path, Uid::effective()) {
+        if let Some(why) = foreign_writers::objection(path, Uid::effective()) {
             all.add(Risk::Secret, why);
         }
         if is_escaped(path.as_bytes()) {

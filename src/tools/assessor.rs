@@ -5,10 +5,11 @@
 //! [`assess`](Assessor::assess) makes the question.
 
 use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt as _;
 
 use super::allowing;
-use super::approvals::{self, QuestionSubject, WritablePrograms};
 use super::call::{NAME, ShellCommand, words};
+use super::command_question::{self, QuestionSubject, WritablePrograms};
 use super::files::Operands;
 use super::permit::{CommandRequest, Permit};
 use super::profiles::Derived;
@@ -155,9 +156,9 @@ impl Assessor<'_> {
         // What changes the meaning of a name may change it for these.
         let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
         let planted = WritablePrograms(programs);
-        let told = approvals::QuestionText {
+        let told = command_question::QuestionText {
             tool_name: NAME,
-            description: approvals::description(policy, &judgement),
+            description: command_question::description(policy, &judgement),
             allowed_by: planted.allowed_by(&judgement).unwrap_or_else(|| {
                 allowing::allow_hint(&policy.rules, &policy.roots, &judgement, &|rules| {
                     judged_by(
@@ -168,11 +169,11 @@ impl Assessor<'_> {
                     )
                 })
             }),
-            why: approvals::why(policy, &judgement, &planted),
+            why: command_question::why(policy, &judgement, &planted),
             remember: remembered(judgement.demand),
             unresolved: unresolved(names.why_not_remembered(), &permit.operands),
         };
-        let request = Box::new(approvals::request(
+        let request = Box::new(command_question::request(
             told,
             QuestionSubject {
                 policy,
@@ -204,7 +205,7 @@ impl Assessor<'_> {
             "`custom_tools: {}` at {} says `approval: {}`",
             tool.name, tool.origin, tool.approval
         );
-        let told = approvals::QuestionText {
+        let told = command_question::QuestionText {
             tool_name: &tool.name,
             description: tool.description.clone(),
             allowed_by: format!("{line}; `none` there would allow it"),
@@ -212,7 +213,7 @@ impl Assessor<'_> {
             remember: remembered(tool.approval),
             unresolved: unresolved(unresolved_names, operands),
         };
-        let request = Box::new(approvals::request(
+        let request = Box::new(command_question::request(
             told,
             QuestionSubject {
                 policy: &self.0.policy,
@@ -292,9 +293,12 @@ pub(super) fn judged(policy: &Policy, command: &ShellCommand, place: (&AbsPath, 
 /// A command as text: a line as it is; of words each, all of them with blanks between, and quoted for a shell.
 fn written(command: &ShellCommand) -> Vec<Cow<'_, str>> {
     match command {
-        ShellCommand::Line(line) => vec![line.to_string_lossy()],
+        ShellCommand::Line(line) => vec![String::from_utf8_lossy(line.as_bytes())],
         ShellCommand::Argv(argv) => {
-            let mut texts: Vec<Cow<'_, str>> = argv.iter().map(|word| word.to_string_lossy()).collect();
+            let mut texts: Vec<Cow<'_, str>> = argv
+                .iter()
+                .map(|word| String::from_utf8_lossy(word.as_bytes()))
+                .collect();
             texts.push(texts.join(" ").into());
             texts.push(String::from_utf8_lossy(&words(command)).into_owned().into());
             texts

@@ -20,7 +20,7 @@ use super::outcome::Outcome;
 use super::permit::{CommandRequest, Permit, approved};
 use super::programs::find_program;
 use super::search::Search;
-use super::shared::Shared;
+use super::session_shared::Shared;
 use super::shell_tool::{self, Work};
 use super::tool::{
     ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OverrideByConfig, Prepared, Tool, ready,

@@ -29,7 +29,7 @@ use crate::profile::{Asked, FileReach, Profile};
 /// nobody was asked about, and what some rules narrow.
 const MOST: usize = 8;
 
-/// Workers by profile, the one used last at the end, and what starts others.
+/// Forkers by profile, the one used last at the end, and what starts others.
 #[derive(Debug)]
 pub(super) struct Pool {
     starter: Starter,

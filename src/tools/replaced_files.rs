@@ -6,8 +6,8 @@
 
 use nix::unistd::Uid;
 
+use super::foreign_writers::objection;
 use super::plan::PlanError;
-use super::writers::objection;
 use crate::backend::status::Refusal;
 use crate::config;
 use crate::policy::{AbsPath, Identity, Origin, Rights, Scope};
@@ -20,7 +20,7 @@ pub(in crate::tools) fn retry_with_current<T>(
     of: impl Fn(&Profile) -> Result<T, PlanError>,
 ) -> Result<(T, Profile), PlanError> {
     let replaced = match of(&profile) {
-        Ok(retry_with_current) => return Ok((retry_with_current, profile)),
+        Ok(made) => return Ok((made, profile)),
         Err(error @ PlanError::Refused(Refusal::Replaced(_))) => error,
         Err(error) => return Err(error),
     };

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::approval_authority::ApprovalAuthority;
+use super::assess_shell::assess_shell;
 use super::call::{NAME, ShellCall, ToolError};
 use super::deciding::decide;
 use super::executor::Executor;
@@ -16,7 +17,6 @@ use super::guarded::{MAX_RETRIES, overridden, question_or_default};
 use super::network::ProxySession;
 use super::on_record::{failed, failed_under_way, record_end};
 use super::outcome::{Outcome, Status, lossy};
-use super::permission::assess_shell;
 use super::permit::{CommandRequest, Permit};
 use super::plan::ProfileDigest;
 use super::pool::Pool;

@@ -571,7 +571,9 @@ mod tests {
         run("cat ../other/file").assert_denied();
         run("ls ..").assert_denied();
         // The directory it is started in is not granted by itself.
-        let run = world.stockade(&["run", "--ro", "in", "-c", "cat other/file; ls other"]).output();
+        let run = world
+            .stockade(&["run", "--ro", "in", "-c", "cat other/file; ls other"])
+            .output();
         says(&run, &["is in no root", "`--ro "]);
         run.assert_denied();
     }

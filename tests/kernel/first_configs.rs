@@ -122,8 +122,16 @@ mod tests {
             "{}",
             run.err()
         );
-        let text = call(world, "shell", &json!({"command": "cat cache/there.txt; ls -a; echo x"})).1;
-        assert!(!text.contains("there\n") && text.contains("cat: cache/there.txt: "), "{text}");
+        let text = call(
+            world,
+            "shell",
+            &json!({"command": "cat cache/there.txt; ls -a; echo x"}),
+        )
+        .1;
+        assert!(
+            !text.contains("there\n") && text.contains("cat: cache/there.txt: "),
+            "{text}"
+        );
         assert!(!here.join("x").exists());
         // With a root all of it works.
         world.write(

@@ -238,7 +238,11 @@ mod tests {
         let moved = "rm -rf proj gits gitstore; git init -q --separate-git-dir gits/p proj; git -C proj config user.name n; \
                      git -C proj config user.email e; git -C proj config core.hooksPath tools/h; mv gits gitstore";
         let relative_file = "echo 'gitdir: ../gits/p' > proj/.git";
-        for makes in [moved.to_owned(), format!("{moved}; {relative_file}"), format!("{moved}; rm proj/.git; ln -s ../gits/p proj/.git")] {
+        for makes in [
+            moved.to_owned(),
+            format!("{moved}; {relative_file}"),
+            format!("{moved}; rm proj/.git; ln -s ../gits/p proj/.git"),
+        ] {
             let hook = script(world, "proj/tools/h/pre-commit");
             let uses = "cd proj && git commit -q --allow-empty -m x";
             holds(world, &makes, &[format!("{hook}; ln -s gitstore gits")], uses);

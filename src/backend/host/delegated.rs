@@ -33,17 +33,17 @@ pub struct DelegatedGroup {
     /// Its directory.
     pub directory: PathBuf,
     /// Where this process is.
-    pub seat: ProcessLocation,
+    pub location: ProcessLocation,
 }
 
 /// Where this process is, in relation to its delegated group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessLocation {
-    /// In a group of its own inside it.
-    Beside,
+    /// In a group of its own below it.
+    InSubgroup,
     /// In the group itself, alone. It must first move into a group inside: only a group without processes can have limited
     /// groups.
-    Inside,
+    InGroupItself,
 }
 
 /// Why there is no delegated group.
@@ -102,7 +102,7 @@ impl DelegatedGroup {
         {
             return Ok(Self {
                 directory: parent.to_owned(),
-                seat: ProcessLocation::Beside,
+                location: ProcessLocation::InSubgroup,
             });
         }
         if !is_handed_over(hierarchy, &directory) {
@@ -122,7 +122,7 @@ impl DelegatedGroup {
         }
         Ok(Self {
             directory,
-            seat: ProcessLocation::Inside,
+            location: ProcessLocation::InGroupItself,
         })
     }
 }

@@ -8,7 +8,7 @@ use super::tree::{LimitEnforcement, TreeLimit};
 use crate::backend::Regime;
 
 /// The ABI below which the `landlock` regime is refused.
-pub const LANDLOCK_FLOOR: u32 = 6;
+pub const LANDLOCK_FLOOR: u32 = crate::backend::landlock::rights::OLDEST_ABI;
 
 /// The ABI below which the `namespaces` regime is refused.
 pub(super) const NAMESPACES_FLOOR: u32 = crate::backend::namespaces::OLDEST_ABI;

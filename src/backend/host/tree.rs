@@ -1,6 +1,6 @@
 //! The limits of a process tree: enforced by the kernel, or sampled.
 //!
-//! Where a control group was [delegated](Delegated) the kernel holds both in one of its own for each command.
+//! Where a control group was [delegated](DelegatedGroup) the kernel holds both in one of its own for each command.
 //!
 //! Since Linux 5.14 `RLIMIT_NPROC` counts per user namespace. In one of its own, where nothing else runs, the kernel so
 //! counts the command's processes and threads and refuses one more. The root of the host is never counted: such

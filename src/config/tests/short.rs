@@ -98,12 +98,21 @@ fn a_safe_path_is_meant_from_the_config_and_one_that_is_nowhere_writable_is_warn
     let expected = [project.join("cache"), project.join("cache/x"), home.join("y")];
     assert_eq!(safe, expected.map(|path| path.display().to_string()));
     assert_eq!(root(&loaded, "cache").write_approval, Demand::Required);
-    let up = world.ok(&format!("{paths}tools: {{write_file: {{safe_paths: [cache/../cache, ../project/cache]}}}}\n"));
-    assert!(up.policy.safe_paths["write_file"].iter().all(|path| path.as_path() == project.join("cache")));
+    let up = world.ok(&format!(
+        "{paths}tools: {{write_file: {{safe_paths: [cache/../cache, ../project/cache]}}}}\n"
+    ));
+    assert!(
+        up.policy.safe_paths["write_file"]
+            .iter()
+            .all(|path| path.as_path() == project.join("cache"))
+    );
     assert!(up.warnings.is_empty(), "{:?}", up.warnings);
     world.link("cache", "link");
     let error = world.error(format!("{paths}tools: {{write_file: {{safe_paths: [link/x]}}}}\n"));
-    assert!(error.contains("/dir/project/link is a link; write /dir/project/cache/x"), "{error}");
+    assert!(
+        error.contains("/dir/project/link is a link; write /dir/project/cache/x"),
+        "{error}"
+    );
     let warnings: Vec<String> = loaded
         .warnings
         .iter()

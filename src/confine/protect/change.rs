@@ -37,9 +37,9 @@ pub(super) struct Change {
 
 impl Change {
     /// The same change, with this as the restored state.
-    pub(super) fn with_result(self, budget: State) -> Self {
+    pub(super) fn with_result(self, before: State) -> Self {
         Self {
-            before: Some(budget),
+            before: Some(before),
             ..self
         }
     }
@@ -63,21 +63,21 @@ impl Default for Changes {
 
 impl Changes {
     /// Copies what a command made of a saved entry, before that is restored.
-    pub(super) fn record_change(&mut self, root: &Root, changes: &SavedEntry, observed: &Found) -> Option<Change> {
-        match &changes.state {
+    pub(super) fn record_change(&mut self, root: &Root, saved: &SavedEntry, observed: &Found) -> Option<Change> {
+        match &saved.state {
             State::File { .. } | State::Symlink { .. } => {}
             // What is in a directory was put back entry by entry; a device or socket cannot be made again.
             State::Directory { .. } | State::Special { .. } | State::Ignored => return None,
         }
         let after = match observed {
             Found::Absent => None,
-            Found::Present(_) | Found::TooLong { .. } => Some(self.copy_tree(root, &changes.path)?),
+            Found::Present(_) | Found::TooLong { .. } => Some(self.copy_tree(root, &saved.path)?),
             Found::Unreadable(_) => return None,
         };
         Some(Change {
-            root: changes.root,
-            path: changes.path.clone(),
-            before: Some(changes.state.clone()),
+            root: saved.root,
+            path: saved.path.clone(),
+            before: Some(saved.state.clone()),
             after,
         })
     }

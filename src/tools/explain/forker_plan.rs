@@ -14,8 +14,8 @@ use crate::tools::call::ToolError;
 use crate::tools::checked_plan::{Backend, BackendPlan, CheckedPlan};
 use crate::tools::enforcement::Enforcement;
 use crate::tools::plan::{self, BackendOptions, Lowered, PlanError, Surroundings};
-use crate::tools::private::{forker_profile, show};
 use crate::tools::replaced_files;
+use crate::tools::session_directory::{forker_profile, show};
 use crate::tools::session_policy::SessionPolicy;
 use crate::tools::surroundings::surroundings;
 

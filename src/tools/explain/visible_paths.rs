@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{FileReach, Profile};
 use crate::tools::files::plain;
-use crate::tools::private::is_replaced;
+use crate::tools::session_directory::is_replaced;
 
 /// How the C library, Python, Node.js, Rust and Go say ENOENT, and how shells and git do; in small letters.
 const MISSING: [&str; 6] = [

@@ -22,8 +22,8 @@ fn asking() -> String {
 
 fn the_config_says_what_runs_unasked_and_what_is_not_offered(world: &Fixture) {
     let _forgets = Forgets::after(world);
-    let config =
-        asking() + "custom_tools: {echo: {}, fail: {}, never: {}}\ntools: {echo: {approval: none}, never: {approval: deny}}\n";
+    let config = asking()
+        + "custom_tools: {echo: {}, fail: {}, never: {}}\ntools: {echo: {approval: none}, never: {approval: deny}}\n";
     let mut agent = Agent::start(world, &config, &[], &[]);
     assert_eq!(agent.call("echo", json!({"text": "hi"})).ok(), "hi");
     assert_eq!(agent.questions(), 0);
@@ -89,8 +89,8 @@ fn a_yes_for_the_session_holds_for_the_same_call_alone(world: &Fixture) {
 
 fn a_name_that_the_server_does_not_have_is_told(world: &Fixture) {
     let _forgets = Forgets::after(world);
-    let config =
-        asking() + "custom_tools: {echo: {}, ehco: {}, shell-like: {}}\ntools: {echo: {approval: none}, ehco: {approval: none}}\n";
+    let config = asking()
+        + "custom_tools: {echo: {}, ehco: {}, shell-like: {}}\ntools: {echo: {approval: none}, ehco: {approval: none}}\n";
     let agent = Agent::start(world, &config, &[], &[]);
     agent.says("`tools: ehco` at ");
     let (_, said) = agent.end();

@@ -39,7 +39,7 @@ pub struct Appeared {
     pub paths: Vec<PathBuf>,
     /// How much more there is.
     pub more: usize,
-    /// Whether all was looked at.
+    /// Whether not all was looked at.
     pub is_cut: bool,
 }
 
