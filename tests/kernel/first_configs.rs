@@ -122,12 +122,9 @@ mod tests {
             "{}",
             run.err()
         );
-        let text = call(
-            world,
-            "shell",
-            &json!({"command": "cat cache/there.txt; ls -a; echo x"}),
-        )
-        .1;
+        let line = json!({"command": "cat cache/there.txt; ls -a; echo x"}).to_string();
+        let run = stockade(world, &["call", "--mode", "approve_all"], &["shell", &line]).output();
+        let text = run.out() + &run.err();
         assert!(
             !text.contains("there\n") && text.contains("cat: cache/there.txt: "),
             "{text}"

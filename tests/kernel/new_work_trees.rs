@@ -235,7 +235,7 @@ mod tests {
             holds(world, &makes, &[again("com", "../.git")], uses);
         }
         // A directory on the way that was moved, and gets a link in its place: to a git directory that was there.
-        let moved = "rm -rf proj gits gitstore; git init -q --separate-git-dir gits/p proj; git -C proj config user.name n; \
+        let moved = "rm -rf proj gits gitstore; mkdir gits; git init -q --separate-git-dir gits/p proj; git -C proj config user.name n; \
                      git -C proj config user.email e; git -C proj config core.hooksPath tools/h; mv gits gitstore";
         let relative_file = "echo 'gitdir: ../gits/p' > proj/.git";
         for makes in [

@@ -150,7 +150,7 @@ fn a_config_that_would_mean_other_places_is_not_begun(world: &Fixture) {
 }
 
 fn a_config_that_was_found_is_used_again_only_when_it_was_read(world: &Fixture) {
-    let before = "extends: [toolchains]\nsandbox:\n  protect_fallback: undo\n  paths:\n    project: {root: ., mode: ro}\nshell:\n  default: {allowed: true, approval: none}\n";
+    let before = "extends: [system]\nsandbox:\n  protect_fallback: undo\n  paths:\n    project: {root: ., mode: ro}\nshell:\n  default: {allowed: true, approval: none}\n";
     world.write("stockade.yaml", before);
     world
         .stockade(&["learn", "--yes", "-c", "touch new"])
@@ -188,7 +188,7 @@ fn flags_become_a_config_that_says_the_same(world: &Fixture) {
     run(&format!("cat {}/secret", world.outside().display())).exits(1);
     let text = text(world.workspace().join("new.yaml"));
     assert!(
-        text.contains("extends: [system]") && text.contains("rw1: {root: ./out, mode: rw, execute: true"),
+        text.contains("extends: [toolchains]") && text.contains("rw1: {root: ./out, mode: rw, execute: true"),
         "{text}"
     );
 }

@@ -239,7 +239,9 @@ fn repositories_in_roots(
         };
         let entry = root.path.join(OsStr::from_bytes(&link));
         let Some(linked) = with_access_to(root, split(&link).0, || repository(&entry))? else {
-            dangling.extend(entry.parent().map(Path::to_owned));
+            if with_access_to(root, split(&link).0, || leads_into(roots, &entry))? {
+                dangling.extend(entry.parent().map(Path::to_owned));
+            }
             continue;
         };
         let Some(git) = linked.directories.first().cloned() else {
@@ -252,6 +254,24 @@ fn repositories_in_roots(
         known.work_dirs.extend(linked.work_dirs);
     }
     Ok((found.into_values().collect(), dangling))
+}
+
+/// Whether what a `.git` names that leads nowhere would lie in a root, where a command can make it.
+fn leads_into(roots: &[Root], entry: &Path) -> Result<bool, ProtectError> {
+    let Some(mut target) = resolve(entry) else {
+        return Ok(true);
+    };
+    if target.is_file()
+        && let Some(text) = repository::read(&target)?
+    {
+        let base = target.parent().unwrap_or(&target);
+        let named = text.strip_prefix(b"gitdir:").unwrap_or(&text).trim_ascii();
+        match resolve_from(base, Path::new(OsStr::from_bytes(named))).end {
+            Some(named) => target = named,
+            None => return Ok(true),
+        }
+    }
+    Ok(root_of(roots, &target).is_some())
 }
 
 /// Runs `read`, also where a directory above `directory` in the root is closed.
