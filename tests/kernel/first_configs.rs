@@ -124,11 +124,9 @@ mod tests {
         );
         let line = json!({"command": "cat cache/there.txt; ls -a; echo x"}).to_string();
         let run = stockade(world, &["call", "--mode", "approve_all"], &["shell", &line]).output();
-        let text = run.out() + &run.err();
-        assert!(
-            !text.contains("there\n") && text.contains("cat: cache/there.txt: "),
-            "{text}"
-        );
+        let text = run.out();
+        let is_read = text.lines().any(|line| line == "there");
+        assert!(!is_read && text.contains("cat: cache/there.txt: "), "{text}");
         assert!(!here.join("x").exists());
         // With a root all of it works.
         world.write(
@@ -141,7 +139,6 @@ mod tests {
         needs_a_yes(call(world, "delete_file", &json!({"path": "cache/new"})));
         let (code, text) = call(world, "read_file", &json!({"path": "cache/new"}));
         assert!(code == 0 && text.contains('x'), "{code}: {text}");
-        // A link in a safe path leads to what is not safe.
         world.write(world.workspace().join("cache/sub/f"), "");
         let (code, text) = shell(world, "cd cache; echo hello; ls sub");
         assert!(code == 0 && text.contains("hello\nf"), "{code}: {text}");

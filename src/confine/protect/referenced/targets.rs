@@ -23,7 +23,7 @@ use super::super::naming::names::is_dot_git;
 use super::super::naming::patterns::Patterns;
 use super::super::roots::{Root, absolute, root_of};
 use super::super::tree::inventory::Inventory;
-use super::git_paths::{git_paths, links_from, links_to_directories, refuse_detour};
+use super::git_paths::{git_paths, leads_into, links_from, links_to_directories, refuse_detour};
 use super::hooks::{linked_scripts, protected_hooks};
 use super::references;
 use super::repository::{
@@ -254,24 +254,6 @@ fn repositories_in_roots(
         known.work_dirs.extend(linked.work_dirs);
     }
     Ok((found.into_values().collect(), dangling))
-}
-
-/// Whether what a `.git` names that leads nowhere would lie in a root, where a command can make it.
-fn leads_into(roots: &[Root], entry: &Path) -> Result<bool, ProtectError> {
-    let Some(mut target) = resolve(entry) else {
-        return Ok(true);
-    };
-    if target.is_file()
-        && let Some(text) = repository::read(&target)?
-    {
-        let base = target.parent().unwrap_or(&target);
-        let named = text.strip_prefix(b"gitdir:").unwrap_or(&text).trim_ascii();
-        match resolve_from(base, Path::new(OsStr::from_bytes(named))).end {
-            Some(named) => target = named,
-            None => return Ok(true),
-        }
-    }
-    Ok(root_of(roots, &target).is_some())
 }
 
 /// Runs `read`, also where a directory above `directory` in the root is closed.
