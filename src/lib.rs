@@ -91,8 +91,8 @@ pub use policy::{Demand, Mode, ToolRule};
 #[doc(inline)]
 pub use tools::{
     Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, FunctionTool, Guarded, Hook,
-    Narrowing, Outcome, Output, OutputEnd, Override, Picture, Prepared, Question, Reach, RegimeLine, Session,
-    SessionError, Tool, ToolError, ToolInfo, ToolSet, terminal_size,
+    Narrowing, Outcome, Output, OutputEnd, Override, OverrideByConfig, Picture, Prepared, Question, Reach, RegimeLine,
+    Session, SessionError, Tool, ToolError, ToolInfo, ToolSet, terminal_size,
 };
 
 /// Becomes the confined child, where this program was started as one; else returns at once.

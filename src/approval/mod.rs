@@ -1,7 +1,7 @@
 //! Request → decision: whether this call, with exactly these arguments, should happen.
 //!
 //! A tool that needs a yes makes an [`ApprovalRequest`]; the [`Controller`] answers it from the
-//! mode, from what was approved for the session ([`Memory`]), or by asking an [`Approver`]. The
+//! mode, from what was approved for the session ([`memory`]), or by asking an [`Approver`]. The
 //! presentation is built only when somebody is really asked. Everything that goes wrong on the way
 //! is a denial, and every decision is kept in the history.
 //!

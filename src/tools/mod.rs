@@ -114,8 +114,8 @@ pub use set::{ToolInfo, ToolSet};
 pub use shell_tool::ShellTool;
 pub use start_directory::unseen_directory_warning;
 pub use tool::{
-    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, Output, OutputEnd, Picture, Prepared,
-    Question, Reach, Tool,
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, Output, OutputEnd, OverrideByConfig,
+    Picture, Prepared, Question, Reach, Tool,
 };
 pub use unwritable_roots::unwritable_root_warning;
 pub use user_paths::UserPaths;

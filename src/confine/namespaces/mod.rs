@@ -4,7 +4,7 @@
 //! forks: its child is the first process of a PID namespace. That one makes the other namespaces while the plan is
 //! still being made. Then it builds a tree of mounts step by step as the plan says ([`mount_tree`]), makes it its root and lets
 //! go of the host's, gives up every capability, and becomes the forker. Its end is
-//! the end of everything in the namespace ([`enter`]), and nothing in there can stop or kill it. Outside, the process that began waits for it, as
+//! the end of everything in the namespace ([`mod@enter`]), and nothing in there can stop or kill it. Outside, the process that began waits for it, as
 //! bwrap's does. [`mod@probe`] does all of it once, to see whether it works.
 //!
 //! **Everything is held by a descriptor.** A source is opened without following a link and must be the file

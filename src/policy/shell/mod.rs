@@ -3,8 +3,8 @@
 //! A line is read as shell ([`parse`]), every simple command anywhere in it is found ([`walk`]), words are
 //! unquoted and commands inside them found too ([`unquote`]), variables that shells act upon are told from
 //! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), what only steers the shell
-//! is told from the rest ([`steering`]), each command is held against the rules ([`matching`]), and the strictest answer wins
-//! ([`judge()`]). What it names, a yes is bound to ([`names`]); what a program is given in it, is told apart ([`called`]).
+//! is told from the rest ([`control`]), each command is held against the rules ([`matching`]), and the strictest answer wins
+//! ([`judge()`]). What it names, a yes is bound to ([`names`]); what a program is given in it, is told apart ([`arguments`]).
 //! Text that may hide a name is told from plain words ([`inline`], [`sed`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX

@@ -1,6 +1,6 @@
 //! Which names are protected, and why each one is.
 //!
-//! The list is [`TOOLS`]. A config adds to it and takes off it ([`Names`]). Git directories are not on it: they are found by what they hold ([`super::super::place`]).
+//! The list is [`TOOLS`]. A config adds to it and takes off it ([`Names`]). Git directories are not on it: they are found by what they hold ([`markers`](super::markers)).
 
 use crate::policy::protected::{TOOLS, Tool, is_excepted, is_of_this_program};
 

@@ -6,7 +6,7 @@
 //! person looks around. On another file system the thing is copied, up to a limit for all, then removed; what is beyond
 //! the limit is lost, and the copy is called `N-incomplete`.
 //!
-//! There is [`room`] for so much: where that is full no further command starts, and nothing is dropped.
+//! There is [`quota`](super::quota) for so much: where that is full no further command starts, and nothing is dropped.
 //!
 //! Removing comes before supervisor: where nothing can be kept, the intruder is deleted. The manifest lists as much as [`LISTED`]
 //! has room for, and then how many more there are: a command chooses how many names it makes, and how long they are.
