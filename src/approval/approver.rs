@@ -22,7 +22,7 @@ pub trait Approver {
     }
 }
 
-/// The error of opening the terminal, unless it is that there is none.
+/// The error of opening the terminal as text; empty where the process has no terminal.
 fn unusual(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENXIO) => String::new(),

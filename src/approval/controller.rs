@@ -222,7 +222,7 @@ impl Controller {
         let presentation = match request.presentation.build() {
             Ok(presentation) => presentation,
             Err(why) => {
-                return denied(DecidedBy::Failure(format!("what it would do cannot be shown: {why}")));
+                return denied(DecidedBy::Failure(format!("the request cannot be shown: {why}")));
             }
         };
         let channel = Some(approver.channel());

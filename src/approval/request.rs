@@ -78,7 +78,7 @@ pub struct ApprovalDecision {
 pub enum AnswerOf {
     /// The mode, an earlier yes for the session, or the approver.
     Anyone,
-    /// The mode, or the approver each time: no yes is remembered, because what it would cover can change.
+    /// The mode, or the approver for each request. No yes is remembered: the call may do something else the next time.
     AnyoneOnce,
     /// The approver alone, each time: no mode approves it, and no yes is remembered.
     ApproverOnly,

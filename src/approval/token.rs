@@ -27,7 +27,7 @@ impl Token {
         Self(text)
     }
 
-    /// The text, for whoever may know it.
+    /// The secret text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -113,6 +113,17 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
                     .collect(),
             ),
         ),
+        ("safe_paths", list(safe_paths(loaded))),
+        (
+            "dangerous_patterns",
+            list(
+                policy
+                    .dangerous
+                    .iter()
+                    .map(|pattern| pattern.expression.to_string())
+                    .collect(),
+            ),
+        ),
     ]
 }
 
@@ -126,6 +137,18 @@ fn root(loaded: &Loaded, root: &Root) -> String {
         "{}: {} may be {}, read approval {}, write approval {}{made}",
         root.name, root.path, root.rights, root.read_approval, root.write_approval
     )
+}
+
+/// Where tools change files without a question.
+fn safe_paths(loaded: &Loaded) -> Vec<String> {
+    let paths = loaded.policy.safe_paths.iter();
+    paths
+        .flat_map(|(tool, paths)| {
+            paths
+                .iter()
+                .map(move |path| format!("{tool}: asks nobody below {}", path.path))
+        })
+        .collect()
 }
 
 fn denies(loaded: &Loaded) -> Vec<String> {
@@ -175,6 +198,7 @@ shell:
   unix_sockets: all
   env: {pass: [TOKEN], set: {CI: '1'}}
   rules: [{pattern: ls, approval: none}, {pattern: rm, allowed: false}]
+tools: {write_file: {safe_paths: [./notes]}, shell: {dangerous_patterns: [sudo]}}
 approval: {mode: approve_all}
 audit: {log: /srv/notes.jsonl}
 extends: []
@@ -204,6 +228,8 @@ extends: []
             "  mode: approve_all\n",
             "  audit_log: /srv/notes.jsonl\n",
             "  rules_that_ask_nothing: 1\n",
+            "  safe_paths: write_file: asks nobody below /",
+            "  dangerous_patterns: sudo\n",
             ", would be made\n",
             ".env",
         ] {

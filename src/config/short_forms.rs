@@ -14,7 +14,7 @@ use super::pattern;
 use super::raw::RawTool;
 use super::scalar::{At, Position};
 use super::warnings::{SHELL, WRITERS};
-use crate::policy::{AbsPath, Channel, Channels, Demand, LinePattern, Right, Root, ShellRule};
+use crate::policy::{AbsPath, Channel, Channels, Demand, LinePattern, Right, Root, SafePath, ShellRule};
 
 /// Bytes that one expression may take when compiled.
 const MAX_EXPRESSION: usize = 1 << 20;
@@ -103,8 +103,8 @@ pub(super) fn safe_paths(
     roots: &[Root],
     context: &Context,
     warnings: &mut Vec<Diagnostic>,
-) -> Result<BTreeMap<String, Vec<AbsPath>>, Box<Diagnostic>> {
-    let mut safe: BTreeMap<String, Vec<AbsPath>> = BTreeMap::new();
+) -> Result<BTreeMap<String, Vec<SafePath>>, Box<Diagnostic>> {
+    let mut safe: BTreeMap<String, Vec<SafePath>> = BTreeMap::new();
     for layer in &layers.stack {
         for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
             for written in raw.safe_paths.iter().flatten() {
@@ -125,7 +125,10 @@ pub(super) fn safe_paths(
                 {
                     warnings.push(*no_root(layer, written, name));
                 }
-                safe.entry(name.value.clone()).or_default().push(path);
+                let origin = layer.source.origin(written.at);
+                safe.entry(name.value.clone())
+                    .or_default()
+                    .push(SafePath { path, origin });
             }
         }
     }
@@ -156,22 +159,23 @@ fn no_root(layer: &Layer, written: &At<String>, tool: &At<String>) -> Box<Diagno
 
 /// Refuses keys of one tool in the entry of another.
 pub(super) fn misplaced(layer: &Layer, name: &At<String>, raw: &RawTool) -> Result<(), Box<Diagnostic>> {
-    let of_shell = [
-        ("safe_commands", raw.safe_commands.as_ref()),
-        ("dangerous_patterns", raw.dangerous_patterns.as_ref()),
+    let is_shell = name.value == SHELL;
+    let writes = WRITERS.contains(&name.value.as_str());
+    let wrong = [
+        ("safe_commands", raw.safe_commands.is_some() && !is_shell, "`shell`"),
+        (
+            "dangerous_patterns",
+            raw.dangerous_patterns.is_some() && !is_shell,
+            "`shell`",
+        ),
+        (
+            "safe_paths",
+            raw.safe_paths.is_some() && !writes,
+            "tools that change files",
+        ),
     ];
-    let of_writers = [("safe_paths", raw.safe_paths.as_ref())];
-    let wrong =
-        |keys: &[(&'static str, Option<&Vec<At<String>>>)]| keys.iter().find_map(|(key, value)| value.map(|_| *key));
-    let wrong = match name.value.as_str() {
-        SHELL => wrong(&of_writers).map(|key| (key, "tools that change files")),
-        other if WRITERS.contains(&other) => wrong(&of_shell).map(|key| (key, "`shell`")),
-        _ => wrong(&of_writers)
-            .map(|key| (key, "tools that change files"))
-            .or_else(|| wrong(&of_shell).map(|key| (key, "`shell`"))),
-    };
-    match wrong {
-        Some((key, tools)) => Err(Diagnostic::error(format!("`{key}` says nothing for `{}`", name.value))
+    match wrong.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
+        Some((key, _, tools)) => Err(Diagnostic::error(format!("`{key}` says nothing for `{}`", name.value))
             .at(layer.source.span(name.at), format!("it is a key of {tools}"))),
         None => Ok(()),
     }

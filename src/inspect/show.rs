@@ -289,6 +289,18 @@ pub(super) fn rule_approvals(policy: &Policy) -> Vec<ApprovalRow> {
         approval: rule.approval.to_string(),
         origin: rule.origin.to_string(),
     }));
+    asks.extend(policy.dangerous.iter().map(|pattern| ApprovalRow {
+        what: format!("lines that match `{}`", pattern.expression),
+        approval: Demand::Required.to_string(),
+        origin: pattern.origin.to_string(),
+    }));
+    for (tool, paths) in &policy.safe_paths {
+        asks.extend(paths.iter().map(|safe| ApprovalRow {
+            what: format!("tool {tool} below {}", safe.path),
+            approval: Demand::None.to_string(),
+            origin: safe.origin.to_string(),
+        }));
+    }
     asks
 }
 

@@ -143,6 +143,14 @@ fn a_setting_that_was_not_accepted_is_refused() {
             "approval: {mode: strict}".to_owned(),
             "approval: {mode: approve_all}".to_owned(),
         ),
+        (
+            "tools: {write_file: {safe_paths: [a]}}".to_owned(),
+            "tools: {write_file: {safe_paths: [a, b]}}".to_owned(),
+        ),
+        (
+            "tools: {shell: {dangerous_patterns: [rm, dd]}}".to_owned(),
+            "tools: {shell: {dangerous_patterns: [rm]}}".to_owned(),
+        ),
     ] {
         let strayed = verify(&policy(&old), &policy(&new), &[]);
         assert!(matches!(strayed, Err(Mismatch::More(_))), "{old} -> {new}: {strayed:?}");

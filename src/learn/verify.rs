@@ -44,6 +44,12 @@ pub fn verify(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Mi
             .iter()
             .map(|(name, rule)| (name.clone(), rule.approval))
             .collect();
+        let dangerous: Vec<&str> = policy
+            .dangerous
+            .iter()
+            .map(|pattern| pattern.expression.as_str())
+            .collect();
+        let answers = (dangerous, &policy.safe_paths);
         let protects = (policy.protect.keyword(), &policy.names);
         let settings = (
             policy.deny_fallback,
@@ -55,7 +61,10 @@ pub fn verify(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Mi
             policy.backend,
             policy.channels.clone(),
         );
-        format!("{rules:?} {tools:?} {protects:?} {settings:?} {:?}", policy.audit.log)
+        format!(
+            "{rules:?} {tools:?} {answers:?} {protects:?} {settings:?} {:?}",
+            policy.audit.log
+        )
     };
     if others(old) == others(new) && same_own_networks(old, new) {
         Ok(())

@@ -45,7 +45,7 @@ pub use network::{Network, NetworkWitness, OwnNetwork, UnixSockets};
 pub use path::AbsPath;
 pub use policy::{
     BackendChoice, Ceiling, Ceilings, DenyFallback, Explain, HomeChoice, LinePattern, NetworkOf, OsSandbox, Policy,
-    Protect, ProtectFallback, Residuals, ToolRule,
+    Protect, ProtectFallback, Residuals, SafePath, ToolRule,
 };
 pub use right::{Operation, Right, Rights};
 pub use root::{BasePath, Identity, Root};

@@ -70,7 +70,7 @@ pub struct Policy {
     /// Per-tool overrides, by tool name.
     pub tools: BTreeMap<String, ToolRule>,
     /// Paths at or below which a tool that changes files asks nobody, by tool name.
-    pub safe_paths: BTreeMap<String, Vec<AbsPath>>,
+    pub safe_paths: BTreeMap<String, Vec<SafePath>>,
     /// How questions are answered unless a flag says otherwise.
     pub mode: Mode,
     /// Where somebody may be asked.
@@ -244,6 +244,15 @@ pub enum HomeChoice {
 pub struct ToolRule {
     /// What the tool demands, whatever it says itself; it never un-blocks.
     pub approval: Demand,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// A path at or below which a tool asks nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SafePath {
+    /// The path, without symlinks.
+    pub path: AbsPath,
     /// Where it was written.
     pub origin: Origin,
 }

@@ -142,6 +142,28 @@ mod tests {
         world.write(world.workspace().join("cache/sub/f"), "");
         let (code, text) = shell(world, "cd cache; echo hello; ls sub");
         assert!(code == 0 && text.contains("hello\nf"), "{code}: {text}");
+        // It answers for writing, and not for reading that needs a yes.
+        let asks_to_read = TOOLS.replace("write_file:", "edit_file:");
+        world.write(
+            world.workspace().join("read.yaml"),
+            format!(
+                "sandbox: {{paths: {{cache: {{root: ./cache, mode: rw, approval: {{read: required, write: required}}}}}}}}\n{asks_to_read}"
+            ),
+        );
+        let edit = json!({"path": "cache/there.txt", "edits": [{"old": "there", "new": "here"}]}).to_string();
+        let run = world.bare(world.binary()).args([
+            "call",
+            "--config",
+            "read.yaml",
+            "--backend",
+            world.backend.name(),
+            "edit_file",
+            &edit,
+        ]);
+        needs_a_yes({
+            let run = run.output();
+            (run.code(), run.out() + &run.err())
+        });
         // A pattern asks where a rule answers, and nothing is said of a word that only contains it.
         needs_a_yes(shell(world, "echo rm"));
         needs_a_yes(shell(world, "ls | ls"));

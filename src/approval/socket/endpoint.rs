@@ -203,7 +203,7 @@ fn is_same(locked: &File, directory: &AbsPath) -> bool {
     matches!((locked, named), (Ok(locked), Ok(named)) if locked == named)
 }
 
-/// Removes a socket at which nobody listens; anything else stays, and is an error.
+/// Removes a socket without a listener. Any other file there stays and is an error.
 fn remove_stale(path: &AbsPath) -> Result<(), String> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -51,7 +51,7 @@ enum Shown {
     Yes,
 }
 
-/// How a request ends that nobody answered.
+/// Why a request ended without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unanswered {
     TimedOut,

@@ -92,7 +92,7 @@ fn a_safe_path_is_meant_from_the_config_and_one_that_is_nowhere_writable_is_warn
     ));
     let safe: Vec<String> = loaded.policy.safe_paths["write_file"]
         .iter()
-        .map(ToString::to_string)
+        .map(|safe| safe.path.to_string())
         .collect();
     let (project, home) = (world.project(), world.home());
     let expected = [project.join("cache"), project.join("cache/x"), home.join("y")];
@@ -104,7 +104,7 @@ fn a_safe_path_is_meant_from_the_config_and_one_that_is_nowhere_writable_is_warn
     assert!(
         up.policy.safe_paths["write_file"]
             .iter()
-            .all(|path| path.as_path() == project.join("cache"))
+            .all(|safe| safe.path.as_path() == project.join("cache"))
     );
     assert!(up.warnings.is_empty(), "{:?}", up.warnings);
     world.link("cache", "link");

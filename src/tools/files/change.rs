@@ -84,7 +84,7 @@ pub(super) async fn assess_change(
         presentation: present::changes(server, changes, measured),
     };
     let Sum { demand, why, asked } = sum;
-    let demand = if executor.judge().is_safe(kind, &judged, &asked) {
+    let demand = if executor.judge().is_safe(kind, &judged, &asked, &view_access) {
         Demand::None
     } else {
         demand

@@ -119,15 +119,16 @@ impl Judge<'_> {
         Sum { demand, why, asked }
     }
 
-    /// Whether the tool asks nobody about these paths: `safe_paths` of its entry. A ceiling that demands a question is not answered by it.
-    pub(super) fn is_safe(self, kind: FileKind, judged: &[Judged], asked: &Asked) -> bool {
+    /// Whether the tool asks nobody about these paths: `safe_paths` of its entry. That answers for writing only, and not for what a
+    /// ceiling demands.
+    pub(super) fn is_safe(self, kind: FileKind, judged: &[Judged], asked: &Asked, view_access: &Asked) -> bool {
         let Some(safe) = self.0.policy.safe_paths.get(kind.name()) else {
             return false;
         };
-        let is_safe = |one: &Judged| safe.iter().any(|path| one.path.is_within(path));
-        match asked {
-            Asked::Nobody | Asked::Roots(_) => !judged.is_empty() && judged.iter().all(is_safe),
-            Asked::Everything => false,
+        let is_safe = |one: &Judged| safe.iter().any(|safe| one.path.is_within(&safe.path));
+        match (asked, view_access) {
+            (Asked::Nobody | Asked::Roots(_), Asked::Nobody) => !judged.is_empty() && judged.iter().all(is_safe),
+            (Asked::Everything, _) | (_, Asked::Roots(_) | Asked::Everything) => false,
         }
     }
 
