@@ -242,6 +242,8 @@ mod tests {
             moved.to_owned(),
             format!("{moved}; {relative_file}"),
             format!("{moved}; rm proj/.git; ln -s ../gits/p proj/.git"),
+            // Git reads the file as if it lay at the link.
+            format!("{moved}; echo 'gitdir: ../gits/p' > file; rm proj/.git; ln -s ../file proj/.git"),
         ] {
             let hook = script(world, "proj/tools/h/pre-commit");
             let uses = "cd proj && git commit -q --allow-empty -m x";

@@ -137,9 +137,9 @@ impl Changes {
             return None;
         }
         let mut budget = self.budget;
-        let copy_tree = copy_tree(root, path, &mut budget).ok()?;
+        let copy = copy_tree(root, path, &mut budget).ok()?;
         self.budget = budget;
-        Some(copy_tree)
+        Some(copy)
     }
 }
 

@@ -22,7 +22,7 @@ pub(in crate::confine) struct Record {
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
     /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
-    /// program of the session, the group and access lists of each entry, the permission bits of each holder, and the directories of
+    /// program of the session, the group and access lists of each entry, the permission bits of each ancestor, and the directories of
     /// hooks.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,

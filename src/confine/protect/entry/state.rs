@@ -183,10 +183,10 @@ fn read_file(directory: BorrowedFd<'_>, name: &[u8], observed: &FileStat, limit:
         return Ok(Found::TooLong { length });
     }
     let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    let read_file = Read::by_ref(&mut file)
+    let read = Read::by_ref(&mut file)
         .take(limit.saturating_add(1))
         .read_to_end(&mut content);
-    read_file.map_err(nofollow::errno)?;
+    read.map_err(nofollow::errno)?;
     let length = content.len() as u64;
     if length > limit {
         return Ok(Found::TooLong { length });

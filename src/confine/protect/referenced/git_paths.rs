@@ -14,24 +14,22 @@ use super::super::error::ProtectError;
 use super::super::roots::{Root, root_of};
 use super::super::tree::inventory::Inventory;
 use super::repository::{self, MAX_CONFIG, is_out_of_reach};
-use super::resolve::{Resolution, normalize, resolve, resolve_from};
+use super::resolve::{Resolution, normalize, resolve_from};
 
 /// Whether what a `.git` names that leads nowhere would lie in a root, where a command can make it.
 pub(crate) fn leads_into(roots: &[Root], entry: &Path) -> Result<bool, ProtectError> {
-    let Some(mut target) = resolve(entry) else {
+    let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
         return Ok(true);
     };
-    if target.is_file()
-        && let Some(text) = repository::read(&target)?
-    {
-        let base = target.parent().unwrap_or(&target);
-        let named = text.strip_prefix(b"gitdir:").unwrap_or(&text).trim_ascii();
-        match resolve_from(base, Path::new(OsStr::from_bytes(named))).end {
-            Some(named) => target = named,
-            None => return Ok(true),
-        }
-    }
-    Ok(root_of(roots, &target).is_some())
+    let Some(end) = resolve_from(base, Path::new(name)).end else {
+        return Ok(true);
+    };
+    let target = match text(roots, &end)? {
+        // Git reads a file behind a link as if it lay at the link.
+        Some(text) => resolve_from(base, named_path(&text)).end,
+        None => Some(end),
+    };
+    Ok(target.is_none_or(|target| root_of(roots, &target).is_some()))
 }
 
 /// A path as written and as resolved; collects every link in it.

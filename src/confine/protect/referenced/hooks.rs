@@ -77,11 +77,18 @@ fn husky_hooks(hooks: &Path) -> Option<&Path> {
 /// What is protected of a directory of hooks: all of it, and what lies beside that of husky. What holds the repository itself cannot
 /// be kept as it is, but the hooks in it can.
 pub(crate) fn protected_hooks(directory: &Path, holds_repository: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    if holds_repository(directory) {
-        return HOOKS.iter().map(|hook| directory.join(hook)).collect();
-    }
-    let husky_hooks = husky_hooks(directory).filter(|husky_hooks| !holds_repository(husky_hooks));
-    husky_hooks.into_iter().chain([directory]).map(Path::to_owned).collect()
+    let protected = |directory: &Path| {
+        if holds_repository(directory) {
+            HOOKS.iter().map(|hook| directory.join(hook)).collect()
+        } else {
+            vec![directory.to_owned()]
+        }
+    };
+    husky_hooks(directory)
+        .into_iter()
+        .chain([directory])
+        .flat_map(protected)
+        .collect()
 }
 
 /// The hooks that a relative `core.hooksPath` names in a work tree.
@@ -91,4 +98,23 @@ pub(crate) fn hooks_in_work_tree(work_tree: &Path, value: &Path) -> BTreeSet<Pat
     targets
         .flat_map(|target| protected_hooks(&target, |path| work_tree.starts_with(path)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::protected_hooks;
+
+    /// A script of husky in `_` runs the hook of that name one directory above.
+    #[test]
+    fn the_hooks_beside_those_of_husky_are_protected_where_their_directory_holds_the_repository() {
+        let temporary = tempfile::tempdir().unwrap();
+        let work_tree = temporary.path();
+        std::fs::create_dir(work_tree.join("_")).unwrap();
+        std::fs::write(work_tree.join("_/h"), "").unwrap();
+        let found = protected_hooks(&work_tree.join("_"), |path| work_tree.starts_with(path));
+        for (path, expected) in [("_", true), ("pre-commit", true), ("README", false), ("", false)] {
+            let path = work_tree.join(path);
+            assert_eq!(found.contains(&path), expected, "{}", path.display());
+        }
+    }
 }

@@ -34,7 +34,7 @@ pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
 
 /// Resolves a path that is written in a file of `base`, an absolute path.
 pub(crate) fn resolve_from(base: &Path, path: &Path) -> Resolution {
-    let mut resolve_from = Resolution::default();
+    let mut resolution = Resolution::default();
     let origin: Rc<Path> = match base.parent() {
         Some(_) => resolve(base).unwrap_or_else(|| base.to_owned()).into(),
         None => base.into(),
@@ -50,7 +50,7 @@ pub(crate) fn resolve_from(base: &Path, path: &Path) -> Resolution {
         let name = match step {
             Step::Up(origin) => {
                 if !origin.starts_with(&current) {
-                    resolve_from.detours.push(current.clone());
+                    resolution.detours.push(current.clone());
                 }
                 current.pop();
                 continue;
@@ -61,9 +61,9 @@ pub(crate) fn resolve_from(base: &Path, path: &Path) -> Resolution {
         let Ok(target) = std::fs::read_link(&current) else {
             continue;
         };
-        resolve_from.links.push(current.clone());
-        if resolve_from.links.len() > MOST_LINKS {
-            return resolve_from;
+        resolution.links.push(current.clone());
+        if resolution.links.len() > MOST_LINKS {
+            return resolution;
         }
         current.pop();
         let origin: Rc<Path> = current.as_path().into();
@@ -75,8 +75,8 @@ pub(crate) fn resolve_from(base: &Path, path: &Path) -> Resolution {
             detours.push_front(step);
         }
     }
-    resolve_from.end = Some(current);
-    resolve_from
+    resolution.end = Some(current);
+    resolution
 }
 
 fn steps<'a>(path: &'a Path, origin: &'a Rc<Path>) -> impl Iterator<Item = Step> + 'a {
@@ -89,17 +89,17 @@ fn steps<'a>(path: &'a Path, origin: &'a Rc<Path>) -> impl Iterator<Item = Step>
 
 /// The path without `.` and `..`.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
-    let mut normalize = PathBuf::new();
+    let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
             Component::ParentDir => {
-                normalize.pop();
+                normal.pop();
             }
             Component::CurDir => {}
-            Component::RootDir | Component::Normal(_) | Component::Prefix(_) => normalize.push(component),
+            Component::RootDir | Component::Normal(_) | Component::Prefix(_) => normal.push(component),
         }
     }
-    normalize
+    normal
 }
 
 #[cfg(test)]

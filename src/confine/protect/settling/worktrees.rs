@@ -190,11 +190,11 @@ impl<'a> WorkTrees<'a> {
 
     /// Whether the directory has repositories in it, and commands made all of them.
     fn is_made_by_commands(&self, tracked: &Tracked<'_>, ancestor: &Ancestor) -> bool {
-        let mut classify = self
+        let mut of_repositories = self
             .entries_below(ancestor)
             .filter(|kept| !matches!(kept.role, Role::Name | Role::JudgedText))
             .peekable();
-        classify.peek().is_some() && classify.all(|kept| tracked.is_made_by_commands(kept))
+        of_repositories.peek().is_some() && of_repositories.all(|kept| tracked.is_made_by_commands(kept))
     }
 
     /// Whether the `.git` file of the directory names the same git directory as before.

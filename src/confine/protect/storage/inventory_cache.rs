@@ -46,7 +46,7 @@ impl CachedInventory {
     }
 }
 
-/// What a sight depends on: nodes of the pattern tree are numbers that mean something only with these.
+/// What an inventory depends on: nodes of the pattern tree are numbers that mean something only with these.
 fn key(roots: &[(Vec<u8>, Identity)], extra: &[PathBuf], names: &Names) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(FORMAT);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_newest_sights_are_kept() {
+    fn only_the_newest_inventories_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..MOST + 5 {
             let file = std::fs::File::create(folder.path().join(number.to_string())).unwrap();

@@ -94,7 +94,7 @@ fn merge_one(record: &mut Record, mut other: Record) {
     record
         .ancestors
         .retain(|ancestor| !covered(&absolute(roots, ancestor.root, &ancestor.path)));
-    let (their_roots, their_entries, their_holders) = (other.roots, other.entries, other.ancestors);
+    let (their_roots, their_entries, their_ancestors) = (other.roots, other.entries, other.ancestors);
     for kept in their_entries {
         let Some((root, path)) = location(roots, &absolute(&their_roots, kept.root, &kept.path)) else {
             continue;
@@ -109,7 +109,7 @@ fn merge_one(record: &mut Record, mut other: Record) {
             ..kept
         });
     }
-    for ancestor in their_holders {
+    for ancestor in their_ancestors {
         if let Some((root, path)) = location(roots, &absolute(&their_roots, ancestor.root, &ancestor.path)) {
             record.ancestors.push(Ancestor { root, path, ..ancestor });
         }

@@ -58,7 +58,7 @@ impl Objects {
             return Some(cache.clone());
         }
         self.left = self.left.checked_sub(1)?;
-        let (kind, content) = self.wildcards(id).or_else(|| self.packed(id))?;
+        let (kind, content) = self.loose(id).or_else(|| self.packed(id))?;
         self.left_bytes = self.left_bytes.checked_sub(content.len() as u64)?;
         if id.algorithm().name(kind.name(), &content) != Some(id) {
             return None;
@@ -73,7 +73,7 @@ impl Objects {
         Some(object)
     }
 
-    fn wildcards(&self, id: Id) -> Option<(Kind, Vec<u8>)> {
+    fn loose(&self, id: Id) -> Option<(Kind, Vec<u8>)> {
         let name = hex(id.bytes());
         let path = format!("{}/{}", name.get(..2)?, name.get(2..)?);
         let file = File::from(nofollow::open_file(&self.directory, path.as_bytes()).ok()?);

@@ -126,11 +126,11 @@ impl Pack {
     fn offset_of(&self, number: u32) -> Option<u64> {
         let all = u64::from(*self.fanout.last()?);
         let table = NAMES + all * (self.algorithm.width() as u64 + 4);
-        let offset_of = u32::from_be_bytes(bytes(&self.index, table + u64::from(number) * 4)?);
-        if offset_of < 1 << 31 {
-            return Some(offset_of.into());
+        let offset = u32::from_be_bytes(bytes(&self.index, table + u64::from(number) * 4)?);
+        if offset < 1 << 31 {
+            return Some(offset.into());
         }
-        let far = u64::from(offset_of & !(1 << 31));
+        let far = u64::from(offset & !(1 << 31));
         Some(u64::from_be_bytes(bytes(&self.index, table + all * 4 + far * 8)?))
     }
 

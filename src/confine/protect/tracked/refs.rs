@@ -58,7 +58,7 @@ pub(super) fn read(git: &OwnedFd, earlier: &[Ref]) -> Option<Vec<Ref>> {
     };
     reader.packed(git)?;
     match nofollow::open_directory(git, b"refs") {
-        Ok(refs) => reader.wildcards(refs, b"refs", 0)?,
+        Ok(refs) => reader.loose(refs, b"refs", 0)?,
         Err(Errno::ENOENT) => {}
         Err(_) => return None,
     }
@@ -107,7 +107,7 @@ impl Reader<'_> {
     }
 
     /// Those in files of their own, which win over packed ones.
-    fn wildcards(&mut self, directory: OwnedFd, path: &[u8], depth: usize) -> Option<()> {
+    fn loose(&mut self, directory: OwnedFd, path: &[u8], depth: usize) -> Option<()> {
         let fd = directory.try_clone().ok()?;
         let mut listing = Dir::from_fd(directory).ok()?;
         for entry in listing.iter() {
@@ -122,7 +122,7 @@ impl Reader<'_> {
                 if depth >= DEEPEST {
                     return None;
                 }
-                self.wildcards(nofollow::open_directory(&fd, name).ok()?, &below, depth + 1)?;
+                self.loose(nofollow::open_directory(&fd, name).ok()?, &below, depth + 1)?;
             } else {
                 let one = self.file(&fd, name, below);
                 self.add(one)?;

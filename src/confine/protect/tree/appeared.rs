@@ -217,12 +217,12 @@ impl Finder<'_> {
     /// What tools regenerate in place, beside git directories and in the roots.
     fn regenerated(&mut self) {
         let tops = (0_u16..).zip(self.roots).map(|(root, _)| (root, Vec::new()));
-        let classify = self
+        let gits = self
             .inventory
             .git_directories()
             .into_iter()
             .chain(self.inventory.git_links());
-        let beside = classify.map(|(root, git)| (root, split(&git).0.to_vec()));
+        let beside = gits.map(|(root, git)| (root, split(&git).0.to_vec()));
         let paths: HashSet<(u16, Vec<u8>)> = tops.chain(beside).collect();
         for (root, directory) in paths {
             let root = &self.roots[usize::from(root)];
