@@ -133,14 +133,14 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
 }
 
 fn network(layers: &Layers) -> Result<Network, Box<Diagnostic>> {
-    shell(layers, |s| &s.network).map_or(Ok(Network::Off), |(layer, warnings)| hosts::network(layer, warnings))
+    shell(layers, |s| &s.network).map_or(Ok(Network::Off), |(layer, found)| hosts::network(layer, found))
 }
 
 fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
-    let Some((layer, warnings)) = sandbox(layers, |s| &s.backend) else {
+    let Some((layer, found)) = sandbox(layers, |s| &s.backend) else {
         return Ok(BackendChoice::Auto);
     };
-    let name = match warnings.value {
+    let name = match found.value {
         RawBackend::Auto => return Ok(BackendChoice::Auto),
         RawBackend::Landlock => return Ok(BackendChoice::Landlock),
         RawBackend::Namespaces => return Ok(BackendChoice::Namespaces),
@@ -149,20 +149,20 @@ fn backend(layers: &Layers) -> Result<BackendChoice, Box<Diagnostic>> {
     };
     Err(
         Diagnostic::error(format!("the backend `{name}` is not supported by this version"))
-            .at(layer.source.span(warnings.at), "cannot confine")
+            .at(layer.source.span(found.at), "cannot confine")
             .hint("write `backend: auto`, `backend: namespaces`, `backend: bwrap` or `backend: landlock`"),
     )
 }
 
 fn protect_fallback(layers: &Layers) -> ProtectFallback {
-    match sandbox(layers, |s| &s.protect_fallback).map(|(_, warnings)| warnings.value) {
+    match sandbox(layers, |s| &s.protect_fallback).map(|(_, found)| found.value) {
         None | Some(RawProtectFallback::Undo) => ProtectFallback::Undo,
         Some(RawProtectFallback::Refuse) => ProtectFallback::Refuse,
     }
 }
 
 fn deny_fallback(layers: &Layers) -> DenyFallback {
-    match sandbox(layers, |s| &s.deny_fallback).map(|(_, warnings)| warnings.value) {
+    match sandbox(layers, |s| &s.deny_fallback).map(|(_, found)| found.value) {
         None | Some(RawDenyFallback::CoverExisting) => DenyFallback::CoverExisting,
         Some(RawDenyFallback::Refuse) => DenyFallback::Refuse,
         Some(RawDenyFallback::Decompose) => DenyFallback::Decompose,
@@ -170,7 +170,7 @@ fn deny_fallback(layers: &Layers) -> DenyFallback {
 }
 
 fn residuals(layers: &Layers) -> Residuals {
-    match sandbox(layers, |s| &s.residuals).map(|(_, warnings)| warnings.value) {
+    match sandbox(layers, |s| &s.residuals).map(|(_, found)| found.value) {
         None | Some(RawResiduals::Report) => Residuals::Report,
         Some(RawResiduals::Refuse) => Residuals::Refuse,
     }
@@ -178,8 +178,8 @@ fn residuals(layers: &Layers) -> Residuals {
 
 /// `require_os_sandbox: false` still confines wherever confining works.
 fn os_sandbox(layers: &Layers) -> OsSandbox {
-    let required = sandbox(layers, |s| &s.require_os_sandbox).is_none_or(|(_, warnings)| warnings.value);
-    let fallback = sandbox(layers, |s| &s.os_sandbox_fallback).map(|(_, warnings)| warnings.value);
+    let required = sandbox(layers, |s| &s.require_os_sandbox).is_none_or(|(_, found)| found.value);
+    let fallback = sandbox(layers, |s| &s.os_sandbox_fallback).map(|(_, found)| found.value);
     match (required, fallback) {
         (false, _) => OsSandbox::NotRequired,
         // Either way nothing runs unconfined; a ceiling that names neither minds neither.
@@ -190,7 +190,7 @@ fn os_sandbox(layers: &Layers) -> OsSandbox {
 }
 
 fn unix_sockets(layers: &Layers) -> UnixSockets {
-    match shell(layers, |s| &s.unix_sockets).map(|(_, warnings)| warnings.value) {
+    match shell(layers, |s| &s.unix_sockets).map(|(_, found)| found.value) {
         None | Some(RawUnixSockets::None) => UnixSockets::None,
         Some(RawUnixSockets::WithinRoots) => UnixSockets::WithinRoots,
         Some(RawUnixSockets::All) => UnixSockets::All,
@@ -198,7 +198,7 @@ fn unix_sockets(layers: &Layers) -> UnixSockets {
 }
 
 fn explain(layers: &Layers) -> Explain {
-    match shell(layers, |s| &s.explain).map(|(_, warnings)| warnings.value) {
+    match shell(layers, |s| &s.explain).map(|(_, found)| found.value) {
         None | Some(RawExplain::Off) => Explain::Off,
         Some(RawExplain::OnFailure) => Explain::OnFailure,
         Some(RawExplain::Always) => Explain::Always,
@@ -206,7 +206,7 @@ fn explain(layers: &Layers) -> Explain {
 }
 
 fn home(layers: &Layers) -> HomeChoice {
-    match shell(layers, |s| &s.home).map(|(_, warnings)| warnings.value) {
+    match shell(layers, |s| &s.home).map(|(_, found)| found.value) {
         None | Some(RawHome::Private) => HomeChoice::Private,
         Some(RawHome::Real) => HomeChoice::Real,
     }
@@ -214,7 +214,7 @@ fn home(layers: &Layers) -> HomeChoice {
 
 fn mode(layers: &Layers) -> Mode {
     let warnings = layers.first(|raw| raw.approval.as_ref()?.mode.as_ref());
-    match warnings.map(|(_, warnings)| warnings.value) {
+    match warnings.map(|(_, found)| found.value) {
         None if layers.role == Role::Ceiling => Mode::ApproveAll,
         None | Some(RawApprovalMode::Interactive) => Mode::Interactive,
         Some(RawApprovalMode::ApproveAll) => Mode::ApproveAll,

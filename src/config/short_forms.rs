@@ -23,9 +23,8 @@ const MAX_EXPRESSION: usize = 1 << 20;
 fn entry<'a>(layer: &'a Layer, tool: &str) -> Option<&'a RawTool> {
     let entries = layer.raw.tools.iter().flat_map(|tools| &tools.0);
     entries
-        .filter(|(name, _)| name.value == tool)
-        .map(|(_, raw)| raw)
-        .next()
+        .into_iter()
+        .find_map(|(name, raw)| (name.value == tool).then_some(raw))
 }
 
 /// The rules for the `safe_commands` of a file, with their positions. `written` are the full rules of the file.

@@ -105,16 +105,16 @@ fn is_data_copy_suffix(rest: &str) -> bool {
 
 /// With a separator where a small letter meets a large one, in small letters.
 fn split_camel_case(name: &str) -> String {
-    let mut split_camel_case = String::with_capacity(name.len());
+    let mut separated = String::with_capacity(name.len());
     let mut small = false;
     for c in name.chars() {
         if small && c.is_ascii_uppercase() {
-            split_camel_case.push('_');
+            separated.push('_');
         }
         small = c.is_ascii_lowercase() || c.is_ascii_digit();
-        split_camel_case.push(c.to_ascii_lowercase());
+        separated.push(c.to_ascii_lowercase());
     }
-    split_camel_case
+    separated
 }
 
 /// A name, word by word.

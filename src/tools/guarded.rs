@@ -331,7 +331,8 @@ pub(super) fn overridden(
 ) -> Assessment {
     match (rule, override_by_config) {
         (None, _) => assessment,
-        (Some(rule), OverrideByConfig::Never) if rule.approval.requirement() == Requirement::PreApproved => assessment,
+        // The entry can forbid the call all the same.
+        (Some(rule), OverrideByConfig::Never) if rule.approval.requirement() != Requirement::Blocked => assessment,
         (Some(rule), _) => apply_rule(rule, assessment, context),
     }
 }

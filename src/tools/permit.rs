@@ -18,7 +18,7 @@ pub(super) struct Permit {
     pub(super) operands: Operands,
     /// Where its programs are searched.
     pub(super) search: Search,
-    /// Whether an entry of `tools:` may pre-approve it.
+    /// Whether an entry of `tools:` may loosen what it needs.
     pub(super) override_by_config: OverrideByConfig,
 }
 

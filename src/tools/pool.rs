@@ -74,7 +74,9 @@ impl Pool {
 
     /// Commands of this pool start in this directory. One in no root is there for them, and they see nothing of it.
     pub(super) fn start_in(&mut self, directory: &AbsPath) {
-        let is_outside = self.session().policy.root_for(directory).is_none()
+        // Behind a symlink it may be another one than it is called.
+        let is_outside = std::fs::canonicalize(directory).is_ok_and(|real| real == directory.as_path())
+            && self.session().policy.root_for(directory).is_none()
             && self.session().envelope.access(Operation::List, directory) == Access::Denied;
         self.starter.start = is_outside.then(|| directory.clone());
     }

@@ -162,11 +162,11 @@ pub struct Assessed {
     pub assessment: Assessment,
     /// What would be done; handed back to [`Tool::call`].
     pub prepared: Prepared,
-    /// Whether an entry of `tools:` may pre-approve the call.
+    /// Whether an entry of `tools:` may loosen what the call needs.
     pub override_by_config: OverrideByConfig,
 }
 
-/// Whether an entry of `tools:` in the config may pre-approve a call that needs approval.
+/// Whether an entry of `tools:` in the config may loosen what a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverrideByConfig {
     /// It may.

@@ -195,5 +195,15 @@ mod tests {
         needs_a_yes(shell(world, "id; rm cache/new"));
         needs_a_yes(call(world, "shell", &json!({"command": "rm cache/new"})));
         assert_eq!(call(world, "shell", &json!({"command": "id"})).0, 0);
+        // Nor does one that asks once: the message names the pattern.
+        world.write(
+            world.workspace().join("agent.yaml"),
+            "tools: {shell: {approval: once_per_session, dangerous_patterns: ['\\brm\\b']}}\n",
+        );
+        let (code, text) = shell(world, "id; rm x");
+        assert!(
+            code == 126 && text.contains("no rule allows a line that"),
+            "{code}: {text}"
+        );
     }
 }

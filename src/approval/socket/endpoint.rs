@@ -166,8 +166,8 @@ fn resolve(path: &Path) -> Result<(AbsPath, Vec<AbsPath>), String> {
         return Err("it names no file".to_owned());
     };
     let walked = walk(directory).map_err(|error| error.to_string())?;
-    let resolve = walked.path.child(name).ok_or("it names no file")?;
-    Ok((resolve, walked.links))
+    let resolved = walked.path.child(name).ok_or("it names no file")?;
+    Ok((resolved, walked.links))
 }
 
 /// Locks the directory against other sessions, and refuses one that somebody else can write.

@@ -127,7 +127,7 @@ impl Host {
 
     /// Everything, processes started for it included.
     ///
-    /// The program must hand over to [`confine::main`](crate::confine::main) what [is its own](crate::confine::is_ours).
+    /// The program must hand over to [`confine::main`](crate::confine::main) what [is its own](crate::confine::is_internal_subcommand).
     pub fn full() -> Self {
         Self::with_bwrap().with_bwrap_tried().with(namespaces::probe())
     }
