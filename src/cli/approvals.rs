@@ -281,6 +281,7 @@ fn client_error(error: ClientError) -> CliError {
         }
         ClientError::Token { .. }
         | ClientError::NotOurs
+        | ClientError::Ended
         | ClientError::Silent(_)
         | ClientError::Unreadable
         | ClientError::TooLong

@@ -56,6 +56,9 @@ pub enum ClientError {
     /// The socket is another user's.
     #[error("what listens there belongs to another user")]
     NotOurs,
+    /// The session ended in the middle of the exchange.
+    #[error("the session has ended")]
+    Ended,
     /// The connection failed.
     #[error("the session gave no answer: {0}")]
     Silent(#[source] io::Error),
@@ -71,6 +74,16 @@ pub enum ClientError {
     /// The session refused the request.
     #[error("the session refused: {}", escape(.0.as_bytes()))]
     Refused(String),
+}
+
+impl ClientError {
+    /// Why a connection that stood failed.
+    fn of_connection(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Self::Ended,
+            _ => Self::Silent(error),
+        }
+    }
 }
 
 /// The subject of the sentence "… not answer", with its verb.
@@ -163,7 +176,7 @@ impl ApprovalsClient {
         if message.len() > MAX_LINE {
             return Err(ClientError::TooLong);
         }
-        stream.write_all(&message).map_err(ClientError::Silent)?;
+        stream.write_all(&message).map_err(ClientError::of_connection)?;
         Ok((stream, process))
     }
 
@@ -185,7 +198,9 @@ impl ApprovalsClient {
 
 /// Reads the reply.
 fn reply(stream: UnixStream, process: i32, time: Duration) -> Result<ApprovalsReply, ClientError> {
-    stream.set_read_timeout(Some(time)).map_err(ClientError::Silent)?;
+    stream
+        .set_read_timeout(Some(time))
+        .map_err(ClientError::of_connection)?;
     let read = read(&mut BufReader::new(stream)).map_err(|error| match error {
         ClientError::Silent(error) if is_late(&error) => ClientError::Unanswered(vec![visible_process(process)]),
         other => other,
@@ -193,7 +208,7 @@ fn reply(stream: UnixStream, process: i32, time: Duration) -> Result<ApprovalsRe
     match read? {
         Some(ApprovalsReply::Refused(why)) => Err(ClientError::Refused(why)),
         Some(reply) => Ok(reply),
-        None => Err(ClientError::Silent(io::ErrorKind::UnexpectedEof.into())),
+        None => Err(ClientError::Ended),
     }
 }
 
@@ -238,7 +253,7 @@ fn read<T: DeserializeOwned>(from: &mut BufReader<UnixStream>) -> Result<Option<
     let mut line = Vec::new();
     from.take(MAX_REPLY)
         .read_until(b'\n', &mut line)
-        .map_err(ClientError::Silent)?;
+        .map_err(ClientError::of_connection)?;
     if line.is_empty() {
         return Ok(None);
     }

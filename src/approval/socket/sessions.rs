@@ -299,7 +299,7 @@ impl Iterator for SessionEvents {
                     return Some(Ok(SessionEvent::Event(ApprovalsClient::new(&socket), event)));
                 }
                 // The session ended in the middle of a line; its thread reports that next.
-                Ok((_, Some(Err(ClientError::Silent(_) | ClientError::Unreadable))))
+                Ok((_, Some(Err(ClientError::Ended | ClientError::Silent(_) | ClientError::Unreadable))))
                 | Err(RecvTimeoutError::Timeout) => {}
                 Ok((_, Some(Err(error)))) => {
                     if let Err(error) = self.ignore_if_temporary(error) {
@@ -324,13 +324,13 @@ impl ClientError {
             |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
         match self {
             Self::NobodyListens { source, .. } | Self::Token { source, .. } => gone(source),
-            // The session ended in the middle of a line.
-            Self::Silent(error) => matches!(
-                error.kind(),
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-            ),
-            Self::NoSession => true,
-            Self::NotOurs | Self::Unanswered(_) | Self::Unreadable | Self::TooLong | Self::Refused(_) => false,
+            Self::NoSession | Self::Ended => true,
+            Self::Silent(_)
+            | Self::NotOurs
+            | Self::Unanswered(_)
+            | Self::Unreadable
+            | Self::TooLong
+            | Self::Refused(_) => false,
         }
     }
 }

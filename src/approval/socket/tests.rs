@@ -163,6 +163,7 @@ fn only_the_first_answer_counts_and_only_to_the_question_that_is_open() {
         Err(
             ClientError::Refused(_)
             | ClientError::NobodyListens { .. }
+            | ClientError::Ended
             | ClientError::Silent(_)
             | ClientError::Token { .. },
         ) => {}

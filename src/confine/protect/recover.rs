@@ -8,14 +8,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::entry::nofollow::Identity;
+use super::entry::nofollow::{self, Identity, as_owner};
 use super::error::ProtectError;
 use super::guard::Guard;
-use super::missing::is_missing;
+use super::missing::{is_missing, is_other};
 use super::naming::patterns::Patterns;
 use super::overlap;
 use super::record::Record;
-use super::roots::{absolute, open_roots, unlock};
+use super::roots::{open_roots, unlock};
 use super::settling::settle::settle;
 use super::settling::settlement::Outcome;
 use super::storage::journal::{self, Journal, abandoned};
@@ -77,7 +77,12 @@ impl Unrecovered {
         own.iter().any(|(identity, created)| {
             let location = locations.get(identity);
             location.is_some_and(|(root, path)| {
-                !is_missing(&absolute(&guard.roots()[usize::from(*root)], path), *identity, *created)
+                let root = &guard.roots()[usize::from(*root)];
+                // Its number may be that of one that is gone, and it may be closed to us.
+                match as_owner(&root.fd, path, None, || nofollow::open_path(&root.fd, path)) {
+                    Ok(directory) => !is_other(directory, *identity, *created),
+                    Err(_) => true,
+                }
             })
         })
     }
@@ -266,9 +271,40 @@ fn renumber(root: &mut u16, numbers: &BTreeMap<u16, u16>) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+    use super::super::naming::names::Names;
+    use super::super::referenced::repository::Person;
+    use super::super::tree::inventory::root_creation_time;
     use super::*;
+
+    /// The number of a directory that is gone is used again, also below one that its owner closed.
+    #[test]
+    fn a_directory_made_at_another_time_is_not_the_one_that_a_journal_is_about() {
+        let scene = tempfile::tempdir().unwrap();
+        let closed = scene.path().join("root/closed");
+        let inside = closed.join("inside");
+        fs::create_dir_all(&inside).unwrap();
+        let store = scene.path().join("store");
+        fs::create_dir(&store).unwrap();
+        let found = fs::metadata(&inside).unwrap();
+        let identity = Identity {
+            device: found.dev(),
+            inode: found.ino(),
+        };
+        let created = root_creation_time(fs::File::open(&inside).unwrap()).unwrap();
+        let (roots, names, person) = ([scene.path().join("root")], Names::default(), Person::default());
+        let guard = Guard::prepare(&roots, &[], &names, &store, &person, None, None).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        for (created, expected) in [(created, true), ((created.0 - 1, created.1), false)] {
+            let elsewhere = Unrecovered {
+                error: ProtectError::TooMany,
+                extent: Extent::Elsewhere(vec![(identity, Some(created))]),
+            };
+            assert_eq!(elsewhere.lies_in(&guard), expected);
+        }
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+    }
 
     #[test]
     fn a_journal_that_cannot_be_seen_to_concerns_only_what_overlaps_its_roots() {
