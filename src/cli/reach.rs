@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::config::{Loaded, own_base};
-use crate::policy::{Demand, EnvRule, HomeChoice, OsSandbox, Protect, Root, Scope};
+use crate::inspect::answers::answers;
+use crate::policy::{Demand, DemandSource, EnvRule, HomeChoice, OsSandbox, Protect, Right, Root, Scope};
+use crate::tools::narrowing::Narrowing;
 
 /// The items of [`of`] as text.
 pub(super) fn text(reach: &[(&'static str, Value)]) -> String {
@@ -36,10 +38,11 @@ pub(super) fn object(reach: &[(&'static str, Value)]) -> Map<String, Value> {
 pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
     let policy = &loaded.policy;
     let list = |lines: Vec<String>| Value::Array(lines.into_iter().map(Value::String).collect());
-    let free = policy
-        .rules
+    let answered = answers(policy, &loaded.custom_tools, &Narrowing::default());
+    let answered = answered
         .iter()
-        .filter(|rule| rule.allowed && rule.approval == Demand::None);
+        .map(|answer| format!("{}: {}", answer.what, answer.effect()))
+        .collect();
     let otherwise = &policy.default_rule;
     vec![
         ("roots", list(policy.roots.iter().map(|r| root(loaded, r)).collect())),
@@ -93,7 +96,7 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
         ),
         ("mode", policy.mode.to_string().into()),
         ("audit_log", policy.audit.log.to_string().into()),
-        ("rules_that_ask_nothing", free.count().into()),
+        ("runs_unasked", list(answered)),
         (
             "other_commands",
             if otherwise.allowed {
@@ -133,9 +136,18 @@ fn root(loaded: &Loaded, root: &Root) -> String {
     } else {
         ""
     };
+    let by_default = match root.write_demand_source {
+        DemandSource::Default if root.write_approval != Demand::None => " (by default)",
+        DemandSource::Default | DemandSource::Config => "",
+    };
+    let writing = if root.rights.has(Right::Write) {
+        format!(", write approval {}{by_default}", root.write_approval)
+    } else {
+        String::new()
+    };
     format!(
-        "{}: {} may be {}, read approval {}, write approval {}{made}",
-        root.name, root.path, root.rights, root.read_approval, root.write_approval
+        "{}: {} may be {}, read approval {}{writing}{made}",
+        root.name, root.path, root.rights, root.read_approval
     )
 }
 
@@ -227,7 +239,7 @@ extends: []
             "  require_os_sandbox: false",
             "  mode: approve_all\n",
             "  audit_log: /srv/notes.jsonl\n",
-            "  rules_that_ask_nothing: 1\n",
+            "  runs_unasked: `ls`: writes in w\n",
             "  safe_paths: write_file: asks nobody below /",
             "  dangerous_patterns: sudo\n",
             ", would be made\n",
@@ -251,7 +263,7 @@ extends: []
         let (_dir, loaded) = examined("extends: []\nsandbox: {paths: {w: {root: .}}}\n");
         let object = object(&of(&loaded));
         assert_eq!(object["base"], Value::Array(Vec::new()));
-        assert_eq!(object["rules_that_ask_nothing"], 0);
+        assert_eq!(object["runs_unasked"], Value::Array(Vec::new()));
         assert_eq!(
             (&object["env_set"], &object["home"]),
             (&"none".into(), &"private".into())

@@ -6,7 +6,7 @@ use super::scalar::At;
 use super::source::Span;
 use super::units;
 use super::values;
-use crate::policy::{Demand, Identity, Root, Suffix, SuffixSet};
+use crate::policy::{Demand, DemandSource, Identity, Root, Suffix, SuffixSet};
 
 /// The identity of a directory that is not created yet: no file has inode 0.
 pub(crate) const ABSENT: Identity = Identity { device: 0, inode: 0 };
@@ -19,7 +19,7 @@ impl Draft<'_> {
             Some(identity) => (identity, None),
             None => (ABSENT, Some(source.span(self.raw.root.at))),
         };
-        let (read_approval, write_approval) = self.approvals(writing)?;
+        let (read_approval, write_approval) = self.approvals()?;
         let root = Root {
             name: self.name.value.clone(),
             identity,
@@ -35,8 +35,12 @@ impl Draft<'_> {
                 )?),
                 None => None,
             },
-            read_approval,
-            write_approval,
+            read_approval: read_approval.unwrap_or(Demand::None),
+            write_approval: write_approval.unwrap_or(writing),
+            write_demand_source: match write_approval {
+                Some(_) => DemandSource::Config,
+                None => DemandSource::Default,
+            },
             origin: source.origin(self.name.at),
             denies: self.denies.into_iter().map(|d| d.deny).collect(),
             path: self.path,
@@ -62,11 +66,11 @@ impl Draft<'_> {
         list.iter().map(one).collect::<Result<SuffixSet, _>>().map(Some)
     }
 
-    /// The demands of reading and writing; each may be written in one form only.
-    fn approvals(&self, writing: Demand) -> Result<(Demand, Demand), Box<Diagnostic>> {
+    /// The demands of reading and writing that are written; each in one form only.
+    fn approvals(&self) -> Result<(Option<Demand>, Option<Demand>), Box<Diagnostic>> {
         let source = &self.layer.source;
         let long = self.raw.approval.as_ref();
-        let pick = |right: &str, long: Option<&At<_>>, short: Option<&At<bool>>, default| match (long, short) {
+        let pick = |right: &str, long: Option<&At<_>>, short: Option<&At<bool>>| match (long, short) {
             (Some(long), Some(short)) => Err(Diagnostic::error(format!("the {right} approval is given twice"))
                 .at(source.span(short.at), "the short form")
                 .and(source.span(long.at), "the long form")
@@ -75,23 +79,21 @@ impl Draft<'_> {
                 Demand::Deny => Err(Diagnostic::error("a root cannot deny by approval")
                     .at(source.span(long.at), "asks a question whose answer is always no")
                     .hint("use `mode: ro`, or `deny: [...]`")),
-                demand => Ok(demand),
+                demand => Ok(Some(demand)),
             },
-            (None, Some(short)) => Ok(if short.value { Demand::Required } else { Demand::None }),
-            (None, None) => Ok(default),
+            (None, Some(short)) => Ok(Some(if short.value { Demand::Required } else { Demand::None })),
+            (None, None) => Ok(None),
         };
         let both = long.map(|l| &l.value);
         let read = pick(
             "read",
             both.and_then(|l| l.read.as_ref()),
             self.raw.read_approval.as_ref(),
-            Demand::None,
         )?;
         let write = pick(
             "write",
             both.and_then(|l| l.write.as_ref()),
             self.raw.write_approval.as_ref(),
-            writing,
         )?;
         Ok((read, write))
     }

@@ -17,7 +17,9 @@ use super::paths;
 use super::state_files::state_dir;
 use super::system_paths::{holds, pseudo_file_system};
 use crate::policy::path::display;
-use crate::policy::{AbsPath, Demand, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule};
+use crate::policy::{
+    AbsPath, Demand, DemandSource, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule,
+};
 
 /// What the flags say.
 #[derive(Debug, Clone)]
@@ -157,6 +159,7 @@ fn root(
         max_file_bytes: None,
         read_approval: Demand::None,
         write_approval: Demand::None,
+        write_demand_source: DemandSource::Config,
         denies: Vec::new(),
         origin: Origin::Flag(argument.into()),
     };

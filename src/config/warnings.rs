@@ -7,7 +7,9 @@ use super::error::Diagnostic;
 use super::keywords::RawProtectWord;
 use super::layers::{Layers, sandbox};
 use super::scalar::RawProtect;
-use crate::policy::{AbsPath, Demand, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule};
+use crate::policy::{
+    AbsPath, Demand, DemandSource, HostAccess, Network, Origin, Policy, Rights, Root, ShellRule, ToolRule,
+};
 
 /// Tools that write; a root's write demand is theirs.
 pub(super) const WRITERS: &[&str] = &[
@@ -24,7 +26,7 @@ const READERS: &[&str] = &["read_file", "list_files", "search_files"];
 /// The tool that runs commands.
 pub(crate) const SHELL: &str = "shell";
 
-/// A warning for each override that switches off what a root or a rule demands.
+/// A warning for each override that switches off what a rule demands, or does not answer what a root demands.
 pub(crate) fn switched_off(
     layers: &Layers,
     tools: &BTreeMap<String, ToolRule>,
@@ -33,13 +35,25 @@ pub(crate) fn switched_off(
 ) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (name, rule) in tools.iter().filter(|(_, rule)| rule.approval == Demand::None) {
+        // What a root demands by default, the entry answers.
         let writes = |r: &&Root| {
-            WRITERS.contains(&name.as_str()) && r.rights.contains(Rights::WRITE) && r.write_approval > Demand::None
+            WRITERS.contains(&name.as_str())
+                && r.rights.contains(Rights::WRITE)
+                && (r.read_approval > Demand::None
+                    || r.write_approval > Demand::None && r.write_demand_source == DemandSource::Config)
         };
         let reads = |r: &&Root| READERS.contains(&name.as_str()) && r.read_approval > Demand::None;
         for root in roots.iter().filter(|root| writes(root) || reads(root)) {
-            let what = format!("root `{}`", root.name);
-            found.push(*overridden(layers, name, rule, &what, &root.origin));
+            let message = format!(
+                "`tools: {name}` ({}) does not answer what root `{}` ({}) demands: it names no root",
+                rule.origin, root.name, root.origin
+            );
+            found.push(*marked(
+                layers,
+                message,
+                (&rule.origin, "asks nobody"),
+                (&root.origin, "demands approval, and is asked about"),
+            ));
         }
         let asks = |r: &&&ShellRule| name == SHELL && matches!(r.approval, Demand::Required | Demand::OncePerSession);
         for asking in rules.iter().filter(asks) {
@@ -91,8 +105,23 @@ fn overridden(layers: &Layers, tool: &str, rule: &ToolRule, what: &str, origin: 
         "`tools: {tool}` ({}) switches off what {what} ({origin}) demands",
         rule.origin
     );
+    marked(
+        layers,
+        message,
+        (&rule.origin, "asks nobody"),
+        (origin, "demands approval"),
+    )
+}
+
+/// A warning about two lines.
+fn marked(
+    layers: &Layers,
+    message: String,
+    first: (&Origin, &'static str),
+    second: (&Origin, &'static str),
+) -> Box<Diagnostic> {
     let mut warning = Diagnostic::warning(message);
-    for (origin, label) in [(&rule.origin, "asks nobody"), (origin, "demands approval")] {
+    for (origin, label) in [first, second] {
         warning = match (layers.span_of(origin), &warning.mark) {
             (Some(span), None) => warning.at(span, label),
             (Some(span), Some(_)) => warning.and(span, label),

@@ -5,6 +5,7 @@
 //! (from all `sources`), [`check`] verifies the arrows of the promise, [`document`] writes and reads both profiles, [`diff`]
 //! compares two, [`export`] converts one for other programs. [`backend`] probes the backends of this machine.
 
+pub mod answers;
 pub mod backend;
 pub mod check;
 mod clauses;

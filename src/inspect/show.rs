@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::answers::{AdvanceAnswer, answers};
 use super::hosts::NetworkRow;
 use super::inspection::Inspection;
 use crate::policy::path::escape;
 use crate::policy::{
-    AbsPath, Demand, Deny, EnvRule, Grant, HomeChoice, Limits, OsSandbox, Policy, Right, Rights, Scope,
+    AbsPath, Demand, DemandSource, Deny, EnvRule, Grant, HomeChoice, Limits, OsSandbox, Policy, Right, Rights, Scope,
 };
 use crate::profile::cuts;
 use crate::tools::explain::size;
@@ -37,6 +38,8 @@ pub struct Table {
     pub home: &'static str,
     /// What demands a yes, with its line.
     pub asks: Vec<ApprovalRow>,
+    /// What runs without a question, and where it writes.
+    pub runs_unasked: Vec<AdvanceAnswer>,
     /// Names that are protected below writable roots.
     pub protected: Protected,
     /// Who answers questions.
@@ -145,6 +148,7 @@ impl Table {
                 HomeChoice::Real => "real",
             },
             asks: approvals(policy),
+            runs_unasked: answers(policy, &[], &inspection.narrowing),
             protected: protection(policy),
             mode: policy.mode.to_string(),
             os_sandbox: match policy.os_sandbox {
@@ -244,13 +248,16 @@ fn approvals(policy: &Policy) -> Vec<ApprovalRow> {
             ("read", root.read_approval, Right::Read),
             ("write", root.write_approval, Right::Write),
         ];
-        for (operation, demand, _) in demands
+        for (operation, demand, right) in demands
             .into_iter()
             .filter(|(_, demand, right)| *demand != Demand::None && root.rights.has(*right))
         {
             asks.push(ApprovalRow {
                 what: format!("{operation} in {}", root.path),
-                approval: demand.to_string(),
+                approval: match (right, root.write_demand_source) {
+                    (Right::Write, DemandSource::Default) => format!("{demand} by default"),
+                    _ => demand.to_string(),
+                },
                 origin: root.origin.to_string(),
             });
         }

@@ -58,6 +58,15 @@ impl fmt::Display for Demand {
     }
 }
 
+/// Who decided what a root demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DemandSource {
+    /// The config says nothing of it: a rule that asks nobody answers for it.
+    Default,
+    /// A line of the config: only a rule that names the root answers for it.
+    Config,
+}
+
 /// How questions are answered in this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {

@@ -33,7 +33,7 @@ mod suffix;
 pub use audit::{Audit, AuditLog};
 pub use channel::{Channel, Channels};
 pub use cut::{Cut, Lines, Lost, line_of};
-pub use decision::{Demand, Mode, Requirement};
+pub use decision::{Demand, DemandSource, Mode, Requirement};
 pub use environment::{EnvRule, Environment, VarName};
 pub use grant::{Access, Deny, Ending, Grant, Origin, Pattern, Scope, Target};
 pub use hosts::{

@@ -1,6 +1,6 @@
 //! Roots of a config, and base paths of presets.
 
-use super::decision::Demand;
+use super::decision::{Demand, DemandSource};
 use super::grant::{Access, Deny, Grant, GrantTerms, Origin, Scope};
 use super::path::AbsPath;
 use super::right::{Operation, Rights};
@@ -27,6 +27,8 @@ pub struct Root {
     pub read_approval: Demand,
     /// What writing below it demands.
     pub write_approval: Demand,
+    /// Who decided what writing demands.
+    pub write_demand_source: DemandSource,
     /// What is forbidden below it.
     pub denies: Vec<Deny>,
     /// Where it was written.

@@ -16,7 +16,8 @@ use super::index::Index;
 use super::intersect::intersect;
 use super::profile::Profile;
 use crate::policy::{
-    AbsPath, BasePath, Demand, Deny, Ending, Grant, Identity, Network, Origin, Policy, Right, Rights, Root, Scope,
+    AbsPath, BasePath, Demand, DemandSource, Deny, Ending, Grant, Identity, Network, Origin, Policy, Right, Rights,
+    Root, Scope,
 };
 
 /// What a person, session memory or `approve_all` said yes to.
@@ -24,16 +25,58 @@ use crate::policy::{
 pub enum Asked {
     /// Nothing was asked.
     Nobody,
+    /// Rules of the config answered in advance.
+    InAdvance(InAdvance),
     /// A request that named these roots.
     Roots(BTreeSet<String>),
     /// A request that named all of them.
     Everything,
 }
 
+/// The roots for which rules that ask nobody answer. A rule answers for its `sandbox_paths`; without them, for the roots whose demand
+/// is the default. A line gets what each rule in it answers for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InAdvance {
+    /// Whether a rule answers that names no root.
+    default_only: bool,
+    /// The roots that every rule names that names some.
+    named: Option<BTreeSet<String>>,
+}
+
+impl InAdvance {
+    /// What a rule with these `sandbox_paths` answers for.
+    pub fn by(sandbox_paths: Option<&[String]>) -> Self {
+        Self {
+            default_only: sandbox_paths.is_none(),
+            named: sandbox_paths.map(|names| names.iter().cloned().collect()),
+        }
+    }
+
+    /// What both answer for.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            default_only: self.default_only || other.default_only,
+            named: match (&self.named, &other.named) {
+                (Some(a), Some(b)) => Some(a & b),
+                (Some(names), None) | (None, Some(names)) => Some(names.clone()),
+                (None, None) => None,
+            },
+        }
+    }
+
+    fn covers(&self, root: &Root, source: DemandSource) -> bool {
+        let by_name = self.named.as_ref().is_none_or(|names| names.contains(&root.name));
+        by_name && (!self.default_only || source == DemandSource::Default)
+    }
+}
+
 impl Asked {
-    fn covers(&self, root: &Root) -> bool {
+    /// Whether it answers what the root demands, where this is who demands it.
+    fn covers(&self, root: &Root, source: DemandSource) -> bool {
         match self {
             Self::Nobody => false,
+            Self::InAdvance(answered) => answered.covers(root, source),
             Self::Roots(names) => names.contains(&root.name),
             Self::Everything => true,
         }
@@ -65,7 +108,7 @@ impl Call {
     /// one, so a yes that names roots opens none of the ceiling's.
     fn for_ceiling(&self) -> Self {
         let asked = match &self.asked {
-            Asked::Nobody | Asked::Roots(_) => Asked::Nobody,
+            Asked::Nobody | Asked::InAdvance(_) | Asked::Roots(_) => Asked::Nobody,
             Asked::Everything => Asked::Everything,
         };
         Self::of(asked)
@@ -73,15 +116,16 @@ impl Call {
 
     /// What is left of a root's rights in this call.
     fn rights_in(&self, root: &Root) -> Rights {
-        let open = |demand: Demand| match demand {
+        let open = |demand: Demand, source| match demand {
             Demand::None => true,
-            Demand::OncePerSession | Demand::Required => self.asked.covers(root),
+            Demand::OncePerSession | Demand::Required => self.asked.covers(root, source),
             Demand::Deny => false,
         };
-        if !open(root.read_approval) {
+        // By default reading demands nothing, so what it demands is written.
+        if !open(root.read_approval, DemandSource::Config) {
             return Rights::NONE;
         }
-        let writable = open(root.write_approval) && self.may_write_in(Some(root));
+        let writable = open(root.write_approval, root.write_demand_source) && self.may_write_in(Some(root));
         if writable {
             root.rights
         } else {
@@ -201,7 +245,7 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
         network: {
             let most = call.network.as_ref().unwrap_or(&policy.network);
             match call.asked {
-                Asked::Nobody => most.free_only(),
+                Asked::Nobody | Asked::InAdvance(_) => most.free_only(),
                 Asked::Roots(_) | Asked::Everything => most.clone(),
             }
         },

@@ -7,7 +7,7 @@ use crate::config::amend::quoted;
 use crate::config::pattern_words;
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, Part, RuleRef};
-use crate::policy::{Demand, Origin, Requirement, Right, Root, ShellRule};
+use crate::policy::{Demand, DemandSource, Origin, Requirement, Right, Root, ShellRule};
 
 /// A line with more parts than so many rules would allow is told so, and not each of them.
 const MOST_RULES: usize = 4;
@@ -80,14 +80,19 @@ pub(super) fn allow_hint(
     hint_text(hints, roots)
 }
 
-/// What is to be known of a command that a rule lets through: it is given less than one that somebody approved.
-fn unapproved_note(roots: &[Root]) -> &'static str {
-    let asks = |root: &Root| root.rights.has(Right::Write) && root.write_approval != Demand::None;
-    if roots.iter().any(asks) {
-        "; unasked, it writes only in roots with `approval: {write: none}`"
-    } else {
-        ""
+/// Where a command does not write that a rule without `sandbox_paths` lets through.
+fn unanswered_roots(roots: &[Root]) -> String {
+    let asks = |root: &&Root| {
+        let demands = root.read_approval.max(root.write_approval) != Demand::None;
+        let is_written = root.write_demand_source == DemandSource::Config || root.read_approval != Demand::None;
+        root.rights.has(Right::Write) && demands && is_written
+    };
+    let names: Vec<&str> = roots.iter().filter(asks).map(|root| root.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
     }
+    let names = names.join(", ");
+    format!("; to write in {names} it needs `sandbox_paths: [{names}]`, too")
 }
 
 /// The hint for one part of the line.
@@ -112,7 +117,7 @@ fn hint_text(hints: Vec<Hint>, roots: &[Root]) -> String {
     // Where something else asks as well, they do not allow the whole of it.
     let what = if sentences.is_empty() { "it" } else { "its part" };
     let rules =
-        (!rules.is_empty()).then(|| format!("{} would allow {what}{}", rules.join(" and "), unapproved_note(roots)));
+        (!rules.is_empty()).then(|| format!("{} would allow {what}{}", rules.join(" and "), unanswered_roots(roots)));
     let all: Vec<String> = rules.into_iter().chain(sentences).collect();
     all.join("; ")
 }
@@ -280,8 +285,8 @@ mod tests {
     }
 
     #[test]
-    fn where_writing_is_asked_about_a_rule_is_not_said_to_give_it() {
-        let root = |write_approval| Root {
+    fn where_a_line_of_the_config_has_writing_asked_about_a_rule_must_name_the_root() {
+        let root = |write_approval, write_demand_source| Root {
             name: "project".to_owned(),
             path: AbsPath::root(),
             identity: Identity { device: 1, inode: 1 },
@@ -291,17 +296,24 @@ mod tests {
             max_file_bytes: None,
             read_approval: Demand::None,
             write_approval,
+            write_demand_source,
             denies: Vec::new(),
             origin: Origin::Builtin("test"),
         };
-        let asked = hint_in("touch x", &[root(Demand::Required)]);
+        let by_line = root(Demand::Required, DemandSource::Config);
+        let asked = hint_in("touch x", std::slice::from_ref(&by_line));
         assert!(
-            asked.ends_with("would allow it; unasked, it writes only in roots with `approval: {write: none}`"),
+            asked.ends_with("would allow it; to write in project it needs `sandbox_paths: [project]`, too"),
             "{asked}"
         );
-        assert!(hint_in("touch x", &[root(Demand::None)]).ends_with("would allow it"));
+        for open in [
+            root(Demand::None, DemandSource::Config),
+            root(Demand::Required, DemandSource::Default),
+        ] {
+            assert!(hint_in("touch x", &[open]).ends_with("would allow it"));
+        }
         // Where no rule is named there is none to say that of.
-        assert!(!hint_in("A=1", &[root(Demand::Required)]).contains("unasked"));
+        assert!(!hint_in("A=1", &[by_line]).contains("sandbox_paths"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::policy::shell::{
     Directory, Judgement, Names, Part, RuleNetwork, RuleRef, judge_argv_in, judge_in, names_of_argv, names_of_line,
 };
 use crate::policy::{AbsPath, Demand, Policy, Requirement, ShellRule};
-use crate::profile::{Asked, Call};
+use crate::profile::{Asked, Call, InAdvance};
 
 /// Assesses the commands of a session.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,9 @@ impl Assessor<'_> {
         let judgement = judged(policy, wanted.command, (wanted.directory, wanted.start));
         let asks = judgement.requirement != Requirement::PreApproved || wanted.authority.may_ask(policy, NAME);
         // Also where an entry of `tools:` or a hook has a person asked, and no rule.
-        let is_answered = asks || needs_answer(policy, &judgement);
+        let is_answered = asks
+            || needs_answer(policy, &judgement)
+            || answered_in_advance(policy, &judgement, &Programs::default()) != Asked::Nobody;
         // Where nothing of PATH is in the session's reach, names are looked up for a question alone.
         let is_looked_up = is_answered && (asks || searches_in_reach(self.0, wanted.environment));
         Sought {
@@ -93,15 +95,19 @@ impl Assessor<'_> {
     pub(super) fn rule(self, wanted: CommandRequest<'_>, sought: &Sought, programs: &Programs) -> Ruled {
         let policy = &self.0.policy;
         // A rule with a bare name speaks for a program outside what the session may write.
-        let rules = outside(&policy.rules, programs);
+        let rules = outside(policy, &policy.rules, programs);
         let judgement = judged_by(policy, &rules, wanted.command, (wanted.directory, wanted.start));
+        let asked = answered_in_advance(policy, &judgement, programs);
+        let may_ask = wanted.authority.may_ask(policy, NAME);
+        // The files that were found may show that the rule answers for none of them.
+        let is_answered = sought.is_answered && (may_ask || asked != Asked::Nobody || needs_answer(policy, &judgement));
         Ruled {
             call: Call {
-                asked: Asked::Nobody,
+                asked,
                 narrow: judgement.narrow.clone(),
                 network: judgement.network.override_of(&policy.network),
             },
-            search: if sought.is_answered {
+            search: if is_answered {
                 Search::Outside {
                     named: programs.named.clone(),
                     passed_over: programs.passed_over.clone(),
@@ -112,7 +118,7 @@ impl Assessor<'_> {
             next: match judgement.requirement {
                 Requirement::Blocked => Next::Blocked,
                 Requirement::NeedsApproval => Next::Question,
-                Requirement::PreApproved if wanted.authority.may_ask(policy, NAME) => Next::Question,
+                Requirement::PreApproved if may_ask => Next::Question,
                 // A question that is never asked is not made.
                 Requirement::PreApproved => Next::Runs,
             },
@@ -163,7 +169,7 @@ impl Assessor<'_> {
                 allowing::allow_hint(&policy.rules, &policy.roots, &judgement, &|rules| {
                     judged_by(
                         policy,
-                        &outside(&rules, programs),
+                        &outside(policy, &rules, programs),
                         wanted.command,
                         (wanted.directory, wanted.start),
                     )
@@ -265,19 +271,47 @@ fn needs_answer(policy: &Policy, judgement: &Judgement) -> bool {
         || !judgement.parts.iter().all(by_default)
 }
 
+/// The roots for which rules answer in advance, or the entry of the shell under `tools:`. `shell.default` names no command, so it
+/// answers for none; nor does a rule answer for a program of its name that the session may write.
+fn answered_in_advance(policy: &Policy, judgement: &Judgement, programs: &Programs) -> Asked {
+    let answer_of = |part: &Part| match part.rule {
+        RuleRef::Default => None,
+        RuleRef::Rule(index) => {
+            let rule = policy.rules.get(index).filter(|rule| rule.approval == Demand::None)?;
+            let answer = || InAdvance::by(rule.sandbox_paths.as_deref());
+            (part.demand == Demand::None && !is_planted(rule, programs)).then(answer)
+        }
+    };
+    let mut answers = judgement.parts.iter().map(answer_of);
+    let first = answers.next().flatten();
+    let by_rules = first.and_then(|first| answers.try_fold(first, |all, answer| Some(all.and(&answer?))));
+    let by_entry = || {
+        let entry = policy.tools.get(NAME).filter(|entry| entry.approval == Demand::None);
+        entry.map(|_| InAdvance::by(None))
+    };
+    by_rules.or_else(by_entry).map_or(Asked::Nobody, Asked::InAdvance)
+}
+
+/// Whether the bare name that a rule speaks of leads to a program in the session's reach.
+fn is_planted(rule: &ShellRule, programs: &Programs) -> bool {
+    let name = rule.pattern.first();
+    name.is_some_and(|name| programs.planted(name).is_some())
+}
+
 /// The rules as they speak where these programs are what a command names: for the bare name of one in the session's reach, a rule
-/// that asks nothing asks, and gives no network of its own.
-fn outside(rules: &[ShellRule], programs: &Programs) -> Vec<ShellRule> {
+/// that asks nothing demands what the default does, asks if that allows nothing, and gives no network of its own.
+fn outside(policy: &Policy, rules: &[ShellRule], programs: &Programs) -> Vec<ShellRule> {
+    let default = &policy.default_rule;
+    let without_rule = if default.allowed && default.approval == Demand::None {
+        Demand::None
+    } else {
+        Demand::Required
+    };
     let asked = |rule: &ShellRule| {
-        let is_planted = rule
-            .pattern
-            .first()
-            .is_some_and(|name| programs.planted(name).is_some());
+        let is_planted = is_planted(rule, programs);
         let mut rule = rule.clone();
         if is_planted {
-            if rule.approval == Demand::None {
-                rule.approval = Demand::Required;
-            }
+            rule.approval = rule.approval.max(without_rule);
             rule.network = None;
         }
         rule

@@ -28,7 +28,7 @@ use super::tool::{
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Demand};
-use crate::profile::{Asked, Call};
+use crate::profile::{Asked, Call, InAdvance};
 
 /// A program with typed arguments.
 pub struct CommandTool {
@@ -279,7 +279,7 @@ impl Tool for CommandTool {
 }
 
 /// The only roots that the writes of a tool reach: its `sandbox_paths`, or those that its paths are bound to.
-fn written(tool: &CustomTool) -> Vec<String> {
+pub(crate) fn written_roots(tool: &CustomTool) -> Vec<String> {
     if let Some(names) = &tool.sandbox_paths {
         return names.clone();
     }
@@ -297,7 +297,7 @@ fn start_of(executor: &Executor, tool: &CustomTool, directory: &Path) -> Result<
     if executor.pool.check_directory(&here).is_ok() {
         return Ok(here);
     }
-    let names = written(tool);
+    let names = written_roots(tool);
     let root = executor
         .session()
         .policy
@@ -314,7 +314,7 @@ async fn assess_custom(
     search: Search,
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<(Assessment, Permit), ToolError> {
-    let narrow = Some(written(tool));
+    let narrow = Some(written_roots(tool));
     executor.pool.check_directory(wanted.directory)?;
     let names = names(wanted.command);
     let operands = match tool.approval {
@@ -324,9 +324,17 @@ async fn assess_custom(
             operands(&mut executor.files(stops), &[], &names, wanted.directory).await?
         }
     };
-    let own = executor.session().policy.tool_networks.get(&tool.name);
+    let policy = &executor.session().policy;
+    let own = policy.tool_networks.get(&tool.name);
+    let demand = policy
+        .tools
+        .get(&tool.name)
+        .map_or(tool.approval, |entry| entry.approval);
     let call = Call {
-        asked: Asked::Nobody,
+        asked: match demand {
+            Demand::None => Asked::InAdvance(InAdvance::by(tool.sandbox_paths.as_deref())),
+            Demand::OncePerSession | Demand::Required | Demand::Deny => Asked::Nobody,
+        },
         narrow,
         network: own.map(|own| own.network.clone()),
     };

@@ -131,7 +131,7 @@ impl Starter {
             fallback: None,
         };
         match asked {
-            Asked::Nobody => Box::pin(self.start_covering(profile, forker_for)).await,
+            Asked::Nobody | Asked::InAdvance(_) => Box::pin(self.start_covering(profile, forker_for)).await,
             Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"

@@ -21,7 +21,7 @@ use super::tool::{
 };
 use super::tool_question;
 use crate::approval::{ApprovalRequest, DecidedBy, Verdict};
-use crate::policy::{Requirement, ToolRule};
+use crate::policy::{Demand, Requirement, ToolRule};
 
 /// Custom logic over what a tool says of a call: it may tighten or loosen, and never un-block.
 pub type Hook = Arc<dyn Fn(&ApprovalContext, &Assessment) -> Override + Send + Sync>;
@@ -331,9 +331,16 @@ pub(super) fn overridden(
 ) -> Assessment {
     match (rule, override_by_config) {
         (None, _) => assessment,
-        // The entry can forbid the call all the same.
-        (Some(rule), OverrideByConfig::Never) if rule.approval.requirement() != Requirement::Blocked => assessment,
-        (Some(rule), _) => apply_rule(rule, assessment, context),
+        (Some(rule), OverrideByConfig::Possible) => apply_rule(rule, assessment, context),
+        // The entry can only tighten.
+        (Some(rule), OverrideByConfig::Never) => match (rule.approval, assessment) {
+            (Demand::None | Demand::OncePerSession, assessment) => assessment,
+            (Demand::Required, Assessment::NeedsApproval(mut request)) => {
+                request.remember = remembered(rule.approval);
+                Assessment::NeedsApproval(request)
+            }
+            (Demand::Required | Demand::Deny, assessment) => apply_rule(rule, assessment, context),
+        },
     }
 }
 

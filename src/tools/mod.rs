@@ -89,6 +89,7 @@ pub use crate::confine::protect::{Waiting, waiting};
 pub use ca_files::unreadable_authorities;
 pub use call::{ShellCall, ShellCommand, ToolError, words};
 pub use custom::CommandTool;
+pub(crate) use custom::written_roots;
 pub use deciding::{ExtraApprover, SharedController};
 pub use environment::Caches;
 pub use executor::Executor;

@@ -302,10 +302,13 @@ pub(super) fn check_network_against(config: &Policy, call: &Call, profile: &Prof
     }
     match (&call.asked, &profile.network) {
         // Whoever is not asked about a command is not asked about its hosts either.
-        (Asked::Nobody, Network::Hosts(list)) if list.asks() => Err(PlanError::Unasked(list.to_string())),
-        (Asked::Nobody | Asked::Roots(_) | Asked::Everything, Network::Off | Network::Hosts(_) | Network::Full) => {
-            Ok(())
+        (Asked::Nobody | Asked::InAdvance(_), Network::Hosts(list)) if list.asks() => {
+            Err(PlanError::Unasked(list.to_string()))
         }
+        (
+            Asked::Nobody | Asked::InAdvance(_) | Asked::Roots(_) | Asked::Everything,
+            Network::Off | Network::Hosts(_) | Network::Full,
+        ) => Ok(()),
     }
 }
 

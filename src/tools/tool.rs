@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::call::ToolError;
 use crate::approval::ApprovalRequest;
-use crate::policy::Demand;
+use crate::policy::{Demand, DemandSource};
 
 /// A future of a tool.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -172,8 +172,18 @@ pub enum OverrideByConfig {
     /// It may.
     #[default]
     Possible,
-    /// The config itself says of this very call that somebody is asked: a dangerous pattern.
+    /// The config itself says of this very call that somebody is asked: a dangerous pattern, or what a root demands.
     Never,
+}
+
+impl OverrideByConfig {
+    /// Where a root demands this: an entry of `tools:` names no root, so it answers for the default alone.
+    pub(super) const fn of_root(demand: Demand, source: DemandSource) -> Self {
+        match (demand, source) {
+            (Demand::None, _) | (_, DemandSource::Default) => Self::Possible,
+            (Demand::OncePerSession | Demand::Required | Demand::Deny, DemandSource::Config) => Self::Never,
+        }
+    }
 }
 
 impl From<Assessment> for Assessed {

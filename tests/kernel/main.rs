@@ -6,6 +6,8 @@
 mod common;
 
 #[cfg(test)]
+mod answered_in_advance;
+#[cfg(test)]
 mod appeared;
 #[cfg(test)]
 mod attributes;

@@ -79,6 +79,11 @@ fn text(table: &Table) -> String {
         .iter()
         .map(|ask| [ask.what.clone(), ask.approval.clone(), ask.origin.clone()]);
     section("approval", aligned(&asks.collect::<Vec<_>>()));
+    let unasked = table
+        .runs_unasked
+        .iter()
+        .map(|answer| [answer.what.clone(), answer.effect(), answer.origin.clone()]);
+    section("runs unasked", aligned(&unasked.collect::<Vec<_>>()));
     section("protected below writable roots", names(table));
     section(
         "session",

@@ -60,22 +60,33 @@ fn an_empty_suffix_list_matches_no_file() {
 }
 
 #[test]
-fn an_override_that_switches_off_a_demand_is_warned_about_with_both_lines() {
+fn an_override_that_a_root_does_not_obey_is_warned_about_with_both_lines() {
     let world = World::new();
-    let text = "sandbox:\n  paths:\n    a: {root: ., mode: rw}\ntools:\n  write_file: {approval: none}\n";
+    let text = "sandbox:\n  paths:\n    a: {root: ., mode: rw, write_approval: true}\ntools:\n  write_file: {approval: none}\n";
     let warning = world.shown(&world.ok(text).warnings[0].to_string());
     insta::assert_snapshot!(warning, @r#"
-    warning: `tools: write_file` (/dir/project/stockade.yaml:5) switches off what root `a` (/dir/project/stockade.yaml:3) demands
+    warning: `tools: write_file` (/dir/project/stockade.yaml:5) does not answer what root `a` (/dir/project/stockade.yaml:3) demands: it names no root
      --> /dir/project/stockade.yaml:5:3
       |
-    3 |     a: {root: ., mode: rw}
-      |     ---------------------- demands approval
+    3 |     a: {root: ., mode: rw, write_approval: true}
+      |     -------------------------------------------- demands approval, and is asked about
     4 | tools:
     5 |   write_file: {approval: none}
       |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ asks nobody
     "#);
     let quiet = text.replace("approval: none", "approval: required");
     assert!(world.ok(&quiet).warnings.is_empty());
+    // What the root demands by default, the entry answers.
+    let answered = text.replace(", write_approval: true", "");
+    assert!(world.ok(&answered).warnings.is_empty());
+}
+
+#[test]
+fn an_override_that_switches_off_what_a_rule_demands_is_warned_about() {
+    let world = World::new();
+    let text = "tools: {shell: {approval: none}}\nshell: {rules: [{pattern: git push, approval: required}]}\n";
+    let warning = world.ok(text).warnings[0].to_string();
+    assert!(warning.contains("switches off what rule `git push`"), "{warning}");
 }
 
 #[test]

@@ -268,13 +268,22 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let base = top.path().join("base");
         let ended = std::sync::atomic::AtomicBool::new(false);
+        // A session that ends removes it once: each try to make it may lose it, and no try loses it for ever.
+        let is_due = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !ended.load(std::sync::atomic::Ordering::Relaxed) {
-                    let _removed = fs::remove_dir(&base);
+                    if is_due.load(std::sync::atomic::Ordering::Relaxed) && fs::remove_dir(&base).is_ok() {
+                        is_due.store(false, std::sync::atomic::Ordering::Relaxed);
+                    }
                 }
             });
-            let made: Vec<_> = (0..2000).map(|_| make(&base)).collect();
+            let made: Vec<_> = (0..2000)
+                .map(|_| {
+                    is_due.store(true, std::sync::atomic::Ordering::Relaxed);
+                    make(&base)
+                })
+                .collect();
             ended.store(true, std::sync::atomic::Ordering::Relaxed);
             assert!(
                 made.iter().all(Result::is_ok),

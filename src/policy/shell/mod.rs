@@ -19,6 +19,7 @@ mod judgement;
 mod matching;
 mod names;
 mod nested_shell;
+mod other_code;
 mod parse;
 mod programs;
 mod sed;
@@ -46,3 +47,4 @@ pub use judge::{judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_ma
 pub use judgement::{Judgement, Part, RuleNetwork, RuleRef};
 pub use matching::Directory;
 pub use names::{Names, names_of_argv, names_of_line};
+pub use other_code::runs_other_code;

@@ -27,6 +27,11 @@ pub(super) fn is_interpreter(name: &str) -> bool {
     interpreter(name).is_some()
 }
 
+/// Whether the program runs what a file of the project says, or one that it fetched.
+pub(super) fn is_build_tool(name: &str) -> bool {
+    listed(BUILD_TOOLS, name)
+}
+
 /// What is known of an interpreter of this name.
 pub(super) fn interpreter(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
@@ -90,6 +95,15 @@ const OPAQUE: &str = "
     chronic ifne mispipe pee zrun vipe xe rush
     nix-shell guix flatpak-spawn host-spawn distrobox toolbox
     git-shell
+";
+
+/// Programs that run what a file of the project says, or one that they fetched. By line: build tools; package managers; test runners;
+/// containers and editors.
+const BUILD_TOOLS: &str = "
+    make gmake bmake ninja cmake ctest meson scons bazel bazelisk buck2 just task rake gradle gradlew mvn mvnw ant sbt mill lein go cargo dotnet msbuild
+    npm npx yarn pnpm pnpx bunx pip pip3 pipx uv uvx poetry pdm hatch bundle gem composer mix rebar3 cabal stack opam dune nix brew apt apt-get
+    pytest py.test tox nox jest vitest mocha phpunit rspec pre-commit lefthook
+    docker podman kubectl terraform ansible ansible-playbook vim nvim emacs awk gawk mawk
 ";
 
 /// Shells that are not read.

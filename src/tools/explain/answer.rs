@@ -283,7 +283,7 @@ fn mode(rights: Rights, writing: Writing) -> String {
 /// Who may have to write in what a command that was permitted this lacks.
 pub(crate) const fn writing(asked: &Asked) -> Writing {
     match asked {
-        Asked::Nobody => Writing::Free,
+        Asked::Nobody | Asked::InAdvance(_) => Writing::Free,
         Asked::Roots(_) | Asked::Everything => Writing::Asked,
     }
 }

@@ -83,12 +83,14 @@ pub(super) async fn assess_change(
         regime: executor.regime_line()?.to_string(),
         presentation: present::changes(server, changes, measured),
     };
-    let Sum { demand, why, asked } = sum;
-    let demand = if executor.judge().is_safe(kind, &judged, &asked, &view_access) {
-        Demand::None
-    } else {
-        demand
-    };
+    let Sum {
+        demand,
+        demand_source,
+        why,
+        asked,
+    } = sum;
+    let is_safe = executor.judge().is_safe(kind, &judged, &asked, &view_access);
+    let demand = if is_safe { Demand::None } else { demand };
     let question = Box::new(question::request(context, facts, demand, why));
     let prepared = Prepared::of(Work {
         asked,
@@ -101,7 +103,7 @@ pub(super) async fn assess_change(
         data: data_of(&parts),
     });
     Ok(Assessed {
-        override_by_config: OverrideByConfig::Possible,
+        override_by_config: OverrideByConfig::of_root(demand, demand_source),
         assessment: Assessment::demanded(demand, question),
         prepared,
     })
@@ -194,6 +196,7 @@ fn failing_question(
 ) -> Result<Assessed, ToolError> {
     let Sum {
         demand,
+        demand_source,
         why: lines,
         asked,
     } = sum;
@@ -210,7 +213,7 @@ fn failing_question(
     };
     let question = Box::new(question::request(context, facts, demand, lines));
     Ok(Assessed {
-        override_by_config: OverrideByConfig::Possible,
+        override_by_config: OverrideByConfig::of_root(demand, demand_source),
         assessment: Assessment::demanded(demand, question),
         prepared: Prepared::of(Work {
             asked,

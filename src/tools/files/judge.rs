@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::arguments::FileKind;
 use crate::confine::protect::protected_by;
-use crate::policy::{AbsPath, Access, Demand, Grant, Operation, Policy, Root, Target};
+use crate::policy::{AbsPath, Access, Demand, DemandSource, Grant, Operation, Policy, Root, Target};
 use crate::profile::Asked;
 use crate::tools::call::ToolError;
 use crate::tools::protected_names::names;
@@ -19,6 +19,8 @@ pub(super) struct Judged {
     /// The root that speaks for it.
     pub(super) root: String,
     pub(super) demand: Demand,
+    /// Whether a line demands it, or the default.
+    pub(super) demand_source: DemandSource,
     /// The config lines that demand it.
     pub(super) why: Vec<String>,
     pub(super) limit: Option<u64>,
@@ -28,6 +30,8 @@ pub(super) struct Judged {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) demand: Demand,
+    /// Whether a line demands any of it, or the default.
+    pub(super) demand_source: DemandSource,
     /// The lines that ask for it.
     pub(super) why: Vec<String>,
     /// What is asked for when somebody says yes, or nothing demands it.
@@ -52,11 +56,12 @@ impl Judge<'_> {
             Operation::Write => self.unprotected(path, root)?,
             Operation::Read | Operation::List | Operation::Execute => {}
         }
-        let (demand, why) = demanded(policy, operation, path);
+        let (demand, demand_source, why) = demanded(policy, operation, path);
         Ok(Judged {
             path: path.clone(),
             root: root.name.clone(),
             demand,
+            demand_source,
             why,
             limit,
         })
@@ -98,6 +103,8 @@ impl Judge<'_> {
     /// What several paths demand together, and what a yes to it opens.
     pub(super) fn sum(self, judged: &[Judged]) -> Sum {
         let demand = judged.iter().map(|one| one.demand).max().unwrap_or(Demand::None);
+        let sources = judged.iter().map(|one| one.demand_source);
+        let demand_source = sources.max().unwrap_or(DemandSource::Default);
         let mut why: Vec<String> = judged.iter().flat_map(|one| one.why.clone()).collect();
         why.sort();
         why.dedup();
@@ -116,7 +123,12 @@ impl Judge<'_> {
             Demand::OncePerSession | Demand::Required | Demand::Deny if by_a_ceiling => Asked::Everything,
             Demand::OncePerSession | Demand::Required | Demand::Deny => Asked::Roots(roots),
         };
-        Sum { demand, why, asked }
+        Sum {
+            demand,
+            demand_source,
+            why,
+            asked,
+        }
     }
 
     /// Whether the tool asks nobody about these paths: `safe_paths` of its entry. That answers for writing only, and not for what a
@@ -128,7 +140,8 @@ impl Judge<'_> {
         let is_safe = |one: &Judged| safe.iter().any(|safe| one.path.is_within(&safe.path));
         match (asked, view_access) {
             (Asked::Nobody | Asked::Roots(_), Asked::Nobody) => !judged.is_empty() && judged.iter().all(is_safe),
-            (Asked::Everything, _) | (_, Asked::Roots(_) | Asked::Everything) => false,
+            (Asked::InAdvance(_) | Asked::Everything, _)
+            | (_, Asked::InAdvance(_) | Asked::Roots(_) | Asked::Everything) => false,
         }
     }
 
@@ -299,7 +312,7 @@ impl Judge<'_> {
             return false;
         }
         let open = |name: &str| match asked {
-            Asked::Nobody => false,
+            Asked::Nobody | Asked::InAdvance(_) => false,
             Asked::Roots(names) => names.contains(name),
             Asked::Everything => true,
         };
@@ -318,8 +331,9 @@ fn without_suffixes(root: &Root) -> Grant {
 }
 
 /// The demand of the root that speaks, and of each ceiling's, with the lines that say so.
-fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, Vec<String>) {
+fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, DemandSource, Vec<String>) {
     let mut demand = Demand::None;
+    let mut source = DemandSource::Default;
     let mut why = Vec::new();
     let ceilings = policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
     for (index, policy) in std::iter::once(policy).chain(ceilings).enumerate() {
@@ -330,6 +344,13 @@ fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, V
         };
         if own > Demand::None {
             let what = if index == 0 { "root" } else { "ceiling's root" };
+            let by_default =
+                index == 0 && root.read_approval == Demand::None && root.write_demand_source == DemandSource::Default;
+            source = source.max(if by_default {
+                DemandSource::Default
+            } else {
+                DemandSource::Config
+            });
             why.push(format!(
                 "the {what} `{}` at {} says `approval: {{{key}: {own}}}`",
                 root.name, root.origin
@@ -337,5 +358,5 @@ fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, V
         }
         demand = demand.max(own);
     }
-    (demand, why)
+    (demand, source, why)
 }

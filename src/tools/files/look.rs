@@ -69,7 +69,7 @@ impl Files<'_> {
         };
         let ask = match asked {
             Asked::Nobody => FileOperation::Peek(look, lines),
-            Asked::Roots(_) | Asked::Everything => FileOperation::Look(look),
+            Asked::InAdvance(_) | Asked::Roots(_) | Asked::Everything => FileOperation::Look(look),
         };
         match self.ask(&asked, ask).await?.last {
             FileReply::Peeked(found, text) => Ok((lead(self.judge(), &written_path, FileReply::Found(found))?, text)),

@@ -56,7 +56,12 @@ pub(super) async fn assess_read(
         Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
         Err(error) => return Err(error),
     };
-    let Sum { demand, why, asked } = executor.judge().sum(std::slice::from_ref(&judged));
+    let Sum {
+        demand,
+        demand_source,
+        why,
+        asked,
+    } = executor.judge().sum(std::slice::from_ref(&judged));
     if demand == Demand::None && !authority.may_ask(&executor.session().policy, kind.name()) {
         // A question that is never asked is not made.
         return Ok(Assessed {
@@ -93,7 +98,7 @@ pub(super) async fn assess_read(
         preread: None,
     });
     Ok(Assessed {
-        override_by_config: OverrideByConfig::Possible,
+        override_by_config: OverrideByConfig::of_root(demand, demand_source),
         assessment: Assessment::demanded(demand, question),
         prepared,
     })

@@ -10,6 +10,8 @@ use crate::stories::terminal::{Size, Terminal, USUAL};
 
 /// Everything in the workspace may be read; each change, and each command, is asked about.
 pub(crate) const CAREFUL: &str = "approval: {write: required, read: none}";
+/// What a root says that demands the same by default.
+pub(crate) const BY_DEFAULT: &str = "execute: false";
 
 /// Writes a config whose one root is the workspace, with `root` said of it and `rest` of everything else.
 pub(crate) fn config(world: &Fixture, root: &str, rest: &str) -> String {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Fixture, as_root_and_as_user};
-use crate::stories::agent::{CAREFUL, answers, calls, calls_for, config, one, runs, session, text_of};
+use crate::stories::agent::{BY_DEFAULT, CAREFUL, answers, calls, calls_for, config, one, runs, session, text_of};
 
 as_root_and_as_user! {
     story_1_a_guarded_tool_pauses_until_somebody_answers ["tmux"];
@@ -126,7 +126,7 @@ fn story_5_a_yes_for_the_session_ends_when_a_file_that_the_command_names_changes
         calls("write_file", json!({"path": "w:script", "content": "echo second\n"})),
         runs("sh script"),
     ];
-    let file = config(world, CAREFUL, "tools: {write_file: {approval: none}}\n");
+    let file = config(world, BY_DEFAULT, "tools: {write_file: {approval: none}}\n");
     let terminal = session(world, &file, &[], &lines);
     terminal.answer("s");
     terminal.refuse("what does it do now?");

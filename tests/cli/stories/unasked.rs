@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::common::{Fixture, as_root_and_as_user};
-use crate::stories::agent::{CAREFUL, answers, calls, command, config, one, one_with, runs, session, text_of};
+use crate::stories::agent::{
+    BY_DEFAULT, CAREFUL, answers, calls, command, config, one, one_with, runs, session, text_of,
+};
 use crate::stories::terminal::USUAL;
 
 as_root_and_as_user! {
@@ -24,7 +26,7 @@ shell:
 ";
 
 fn story_4_a_tool_that_the_config_approves_runs_unasked_and_its_neighbour_is_asked_about(world: &Fixture) {
-    let config = config(world, CAREFUL, "tools: {write_file: {pre_approved: true}}\n");
+    let config = config(world, BY_DEFAULT, "tools: {write_file: {pre_approved: true}}\n");
     let lines = [
         calls("write_file", json!({"path": "w:a", "content": "a\n"})),
         calls("delete_file", json!({"path": "w:a"})),

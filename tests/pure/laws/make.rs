@@ -9,12 +9,12 @@ use proptest::option::{self, weighted};
 use proptest::prelude::*;
 use proptest::sample::select;
 use stockade::policy::{
-    AbsPath, BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, Destination, Ending, EnvRule, Environment,
-    Grant, HomeChoice, HostAccess, HostList, HostRule, Identity, Limits, Mode, NameChanges, Network, Origin, OsSandbox,
-    Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target,
-    UnixSockets, VarName,
+    AbsPath, BackendChoice, BasePath, Channels, Demand, DemandSource, Deny, DenyFallback, Destination, Ending, EnvRule,
+    Environment, Grant, HomeChoice, HostAccess, HostList, HostRule, Identity, Limits, Mode, NameChanges, Network,
+    Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix,
+    SuffixSet, Target, UnixSockets, VarName,
 };
-use stockade::profile::{Asked, Call, Profile};
+use stockade::profile::{Asked, Call, InAdvance, Profile};
 
 use super::naive::{Names, names};
 
@@ -252,27 +252,34 @@ fn demand() -> impl Strategy<Value = Demand> {
     ]
 }
 
+fn demand_source() -> impl Strategy<Value = DemandSource> {
+    select(&[DemandSource::Default, DemandSource::Config][..])
+}
+
 pub(crate) fn policy() -> impl Strategy<Value = Policy> {
-    let root = (grant(), demand(), demand(), vec(deny(), 0..2));
+    let root = (grant(), demand(), (demand(), demand_source()), vec(deny(), 0..2));
     (vec(root, 0..5), vec(grant(), 0..4), network()).prop_map(|(roots, base, network)| {
         let mut seen = BTreeSet::new();
         let mut roots: Vec<Root> = roots
             .into_iter()
             .filter(|(grant, ..)| seen.insert(grant.path.clone()))
             .enumerate()
-            .map(|(i, (grant, read_approval, write_approval, denies))| Root {
-                name: format!("r{i}"),
-                identity: identity(&grant.path),
-                path: grant.path,
-                scope: grant.scope,
-                rights: grant.rights,
-                suffixes: grant.suffixes,
-                max_file_bytes: grant.max_file_bytes,
-                read_approval,
-                write_approval,
-                denies,
-                origin: origin(),
-            })
+            .map(
+                |(i, (grant, read_approval, (write_approval, write_demand_source), denies))| Root {
+                    name: format!("r{i}"),
+                    identity: identity(&grant.path),
+                    path: grant.path,
+                    scope: grant.scope,
+                    rights: grant.rights,
+                    suffixes: grant.suffixes,
+                    max_file_bytes: grant.max_file_bytes,
+                    read_approval,
+                    write_approval,
+                    write_demand_source,
+                    denies,
+                    origin: origin(),
+                },
+            )
             .collect();
         roots.sort_by(|a, b| a.path.cmp(&b.path));
         let base = base
@@ -324,9 +331,21 @@ fn root_names() -> impl Strategy<Value = BTreeSet<String>> {
     vec(0..5_usize, 0..4).prop_map(|numbers| numbers.into_iter().map(|i| format!("r{i}")).collect())
 }
 
+/// What a line gets in which one to three rules answer.
+pub(crate) fn in_advance() -> impl Strategy<Value = InAdvance> {
+    let names = proptest::option::of(root_names().prop_map(|names| names.into_iter().collect::<Vec<_>>()));
+    vec(names, 1..4).prop_map(|rules| {
+        let answers = rules.iter().map(|names| InAdvance::by(names.as_deref()));
+        answers
+            .reduce(|all, answer| all.and(&answer))
+            .unwrap_or_else(|| InAdvance::by(None))
+    })
+}
+
 pub(crate) fn asked() -> impl Strategy<Value = Asked> {
     prop_oneof![
         Just(Asked::Nobody),
+        in_advance().prop_map(Asked::InAdvance),
         root_names().prop_map(Asked::Roots),
         Just(Asked::Everything)
     ]

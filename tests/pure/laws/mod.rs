@@ -26,9 +26,11 @@ mod tests {
     use std::sync::LazyLock;
 
     use proptest::prelude::*;
-    use stockade::policy::{AbsPath, Access, Demand, Identity, Operation, Origin, Policy, Rights, Root, Scope};
+    use stockade::policy::{
+        AbsPath, Access, Demand, DemandSource, Identity, Operation, Origin, Policy, Rights, Root, Scope,
+    };
     use stockade::profile::order::Permission;
-    use stockade::profile::{Asked, Call, FileReach, Profile, derive, files_within, intersect, within};
+    use stockade::profile::{Asked, Call, FileReach, InAdvance, Profile, derive, files_within, intersect, within};
 
     use stockade::tools::plan::check_against;
 
@@ -256,6 +258,28 @@ mod tests {
         }
 
         #[test]
+        fn rules_answer_for_what_each_of_them_answers_for(policy in make::policy(), a in make::in_advance(), b in make::in_advance()) {
+            let of = |answered: &InAdvance| derive(&policy, &Call::of(Asked::InAdvance(answered.clone())));
+            let both = of(&a.and(&b));
+            prop_assert_eq!(within(&both, &of(&a)), Ok(()));
+            prop_assert_eq!(within(&both, &of(&b)), Ok(()));
+            prop_assert_eq!(&both, &of(&b.and(&a)));
+        }
+
+        #[test]
+        fn a_rule_that_names_no_root_opens_none_whose_demand_is_written(policy in make::policy(), named in make::in_advance()) {
+            let answered = InAdvance::by(None).and(&named);
+            let profile = derive(&policy, &Call::of(Asked::InAdvance(answered)));
+            for (path, names) in UNIVERSE.iter() {
+                let Some(root) = naive::speaker(&policy, Operation::Write, names) else { continue };
+                let is_written = root.write_approval != Demand::None && root.write_demand_source == DemandSource::Config;
+                if root.read_approval != Demand::None || is_written {
+                    prop_assert_eq!(naive::profile(&profile, Operation::Write, names), Access::Denied, "{}", path);
+                }
+            }
+        }
+
+        #[test]
         fn what_nobody_was_asked_about_needs_no_asking(policy in make::policy()) {
             let profile = derive(&policy, &Call::of(Asked::Nobody));
             for (path, names) in UNIVERSE.iter() {
@@ -350,6 +374,7 @@ mod tests {
             max_file_bytes: None,
             read_approval: Demand::None,
             write_approval: Demand::None,
+            write_demand_source: DemandSource::Config,
             denies: Vec::new(),
             origin: Origin::Builtin("test"),
         }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stockade::policy::{
-    BackendChoice, BasePath, Channels, Demand, Deny, DenyFallback, Environment, Grant, HomeChoice, Limits, Mode,
-    NameChanges, Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope,
-    ShellRule, Suffix, SuffixSet, Target, UnixSockets,
+    BackendChoice, BasePath, Channels, Demand, DemandSource, Deny, DenyFallback, Environment, Grant, HomeChoice,
+    Limits, Mode, NameChanges, Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals,
+    Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target, UnixSockets,
 };
-use stockade::profile::{Asked, Call};
+use stockade::profile::{Asked, Call, InAdvance};
 
 use super::random::Random;
 use super::tools::Tools;
@@ -102,6 +102,7 @@ fn root(random: &mut Random, tree: &Tree, number: usize) -> Root {
         max_file_bytes: random.chance(6).then_some(4096),
         read_approval: demand(random),
         write_approval: demand(random),
+        write_demand_source: *random.pick(&[DemandSource::Default, DemandSource::Config]),
         denies,
         origin: HERE,
     }
@@ -122,6 +123,7 @@ fn themed(random: &mut Random, tree: &Tree, roots: &mut Vec<Root>) {
             max_file_bytes: None,
             read_approval: Demand::None,
             write_approval: Demand::None,
+            write_demand_source: DemandSource::Default,
             denies: Vec::new(),
             origin: HERE,
         }
@@ -223,9 +225,13 @@ pub(crate) fn call(random: &mut Random) -> Call {
             .map(|n| format!("r{n}"))
             .collect::<Vec<_>>()
     };
-    let asked = match random.below(4) {
+    let asked = match random.below(5) {
         0 => Asked::Nobody,
-        1 => Asked::Roots(some(random).into_iter().collect()),
+        1 => {
+            let by = |random: &mut Random| InAdvance::by(random.chance(70).then(|| some(random)).as_deref());
+            Asked::InAdvance(by(random).and(&by(random)))
+        }
+        2 => Asked::Roots(some(random).into_iter().collect()),
         _ => Asked::Everything,
     };
     let narrow = random.chance(15).then(|| some(random));
