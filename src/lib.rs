@@ -81,8 +81,8 @@ pub mod tools;
 #[doc(inline)]
 pub use approval::{
     AnswerOf, Approval, ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, CommandView, Content,
-    DecidedBy, FileView, Fingerprint, Lazy, Presentation, ProgramApprover, Record, Remember, SocketApprover,
-    TerminalApprover, Verdict,
+    DecidedBy, Fact, FileView, Fingerprint, Lazy, Presentation, ProgramApprover, Record, Remember, SessionScope,
+    SocketApprover, TerminalApprover, Verdict,
 };
 #[doc(inline)]
 pub use config::{ConfigError, Context, Diagnostic, Loaded, Severity, load, schema};

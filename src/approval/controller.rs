@@ -121,7 +121,11 @@ impl Controller {
             verdicts.push((*index, self.ask(request, approver)));
         } else if !open.is_empty() {
             let requests: Vec<&ApprovalRequest> = open.iter().map(|(_, request)| *request).collect();
-            let decided = Self::ask_approver(&group::combine(&requests), &mut lock(approver));
+            let changed = requests
+                .iter()
+                .flat_map(|request| self.state().memory.changes(request))
+                .collect();
+            let decided = Self::ask_approver(&group::combine(&requests), changed, &mut lock(approver));
             for (index, request) in open {
                 let decided = Self::with_allowed_memory(request, decided.clone());
                 verdicts.push((index, self.record(request, decided)));
@@ -164,6 +168,13 @@ impl Controller {
             call: request.call.clone(),
             group_id: request.group_id.clone(),
             caller: request.caller.clone(),
+            covers: match decided.decision.remember {
+                Remember::None | Remember::Session => None,
+                Remember::Scope(number) => request
+                    .scopes
+                    .get(usize::from(number))
+                    .map(|scope| scope.covers.clone()),
+            },
             verdict: decided.verdict(request),
         };
         if record.verdict.by == DecidedBy::Pending {
@@ -183,8 +194,11 @@ impl Controller {
         }
         let verdict = record.verdict.clone();
         let mut state = self.state();
-        if verdict.decision.approved && verdict.decision.remember == Remember::Session {
-            state.memory.keep(request, verdict.channel);
+        if verdict.decision.approved {
+            state.memory.keep(request, verdict.decision.remember, verdict.channel);
+            if verdict.by == DecidedBy::Approver {
+                state.memory.note_facts(request);
+            }
         }
         if state.history.len() >= MAX_HISTORY {
             state.history.pop_front();
@@ -199,7 +213,10 @@ impl Controller {
         let mut guard = lock(approver);
         let decided = match self.decide_without_asking(request) {
             Some(decided) => decided,
-            None => Self::with_allowed_memory(request, Self::ask_approver(request, &mut guard)),
+            None => {
+                let changed = self.state().memory.changes(request);
+                Self::with_allowed_memory(request, Self::ask_approver(request, changed, &mut guard))
+            }
         };
         let verdict = self.record(request, decided);
         // Held until here, so that the next request finds this answer in memory.
@@ -207,8 +224,8 @@ impl Controller {
         verdict
     }
 
-    /// Shows the request to the approver.
-    fn ask_approver(request: &ApprovalRequest, approver: &mut ApproverGuard<'_>) -> Decided {
+    /// Shows the request to the approver, with what has changed since the last yes to the same words.
+    fn ask_approver(request: &ApprovalRequest, changed: Vec<String>, approver: &mut ApproverGuard<'_>) -> Decided {
         let denied = |by: DecidedBy| Decided {
             decision: no(),
             by,
@@ -226,7 +243,8 @@ impl Controller {
             }
         };
         let channel = Some(approver.channel());
-        match approver.ask(request, &presentation) {
+        let with_changes = (!changed.is_empty()).then(|| request.with_changes(changed));
+        match approver.ask(with_changes.as_ref().unwrap_or(request), &presentation) {
             Ok(mut decision) => {
                 decision.note = decision.note.as_deref().and_then(note::sanitize);
                 Decided {
@@ -243,7 +261,11 @@ impl Controller {
     /// The decision, remembered only as far as the request permits.
     fn with_allowed_memory(request: &ApprovalRequest, decided: Decided) -> Decided {
         let remember = match (decided.decision.approved, request.answer) {
-            (true, AnswerOf::Anyone) => decided.decision.remember.max(request.remember),
+            (true, AnswerOf::Anyone) => match decided.decision.remember.max(request.remember) {
+                // What was not offered is not covered.
+                Remember::Scope(number) if usize::from(number) >= request.scopes.len() => Remember::Session,
+                offered => offered,
+            },
             // A no is never remembered: the agent may ask again, and the person may change their mind.
             (true, AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly) | (false, _) => Remember::None,
         };
@@ -279,7 +301,7 @@ impl Controller {
     /// Adds an approval without asking.
     #[cfg(test)]
     pub(super) fn keep(&self, request: &ApprovalRequest) {
-        self.state().memory.keep(request, None);
+        self.state().memory.keep(request, Remember::Session, None);
     }
 
     /// The latest decisions, oldest first; [`Controller::dropped`] counts those that are no longer among them.

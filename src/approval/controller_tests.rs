@@ -30,7 +30,7 @@ fn request(required: bool, payload: &str) -> ApprovalRequest {
         payload: payload.as_bytes().to_vec(),
         presentation: Lazy::new(|| Ok(Presentation::Text("make".to_owned()))),
         allowed_by: "a rule `{pattern: make, approval: none}` would allow it".to_owned(),
-        ..ApprovalRequest::example()
+        ..ApprovalRequest::new("shell", "run a command")
     }
 }
 
@@ -451,7 +451,7 @@ fn the_history_keeps_the_latest_ten_thousand_and_counts_the_rest() {
 fn no_more_than_ten_thousand_approvals_hold_at_a_time() {
     let mut memory = Memory::default();
     for index in 0..10_001 {
-        memory.keep(&request(true, &index.to_string()), None);
+        memory.keep(&request(true, &index.to_string()), Remember::Session, None);
     }
     assert_eq!(memory.list().len(), 10_000);
     assert!(memory.covering(&request(true, "0")).is_none());

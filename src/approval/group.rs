@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation, Remember};
+use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation};
 
 /// One request for all of a group, each a part under its description.
 ///
@@ -34,14 +34,13 @@ pub(super) fn combine(requests: &[&ApprovalRequest]) -> ApprovalRequest {
         payload: payload(requests),
         presentation: Lazy::new(move || parts.as_ref().clone().map(Presentation::Several)),
         group_id: requests.first().and_then(|request| request.group_id.clone()),
-        remember: Remember::None,
         allowed_by: distinct(requests.iter().map(|request| Some(request.allowed_by.as_str()))).unwrap_or_default(),
         why: requests
             .iter()
             .flat_map(|request| request.why.iter().cloned())
             .collect(),
         caller: distinct(requests.iter().map(|request| request.caller.as_deref())),
-        call: None,
+        ..ApprovalRequest::new("", "")
     }
 }
 

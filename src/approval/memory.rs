@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use super::request::{ApprovalRequest, Fingerprint};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::request::{ApprovalRequest, Fact, Fingerprint, Remember};
 use crate::policy::Channel;
 
 /// The most approvals that hold at a time; an older one is asked about again.
@@ -13,6 +16,8 @@ const MAX_APPROVALS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     approvals: BTreeMap<(String, Fingerprint), Approval>,
+    /// The facts of the last yes to the same words.
+    facts: BTreeMap<(String, Fingerprint), (Timestamp, Vec<Fact>)>,
     last_id: u64,
 }
 
@@ -34,20 +39,34 @@ pub struct Approval {
 }
 
 impl Memory {
-    /// The yes to this tool with this payload, if there was one.
+    /// A yes that covers the request: to the very call, or to something wider that it is part of.
     pub(super) fn covering(&self, request: &ApprovalRequest) -> Option<&Approval> {
-        self.approvals.get(&key(request))
+        let wider = request.scopes.iter().map(|scope| &scope.key);
+        let keys = std::iter::once(&request.payload)
+            .chain(wider)
+            .chain(&request.covered_by);
+        keys.map(|key| memory_key(request, key))
+            .find_map(|key| self.approvals.get(&key))
     }
 
-    /// Keeps an approval; a later one for the same call replaces it.
-    pub(super) fn keep(&mut self, request: &ApprovalRequest, channel: Option<Channel>) {
+    /// Keeps an approval for what it is to cover; a later one for the same replaces it.
+    pub(super) fn keep(&mut self, request: &ApprovalRequest, remember: Remember, channel: Option<Channel>) {
+        let (description, covered) = match remember {
+            Remember::None => return,
+            Remember::Session => (&request.description, &request.payload),
+            Remember::Scope(number) => match request.scopes.get(usize::from(number)) {
+                Some(scope) => (&scope.covers, &scope.key),
+                // What was not offered is not covered.
+                None => return,
+            },
+        };
         self.last_id += 1;
-        let key = key(request);
+        let key = memory_key(request, covered);
         let approval = Approval {
             id: self.last_id,
             tool_name: key.0.clone(),
             fingerprint: key.1,
-            description: request.description.clone(),
+            description: description.clone(),
             at: SystemTime::now(),
             channel,
         };
@@ -57,6 +76,45 @@ impl Memory {
         {
             self.revoke(oldest);
         }
+    }
+
+    /// Remembers what a yes to these words was given for.
+    pub(super) fn note_facts(&mut self, request: &ApprovalRequest) {
+        if request.subject.is_empty() || self.facts.len() >= MAX_APPROVALS {
+            return;
+        }
+        let key = memory_key(request, &request.subject);
+        self.facts.insert(key, (Timestamp::now(), request.facts.clone()));
+    }
+
+    /// What has changed since the last yes to the same words, one line each.
+    pub(super) fn changes(&self, request: &ApprovalRequest) -> Vec<String> {
+        let key = memory_key(request, &request.subject);
+        let Some((at, before)) = self.facts.get(&key).filter(|_| !request.subject.is_empty()) else {
+            return Vec::new();
+        };
+        let at = at.to_zoned(TimeZone::system()).strftime("%H:%M");
+        let known = |facts: &[Fact], name: &str| {
+            facts
+                .iter()
+                .find(|fact| fact.name == name)
+                .map(|fact| fact.value.clone())
+        };
+        let mut changed = Vec::new();
+        for fact in &request.facts {
+            match known(before, &fact.name) {
+                Some(value) if value == fact.value => {}
+                Some(_) => changed.push(format!("{} changed since you said yes at {at}", fact.name)),
+                None => changed.push(format!("{} was not part of it when you said yes at {at}", fact.name)),
+            }
+        }
+        for fact in before.iter().filter(|fact| known(&request.facts, &fact.name).is_none()) {
+            changed.push(format!(
+                "{} is no longer part of it since you said yes at {at}",
+                fact.name
+            ));
+        }
+        changed
     }
 
     /// Everything that holds, oldest first.
@@ -75,9 +133,10 @@ impl Memory {
     /// Takes every approval back.
     pub(super) fn clear(&mut self) {
         self.approvals.clear();
+        self.facts.clear();
     }
 }
 
-fn key(request: &ApprovalRequest) -> (String, Fingerprint) {
-    (request.tool_name.clone(), Fingerprint::of(&request.payload))
+fn memory_key(request: &ApprovalRequest, covered: &[u8]) -> (String, Fingerprint) {
+    (request.tool_name.clone(), Fingerprint::of(covered))
 }

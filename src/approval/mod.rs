@@ -41,8 +41,8 @@ pub use memory::Approval;
 pub use program::{ProgramApprover, ProgramOutput, ProgramRun, RunProgram};
 pub use random::random;
 pub use request::{
-    AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, FileView, Fingerprint, Lazy, Presentation,
-    Remember,
+    AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, Fact, FileView, Fingerprint, Lazy, Presentation,
+    Remember, SessionScope,
 };
 pub use request_message::RequestMessage;
 pub use socket::{

@@ -250,15 +250,24 @@ mod tests {
         let time = Duration::from_secs(1);
         let mut approver = ProgramApprover::new(&program, &[], time, yes, |_| {}).unwrap();
         let shown = Presentation::Text("make".to_owned());
-        assert!(approver.ask(&ApprovalRequest::example(), &shown).unwrap().approved);
+        assert!(
+            approver
+                .ask(&ApprovalRequest::new("shell", "run a command"), &shown)
+                .unwrap()
+                .approved
+        );
         std::fs::rename(write("other"), &program).unwrap();
         let refused = approver
-            .ask(&ApprovalRequest::example(), &shown)
+            .ask(&ApprovalRequest::new("shell", "run a command"), &shown)
             .unwrap_err()
             .to_string();
         assert!(refused.contains("not the file any more"), "{refused}");
         std::fs::remove_file(&program).unwrap();
-        assert!(approver.ask(&ApprovalRequest::example(), &shown).is_err());
+        assert!(
+            approver
+                .ask(&ApprovalRequest::new("shell", "run a command"), &shown)
+                .is_err()
+        );
     }
 
     #[test]
@@ -267,10 +276,15 @@ mod tests {
         let approver = ProgramApprover::new(program, &[], time, yes, |_| {}).unwrap();
         let (mut approver, handle) = approver.cancellable().unwrap();
         let shown = Presentation::Text("make".to_owned());
-        assert!(approver.ask(&ApprovalRequest::example(), &shown).unwrap().approved);
+        assert!(
+            approver
+                .ask(&ApprovalRequest::new("shell", "run a command"), &shown)
+                .unwrap()
+                .approved
+        );
         handle.cancel();
         assert!(matches!(
-            approver.ask(&ApprovalRequest::example(), &shown),
+            approver.ask(&ApprovalRequest::new("shell", "run a command"), &shown),
             Err(ApproverError::Cancelled)
         ));
     }

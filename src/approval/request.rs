@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::json_bytes;
+use crate::policy::Demand;
 
 /// A question: may this tool do this?
 #[derive(Debug)]
@@ -24,11 +25,23 @@ pub struct ApprovalRequest {
     /// For a command: the words or the line, the directory, the profile digest, hashes of writable
     /// files that it names. Secrets are left out or hashed by the tool.
     pub payload: Vec<u8>,
+    /// What a yes for the session can cover beyond this very call, narrowest first: each is offered.
+    pub scopes: Vec<SessionScope>,
+    /// What a yes is remembered for where the config says `once_per_session`: the same call, or the scope that names its path.
+    pub once: Remember,
+    /// Further keys under which an earlier yes covers it, such as that of all commands with its first word.
+    pub covered_by: Vec<Vec<u8>>,
+    /// The payload without its [`facts`](Self::facts): what is the same in the words of two calls. Empty where nothing is told apart.
+    pub subject: Vec<u8>,
+    /// What may have changed when the same is asked again.
+    pub facts: Vec<Fact>,
+    /// What has changed since the last yes to the same words. The controller sets it.
+    pub changed: Vec<String>,
     /// What a person is shown; built only when somebody is asked.
     pub presentation: Lazy,
     /// Requests with the same group may be asked as one.
     pub group_id: Option<String>,
-    /// How long a plain yes holds; `Session` where the config says `once_per_session`.
+    /// How long a plain yes holds, and for what; more than [`Remember::None`] where the config says `once_per_session`.
     pub remember: Remember,
     /// What in the config would allow it; part of a denial.
     pub allowed_by: String,
@@ -40,17 +53,38 @@ pub struct ApprovalRequest {
     pub call: Option<String>,
 }
 
-#[cfg(test)]
 impl ApprovalRequest {
-    /// A request of the shell to run a command, for tests.
-    pub(super) fn example() -> Self {
+    /// A request of this tool to do what the description says, in a line.
+    ///
+    /// It is required, anyone may answer it, and it shows the description. The payload, the key of session memory, is the description
+    /// as well: set [`payload`](Self::payload) where two calls with one description differ.
+    ///
+    /// ```
+    /// use stockade::{ApprovalRequest, Lazy, Presentation};
+    ///
+    /// let request = ApprovalRequest {
+    ///     payload: b"report 7".to_vec(),
+    ///     presentation: Lazy::new(|| Ok(Presentation::Text("7 pages".to_owned()))),
+    ///     ..ApprovalRequest::new("publish", "publish report 7")
+    /// };
+    /// assert!(request.required);
+    /// ```
+    pub fn new(tool_name: impl Into<String>, description: impl Into<String>) -> Self {
+        let description = description.into();
+        let shown = description.clone();
         Self {
             required: true,
             answer: AnswerOf::Anyone,
-            tool_name: "shell".to_owned(),
-            description: "run a command".to_owned(),
-            payload: Vec::new(),
-            presentation: Lazy::new(|| Err(String::new())),
+            tool_name: tool_name.into(),
+            payload: description.as_bytes().to_vec(),
+            description,
+            scopes: Vec::new(),
+            once: Remember::Session,
+            covered_by: Vec::new(),
+            subject: Vec::new(),
+            facts: Vec::new(),
+            changed: Vec::new(),
+            presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
             group_id: None,
             remember: Remember::None,
             allowed_by: String::new(),
@@ -59,6 +93,62 @@ impl ApprovalRequest {
             call: None,
         }
     }
+
+    /// The same, where this demand makes it a question: a yes to `once_per_session` is remembered.
+    #[must_use]
+    pub(crate) fn demanded(self, demand: Demand) -> Self {
+        let remember = match demand {
+            Demand::OncePerSession => self.once,
+            Demand::None | Demand::Required | Demand::Deny => Remember::None,
+        };
+        Self { remember, ..self }
+    }
+
+    /// The same question with what has changed, for the approver. Its presentation is built already.
+    pub(super) fn with_changes(&self, changed: Vec<String>) -> Self {
+        Self {
+            required: self.required,
+            answer: self.answer,
+            tool_name: self.tool_name.clone(),
+            description: self.description.clone(),
+            payload: self.payload.clone(),
+            scopes: self.scopes.clone(),
+            once: self.once,
+            covered_by: self.covered_by.clone(),
+            subject: self.subject.clone(),
+            facts: self.facts.clone(),
+            changed,
+            presentation: Lazy::new(|| Err("it is built already".to_owned())),
+            group_id: self.group_id.clone(),
+            remember: self.remember,
+            allowed_by: self.allowed_by.clone(),
+            why: self.why.clone(),
+            caller: self.caller.clone(),
+            call: self.call.clone(),
+        }
+    }
+}
+
+/// Something that a yes for the session can cover, wider than the call that was asked about.
+///
+/// A yes never covers more than its words name: two calls have the same key only if the words are true of both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionScope {
+    /// What it covers, in words that follow "yes, and for": `commands that start with git push`.
+    pub covers: String,
+    /// The key of session memory.
+    #[serde(skip)]
+    pub key: Vec<u8>,
+}
+
+/// Part of what a call depends on, that may change while its words stay the same: a file that it names, what it may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is, for a person: a path, or a few words.
+    pub name: String,
+    /// Bytes that differ whenever it does.
+    pub value: Vec<u8>,
 }
 
 /// A decision.
@@ -84,7 +174,7 @@ pub enum AnswerOf {
     ApproverOnly,
 }
 
-/// How long a yes holds.
+/// How long a yes holds, and for what. As JSON: `"none"`, `"session"`, `{"scope": 0}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remember {
@@ -93,6 +183,8 @@ pub enum Remember {
     None,
     /// For every call of the session with the same tool and payload.
     Session,
+    /// For what the request's scope of this number covers, counted from 0.
+    Scope(u8),
 }
 
 /// What a person is shown.
@@ -152,8 +244,14 @@ pub struct CommandView {
     /// Those that the session may write.
     #[serde(with = "json_bytes::paths", default)]
     pub writable_programs: Vec<PathBuf>,
+    /// What rules say of their own parts of it: the words of the part, and the rule's `description`.
+    #[serde(default)]
+    pub notes: Vec<(String, String)>,
     /// What would confine it.
     pub regime: String,
+    /// Why that is less than usual, if it is.
+    #[serde(default)]
+    pub weaker: Option<String>,
     /// Where it may read because of this approval, and could not without.
     #[serde(with = "json_bytes::paths")]
     pub may_read: Vec<PathBuf>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::approver::ApproverError;
-use super::request::{AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation, Remember};
+use super::request::{AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation, Remember, SessionScope};
 use super::screen::{self, Charset, Colour, Layout};
 use crate::policy::hex::unhex;
 
@@ -30,8 +30,14 @@ pub struct RequestMessage {
     pub required: bool,
     /// Who may approve.
     pub answer: AnswerOf,
-    /// How long a plain yes holds.
+    /// How long a plain yes holds, and for what.
     pub remember: Remember,
+    /// What a yes for the session can cover beyond this very call.
+    #[serde(default)]
+    pub scopes: Vec<SessionScope>,
+    /// What has changed since the last yes to the same words.
+    #[serde(default)]
+    pub changed: Vec<String>,
     /// SHA-256 of what exactly would run, in hexadecimal digits.
     pub fingerprint: String,
     /// Which lines of the config make it a question.
@@ -54,6 +60,8 @@ impl RequestMessage {
             required: request.required,
             answer: request.answer,
             remember: request.remember,
+            scopes: request.scopes.clone(),
+            changed: request.changed.clone(),
             fingerprint: Fingerprint::of(&request.payload).to_string(),
             why: request.why.clone(),
             allowed_by: request.allowed_by.clone(),
@@ -79,8 +87,8 @@ impl RequestMessage {
         ApprovalRequest {
             required: self.required,
             answer: self.answer,
-            tool_name: self.tool.clone(),
-            description: self.description.clone(),
+            scopes: self.scopes.clone(),
+            changed: self.changed.clone(),
             payload: unhex(&self.fingerprint).unwrap_or_default(),
             presentation: Lazy::new(move || Ok(presentation.clone())),
             group_id: self.group.clone(),
@@ -88,7 +96,7 @@ impl RequestMessage {
             allowed_by: self.allowed_by.clone(),
             why: self.why.clone(),
             caller: self.caller.clone(),
-            call: None,
+            ..ApprovalRequest::new(&self.tool, &self.description)
         }
     }
 
@@ -114,7 +122,9 @@ mod tests {
             directory: odd(),
             programs: vec!["/usr/bin/echo".into()],
             writable_programs: vec![odd()],
+            notes: vec![("echo".to_owned(), "says it".to_owned())],
             regime: "landlock".to_owned(),
+            weaker: None,
             may_read: vec![odd(), "/r".into()],
             may_write: vec![],
             may_reach: "nothing".to_owned(),
@@ -140,7 +150,7 @@ mod tests {
             remember: Remember::Session,
             allowed_by: "a rule".to_owned(),
             why: vec!["agent.yaml:3".to_owned()],
-            ..ApprovalRequest::example()
+            ..ApprovalRequest::new("shell", "run a command")
         };
         RequestMessage::of(&request, &presentation)
     }

@@ -11,14 +11,16 @@ use super::cancel::{CancelHandle, Cancelled};
 use super::pager::{PageStyle, Reached, page_through};
 use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Presentation, Remember};
 use super::screen::{self, Charset, Colour, Layout, Overflow};
-use super::tty::Tty;
+use super::tty::{Input, Tty};
 use super::verdict::{no, yes};
 use crate::policy::Channel;
 
-/// How often an answer that is not understood may be typed again.
-const RETRIES: usize = 2;
+/// The most keys for one question. Who presses more has no answer.
+const MAX_KEYS: usize = 100;
+/// How long nothing may be typed before a key counts: whoever types as the question comes up does not answer it.
+const QUIET: Duration = Duration::from_millis(300);
 
-/// Asks on `/dev/tty`, whatever standard input and output are.
+/// Asks on `/dev/tty`, whatever standard input and output are. One key answers.
 ///
 /// Input typed before a question stands on the screen is thrown away. Ctrl-C, Ctrl-\ and Ctrl-D
 /// are errors, and errors deny. Without a terminal, or in the background, it fails at once. While another
@@ -28,7 +30,7 @@ const RETRIES: usize = 2;
 pub struct TerminalApprover {
     size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>,
     timeout: Option<Duration>,
-    quiet: Option<Duration>,
+    quiet: Duration,
     cancelled: Option<Cancelled>,
     colour: Colour,
     charset: Charset,
@@ -53,7 +55,7 @@ impl TerminalApprover {
         Self {
             size,
             timeout: None,
-            quiet: None,
+            quiet: QUIET,
             cancelled: None,
             colour: if dumb || no_colour { Colour::Off } else { Colour::On },
             charset: Charset::of_locale(|name| std::env::var_os(name)),
@@ -74,10 +76,7 @@ impl TerminalApprover {
     /// while a person types something else.
     #[must_use]
     pub fn with_quiet_period(self, quiet: Duration) -> Self {
-        Self {
-            quiet: Some(quiet),
-            ..self
-        }
+        Self { quiet, ..self }
     }
 
     /// With a handle that withdraws its questions from another thread; fails if there is no pipe for it.
@@ -109,40 +108,44 @@ impl Approver for TerminalApprover {
             Sequences::Dumb => "\r\n",
         })?;
         let mut overflow = self.show(&mut tty, request, presentation, Overflow::Unseen)?;
-        if let Some(quiet) = self.quiet {
-            tty.wait_for_quiet(quiet)?;
-        }
-        let mut tries = 0..=RETRIES;
-        while tries.next().is_some() {
+        tty.wait_for_quiet(self.quiet)?;
+        for _ in 0..MAX_KEYS {
             tty.flush()?;
             tty.write(&screen::prompt(request, overflow))?;
-            let line = tty.line().inspect_err(|_| {
+            let typed = tty.key().inspect_err(|_| {
                 // The cursor is behind the prompt.
                 let _gone = tty.write("\n");
             })?;
-            match parse(&line) {
+            match parse(&typed) {
                 // Nobody says yes to what was not shown.
                 TypedAnswer::Yes | TypedAnswer::Session if overflow == Overflow::Unseen => {
                     tty.write(screen::SEE_FIRST)?;
                 }
-                TypedAnswer::Yes => return Ok(yes()),
-                TypedAnswer::Session if request.answer == AnswerOf::Anyone => {
-                    return Ok(ApprovalDecision {
-                        remember: Remember::Session,
-                        ..yes()
-                    });
+                TypedAnswer::Yes => {
+                    tty.write("yes\n")?;
+                    return Ok(yes());
                 }
-                TypedAnswer::No(Reason::Typed(note)) => return Ok(denied(Some(note))),
-                TypedAnswer::No(Reason::Missing) => return Ok(denied(ask_why_not(&mut tty)?)),
+                TypedAnswer::Session if request.answer == AnswerOf::Anyone => {
+                    if let Some(remember) = self.choose_scope(&mut tty, request)? {
+                        return Ok(ApprovalDecision { remember, ..yes() });
+                    }
+                }
+                TypedAnswer::No(Reason::Typed(note)) => {
+                    tty.write("no\n")?;
+                    return Ok(denied(Some(note)));
+                }
+                TypedAnswer::No(Reason::Missing) => {
+                    tty.write("no\n")?;
+                    return Ok(denied(ask_why_not(&mut tty)?));
+                }
                 TypedAnswer::View if overflow != Overflow::None => {
                     let seen = self.page_through(&mut tty, request, presentation, overflow)?;
                     overflow = self.show(&mut tty, request, presentation, seen)?;
-                    tries = 0..=RETRIES;
                 }
                 TypedAnswer::Why => {
+                    tty.write("\n")?;
                     let text = screen::why(request, self.layout(&tty), overflow);
                     tty.write(&text)?;
-                    tries = 0..=RETRIES;
                 }
                 TypedAnswer::Session | TypedAnswer::View | TypedAnswer::Unknown => {
                     tty.write(&screen::retry_text(request, overflow))?;
@@ -179,6 +182,31 @@ impl TerminalApprover {
         Ok(question.overflow)
     }
 
+    /// What a yes for the session is to cover; `None` where that is not chosen.
+    fn choose_scope(&self, tty: &mut Tty<'_>, request: &ApprovalRequest) -> Result<Option<Remember>, ApproverError> {
+        tty.write("\n")?;
+        if request.scopes.is_empty() {
+            return Ok(Some(Remember::Session));
+        }
+        let text = screen::scopes(request, self.layout(tty));
+        tty.write(&text)?;
+        tty.flush()?;
+        tty.write(&screen::scope_prompt(request))?;
+        let typed = tty.key()?;
+        tty.write("\n")?;
+        let digit = |byte: u8| char::from(byte).to_digit(10).and_then(|digit| u8::try_from(digit).ok());
+        Ok(match typed.as_slice() {
+            [byte] => match digit(*byte) {
+                Some(1) => Some(Remember::Session),
+                Some(key @ 2..) if usize::from(key) - 2 < request.scopes.len().min(screen::MAX_SCOPES) => {
+                    Some(Remember::Scope(key - 2))
+                }
+                Some(_) | None => None,
+            },
+            _ => None,
+        })
+    }
+
     fn page_through(
         &self,
         tty: &mut Tty<'_>,
@@ -201,6 +229,7 @@ impl TerminalApprover {
 /// Asks for the reason of a no. Without one, it stays a no.
 fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
     tty.write(screen::REASON)?;
+    tty.set_input(Input::Lines)?;
     match tty.line() {
         Ok(line) => Ok(reason(&line)),
         Err(ApproverError::Cancelled) => Err(ApproverError::Cancelled),

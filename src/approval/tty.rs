@@ -23,6 +23,7 @@ use crate::backend::host::terminal_lock::{ControllingTerminal, TerminalLock};
 
 const CTRL_C: u8 = 0x03;
 const CTRL_BACKSLASH: u8 = 0x1c;
+const CTRL_D: u8 = 0x04;
 /// The longest line that is read; the kernel keeps no longer one.
 const MAX_LINE: usize = 4096;
 /// How often to check whether the terminal is free.
@@ -33,6 +34,8 @@ const RETRY: Duration = Duration::from_millis(50);
 pub(super) struct Tty<'a> {
     file: File,
     before: Termios,
+    /// What was typed at once with a key, behind the end of its line.
+    unread: Vec<u8>,
     limits: WaitLimits<'a>,
     // Dropped last, after the settings were restored.
     _lock: TerminalLock,
@@ -76,6 +79,7 @@ impl<'a> Tty<'a> {
         let tty = Self {
             file,
             before,
+            unread: Vec::new(),
             limits,
             _lock: terminal_lock,
         };
@@ -120,11 +124,12 @@ impl<'a> Tty<'a> {
     }
 
     /// Discards what was typed before the question was shown.
-    pub(super) fn flush(&self) -> Result<(), ApproverError> {
+    pub(super) fn flush(&mut self) -> Result<(), ApproverError> {
+        self.unread.clear();
         tcflush(&self.file, FlushArg::TCIFLUSH).map_err(|errno| failed("discarding typed-ahead input", errno))
     }
 
-    /// Waits until nothing was typed for so long, and discards what was, except Ctrl-C and Ctrl-\\.
+    /// Reads keys from here on. Waits until nothing was typed for so long, and discards what was, except Ctrl-C and Ctrl-\\.
     pub(super) fn wait_for_quiet(&mut self, quiet: Duration) -> Result<(), ApproverError> {
         self.set_input(Input::Keys)?;
         let mut since = Instant::now();
@@ -139,7 +144,7 @@ impl<'a> Tty<'a> {
                 since = Instant::now();
             }
         }
-        self.set(Input::Lines, SetArg::TCSAFLUSH)
+        Ok(())
     }
 
     /// Writes all of `text`.
@@ -166,7 +171,11 @@ impl<'a> Tty<'a> {
 
     /// Reads one line, without its end.
     pub(super) fn line(&mut self) -> Result<Vec<u8>, ApproverError> {
-        let mut line = Vec::new();
+        let mut line = std::mem::take(&mut self.unread);
+        if let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+            line.truncate(end);
+            return Ok(line);
+        }
         let mut buffer = [0_u8; 64];
         loop {
             let count = self.read(&mut buffer)?;
@@ -182,6 +191,28 @@ impl<'a> Tty<'a> {
                 return Err(ApproverError::Unreadable);
             }
         }
+    }
+
+    /// Reads one key, or what was pasted at once, without the end of its line.
+    pub(super) fn key(&mut self) -> Result<Vec<u8>, ApproverError> {
+        self.set_input(Input::Keys)?;
+        let mut buffer = [0_u8; 256];
+        let count = self.read(&mut buffer)?;
+        let typed = buffer.get(..count).unwrap_or_default();
+        if typed.contains(&CTRL_C) || typed.contains(&CTRL_BACKSLASH) {
+            return Err(ApproverError::Interrupted);
+        }
+        if typed.contains(&CTRL_D) {
+            return Err(ApproverError::EndOfInput);
+        }
+        // What was typed behind an Enter is for the next line, if one is read.
+        let end = typed.iter().position(|byte| *byte == b'\n').filter(|at| *at > 0);
+        let (key, rest) = match end {
+            Some(end) => (typed.get(..end), typed.get(end + 1..)),
+            None => (Some(typed), None),
+        };
+        self.unread = rest.unwrap_or_default().to_vec();
+        Ok(key.unwrap_or_default().to_vec())
     }
 
     /// Reads at least a byte of input.

@@ -57,6 +57,8 @@ pub struct Record {
     pub group_id: Option<String>,
     /// Who asked, if it was not the agent itself.
     pub caller: Option<String>,
+    /// What a yes for the session covers, where that is wider than the call.
+    pub covers: Option<String>,
     /// The decision, and who made it.
     pub verdict: Verdict,
 }

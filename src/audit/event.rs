@@ -221,8 +221,11 @@ pub struct Decision {
     /// Where somebody was asked; for an earlier yes, where it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<&'static str>,
-    /// How long the answer holds.
+    /// How long the answer holds: `none`, `session` for the same call, `scope` for what `covers` says.
     pub remember: &'static str,
+    /// What a yes for the session covers, where that is wider than the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covers: Option<Text>,
     /// What whoever answered wants the agent to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<Text>,

@@ -27,8 +27,18 @@ pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, CliError> {
         None => answer(sockets),
         Some(ApprovalsAction::List) => list(&sockets, json),
         Some(ApprovalsAction::Show { id }) => show(&sockets, &id, json),
-        Some(ApprovalsAction::Approve { id, session, note }) => {
-            let remember = if session { Remember::Session } else { Remember::None };
+        Some(ApprovalsAction::Approve {
+            id,
+            session,
+            scope,
+            note,
+        }) => {
+            let remember = match scope {
+                // They are counted from 1 for people.
+                Some(number) => Remember::Scope(number - 1),
+                None if session => Remember::Session,
+                None => Remember::None,
+            };
             let request = ApprovalsRequest::Approve {
                 id: id.clone(),
                 remember,
@@ -134,6 +144,10 @@ fn show(sockets: &ApprovalsAddress, id: &str, json: bool) -> Result<Exit, CliErr
         print(&format!("{object}\n"))?;
     } else {
         print(&question_asked.text(COLUMNS))?;
+        for (number, scope) in (1..).zip(&question_asked.scopes) {
+            let covers = escape(scope.covers.as_bytes());
+            print(&format!("--scope {number}: for the session, {covers}\n"))?;
+        }
     }
     Ok(Exit::Success)
 }

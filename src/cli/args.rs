@@ -265,6 +265,9 @@ pub enum ApprovalsAction {
         /// For the rest of the session, to exactly the same.
         #[arg(long)]
         session: bool,
+        /// For the rest of the session, to what `show` lists under this number.
+        #[arg(long, value_name = "NUMBER", conflicts_with = "session", value_parser = clap::value_parser!(u8).range(1..))]
+        scope: Option<u8>,
         /// Tell the agent this.
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use super::proposal::Proposal;
 use super::risk::Risk;
-use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
+use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation};
 use crate::tools::{Executor, ToolError};
 
 /// The name of the questions.
@@ -59,22 +59,16 @@ fn request(question: ConfigQuestion) -> ApprovalRequest {
     let reasons = why.join("\n");
     let payload = [description.as_bytes(), diff.as_bytes()].join(&0);
     ApprovalRequest {
-        required: true,
         answer: AnswerOf::ApproverOnly,
-        tool_name: NAME.to_owned(),
-        description,
         payload,
         presentation: Lazy::new(move || {
             let change = ("the change".to_owned(), Presentation::Diff(diff.clone()));
             let reasons = ("why".to_owned(), Presentation::Text(reasons.clone()));
             Ok(Presentation::Several(vec![reasons, change]))
         }),
-        group_id: None,
-        remember: Remember::None,
         allowed_by: "`--include` accepts one change by name".to_owned(),
         why,
-        caller: None,
-        call: None,
+        ..ApprovalRequest::new(NAME, description)
     }
 }
 

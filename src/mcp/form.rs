@@ -9,6 +9,7 @@ use rmcp::model::{
 use serde_json::Value;
 
 use crate::approval::{AnswerOf, ApprovalDecision, ApproverError, Remember, RequestMessage};
+use crate::policy::path::escape;
 
 /// The most lines of a form. A longer question is asked elsewhere: a person must have seen all of it.
 const MAX_LINES: usize = 2_000;
@@ -16,6 +17,9 @@ const MAX_LINES: usize = 2_000;
 const COLUMNS: u16 = 100;
 /// The most characters of a note.
 const MAX_NOTE: u32 = 2_000;
+
+/// The most scopes that a form offers.
+const MAX_SCOPES: usize = 8;
 
 const DECISION: &str = "decision";
 const NOTE_FIELD: &str = "note";
@@ -26,8 +30,7 @@ const DENY: &str = "deny";
 /// The form for a question.
 pub(super) fn elicitation(question: &RequestMessage) -> Result<ElicitRequestParams, ApproverError> {
     let message = message_of(question)?;
-    let choices = choices(question.answer);
-    let decision = EnumSchema::builder(choices.iter().map(|choice| (*choice).to_owned()).collect())
+    let decision = EnumSchema::builder(choices(question).into_iter().map(|(choice, _)| choice).collect())
         .title("Allow it?")
         .build();
     let note = StringSchema::new()
@@ -60,12 +63,21 @@ fn without_frame(text: &str) -> String {
     bare.collect::<Vec<_>>().join("\n")
 }
 
-/// The choices.
-const fn choices(answer: AnswerOf) -> &'static [&'static str] {
-    match answer {
-        AnswerOf::Anyone => &[ONCE, SESSION, DENY],
-        AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly => &[ONCE, DENY],
+/// The choices, each with what it says.
+fn choices(question: &RequestMessage) -> Vec<(String, (bool, Remember))> {
+    let mut choices = vec![(ONCE.to_owned(), (true, Remember::None))];
+    match question.answer {
+        AnswerOf::Anyone => {
+            choices.push((SESSION.to_owned(), (true, Remember::Session)));
+            for (number, scope) in (0_u8..).zip(&question.scopes).take(MAX_SCOPES) {
+                let covers = escape(scope.covers.as_bytes());
+                choices.push((format!("{SESSION}: {covers}"), (true, Remember::Scope(number))));
+            }
+        }
+        AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly => {}
     }
+    choices.push((DENY.to_owned(), (false, Remember::None)));
+    choices
 }
 
 /// Reads the decision from an answer. Anything unclear is an error, never an approval.
@@ -74,10 +86,9 @@ pub(super) fn read_decision(
     question: &RequestMessage,
 ) -> Result<ApprovalDecision, ApproverError> {
     let _fits = message_of(question)?;
-    let choices = choices(question.answer);
     match answer.action {
         ElicitationAction::Accept => {
-            parse(answer.content.unwrap_or_default(), choices).ok_or(ApproverError::Unreadable)
+            parse(answer.content.unwrap_or_default(), &choices(question)).ok_or(ApproverError::Unreadable)
         }
         ElicitationAction::Decline => Ok(decision(false, Remember::None, None)),
         ElicitationAction::Cancel => Err(ApproverError::NoDecision("the form was closed".to_owned())),
@@ -86,7 +97,7 @@ pub(super) fn read_decision(
 }
 
 /// Parses the fields, and refuses any others. Not derived: serde would accept lists for objects and objects for strings.
-fn parse(content: Value, choices: &[&str]) -> Option<ApprovalDecision> {
+fn parse(content: Value, choices: &[(String, (bool, Remember))]) -> Option<ApprovalDecision> {
     let Value::Object(mut fields) = content else {
         return None;
     };
@@ -99,12 +110,9 @@ fn parse(content: Value, choices: &[&str]) -> Option<ApprovalDecision> {
     if !fields.is_empty() {
         return None;
     }
-    match chosen.as_str().filter(|chosen| choices.contains(chosen))? {
-        ONCE => Some(decision(true, Remember::None, note)),
-        SESSION => Some(decision(true, Remember::Session, note)),
-        DENY => Some(decision(false, Remember::None, note)),
-        _ => None,
-    }
+    let chosen = chosen.as_str()?;
+    let (_, (approved, remember)) = choices.iter().find(|(choice, _)| choice == chosen)?;
+    Some(decision(*approved, *remember, note))
 }
 
 const fn decision(approved: bool, remember: Remember, note: Option<String>) -> ApprovalDecision {
@@ -120,16 +128,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::approval::{ApprovalRequest, Presentation, SessionScope};
 
-    const ALL: &[&str] = &[ONCE, SESSION, DENY];
+    fn question(answer: AnswerOf) -> RequestMessage {
+        let request = ApprovalRequest {
+            answer,
+            scopes: vec![SessionScope {
+                covers: "commands that begin with `git push`".to_owned(),
+                key: Vec::new(),
+            }],
+            ..ApprovalRequest::new("shell", "$ git push")
+        };
+        RequestMessage::of(&request, &Presentation::Text(String::new()))
+    }
+
+    fn all() -> Vec<(String, (bool, Remember))> {
+        choices(&question(AnswerOf::Anyone))
+    }
 
     #[test]
     fn a_form_that_is_filled_in_is_a_decision() {
-        let filled = |content| parse(content, ALL).unwrap();
+        let filled = |content| parse(content, &all()).unwrap();
         let once = filled(json!({"decision": "once"}));
         assert_eq!((once.approved, once.remember), (true, Remember::None));
         let session = filled(json!({"decision": "session", "note": null}));
         assert_eq!((session.approved, session.remember), (true, Remember::Session));
+        let wider = filled(json!({"decision": "session: commands that begin with `git push`"}));
+        assert_eq!((wider.approved, wider.remember), (true, Remember::Scope(0)));
         let no = filled(json!({"decision": "deny", "note": "why"}));
         assert_eq!((no.approved, no.note.as_deref()), (false, Some("why")));
     }
@@ -149,16 +174,18 @@ mod tests {
             json!(true),
             Value::Null,
         ] {
-            assert_eq!(parse(odd.clone(), ALL), None, "{odd}");
+            assert_eq!(parse(odd.clone(), &all()), None, "{odd}");
         }
     }
 
     #[test]
     fn what_was_not_offered_cannot_be_chosen() {
         for answer in [AnswerOf::ApproverOnly, AnswerOf::AnyoneOnce] {
-            let offered = choices(answer);
-            assert_eq!(parse(json!({"decision": "session"}), offered), None);
-            assert!(parse(json!({"decision": "once"}), offered).is_some());
+            let offered = choices(&question(answer));
+            for session in ["session", "session: commands that begin with `git push`"] {
+                assert_eq!(parse(json!({ "decision": session }), &offered), None);
+            }
+            assert!(parse(json!({"decision": "once"}), &offered).is_some());
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn assess_shell(
         Next::Blocked | Next::Runs => None,
         Next::Question => Some(Facts {
             derived: executor.profiles.of(&approved(&ruled.call))?,
-            regime: executor.regime_line()?.to_string(),
+            regime: executor.regime_line()?,
         }),
     };
     let known = (&sought.names, &programs);

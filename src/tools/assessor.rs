@@ -9,15 +9,16 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::allowing;
 use super::call::{NAME, ShellCommand, words};
-use super::command_question::{self, QuestionSubject, WritablePrograms};
+use super::command_payload::{QuestionSubject, QuestionText};
+use super::command_question::{self, WritablePrograms};
 use super::files::Operands;
 use super::permit::{CommandRequest, Permit};
 use super::profiles::Derived;
 use super::programs::{Program, Programs, program_at, searches_in_reach};
+use super::regime::RegimeLine;
 use super::search::Search;
 use super::session_policy::SessionPolicy;
 use super::tool::{Assessment, OverrideByConfig};
-use crate::approval::Remember;
 use crate::config::CustomTool;
 use crate::policy::shell::{
     Directory, Judgement, Names, Part, RuleNetwork, RuleRef, judge_argv_in, judge_in, names_of_argv, names_of_line,
@@ -65,7 +66,7 @@ pub(super) enum Next {
 pub(super) struct Facts {
     /// The profile that it would run under after a yes.
     pub(super) derived: Derived,
-    pub(super) regime: String,
+    pub(super) regime: RegimeLine,
 }
 
 impl Assessor<'_> {
@@ -162,9 +163,10 @@ impl Assessor<'_> {
         // What changes the meaning of a name may change it for these.
         let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
         let planted = WritablePrograms(programs);
-        let told = command_question::QuestionText {
+        let told = QuestionText {
             tool_name: NAME,
-            description: command_question::description(policy, &judgement),
+            description: command_question::description(wanted.command),
+            notes: command_question::notes(policy, &judgement),
             allowed_by: planted.allowed_by(&judgement).unwrap_or_else(|| {
                 allowing::allow_hint(&policy.rules, &policy.roots, &judgement, &|rules| {
                     judged_by(
@@ -176,7 +178,7 @@ impl Assessor<'_> {
                 })
             }),
             why: command_question::why(policy, &judgement, &planted),
-            remember: remembered(judgement.demand),
+            demand: judgement.demand,
             unresolved: unresolved(names.why_not_remembered(), &permit.operands),
         };
         let request = Box::new(command_question::request(
@@ -211,12 +213,17 @@ impl Assessor<'_> {
             "`custom_tools: {}` at {} says `approval: {}`",
             tool.name, tool.origin, tool.approval
         );
-        let told = command_question::QuestionText {
+        let told = QuestionText {
             tool_name: &tool.name,
-            description: tool.description.clone(),
+            description: format!(
+                "{}: {}",
+                tool.description,
+                command_question::description(wanted.command)
+            ),
+            notes: Vec::new(),
             allowed_by: format!("{line}; `none` there would allow it"),
             why: vec![line],
-            remember: remembered(tool.approval),
+            demand: tool.approval,
             unresolved: unresolved(unresolved_names, operands),
         };
         let request = Box::new(command_question::request(
@@ -232,14 +239,6 @@ impl Assessor<'_> {
             },
         ));
         Assessment::demanded(tool.approval, request)
-    }
-}
-
-/// How long a yes to what demands this is remembered.
-pub(super) const fn remembered(demand: Demand) -> Remember {
-    match demand {
-        Demand::OncePerSession => Remember::Session,
-        Demand::None | Demand::Required | Demand::Deny => Remember::None,
     }
 }
 

@@ -1,42 +1,19 @@
 //! A judged command → the question a person is asked.
 
-use std::os::unix::ffi::OsStrExt;
-
 use super::call::{ShellCommand, words};
-use super::files::Operand;
-use super::permit::CommandRequest;
-use super::profiles::Derived;
-use super::programs::{Program, Programs};
-use super::tool_question;
-use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation, Remember};
+use super::command_payload::{self, QuestionSubject, QuestionText};
+use super::programs::Programs;
+use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation};
 use crate::policy::path::{display, escape};
 use crate::policy::shell::{Judgement, Part, RuleRef};
 use crate::policy::{Network, Policy, Requirement, Right, Root};
 use crate::profile::Profile;
 
-pub(super) struct QuestionText<'a> {
-    pub(super) tool_name: &'a str,
-    pub(super) description: String,
-    pub(super) allowed_by: String,
-    pub(super) why: Vec<String>,
-    pub(super) remember: Remember,
-    /// Why no yes to it is remembered, if none is: it may name files that are not known before it runs.
-    pub(super) unresolved: Option<String>,
-}
-
-/// What a question is about: a command that would run under `profile`.
-pub(super) struct QuestionSubject<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) command: CommandRequest<'a>,
-    pub(super) narrow: Option<&'a [String]>,
-    pub(super) derived: &'a Derived,
-    pub(super) operands: &'a [Operand],
-    pub(super) programs: &'a [Program],
-    pub(super) regime: String,
-}
-
 pub(super) fn request(text: QuestionText<'_>, subject: QuestionSubject<'_>) -> ApprovalRequest {
-    let payload = payload(&text, &subject);
+    let words = command_payload::words(&text, &subject);
+    let facts = command_payload::facts(&subject);
+    let scopes = command_payload::scopes(&text, &subject);
+    let payload = command_payload::whole(&words, &facts);
     let QuestionSubject {
         policy,
         command,
@@ -54,11 +31,13 @@ pub(super) fn request(text: QuestionText<'_>, subject: QuestionSubject<'_>) -> A
     };
     let profile = &*derived.profile;
     let view = CommandView {
-        command: words(command.command),
+        command: self::words(command.command),
+        notes: text.notes,
         directory: command.directory.as_path().to_owned(),
         programs: programs(false),
         writable_programs: programs(true),
-        regime,
+        weaker: regime.weaker(),
+        regime: regime.to_string(),
         may_read: policy
             .roots
             .iter()
@@ -87,19 +66,19 @@ pub(super) fn request(text: QuestionText<'_>, subject: QuestionSubject<'_>) -> A
         }
     };
     ApprovalRequest {
-        required: true,
         answer,
-        tool_name: text.tool_name.to_owned(),
-        description: text.description,
         payload,
+        scopes: scopes.offered,
+        covered_by: scopes.hidden,
+        subject: words,
+        facts,
         presentation: Lazy::new(move || Ok(Presentation::Command(view.clone()))),
-        group_id: None,
-        remember: text.remember,
         allowed_by: text.allowed_by,
         why,
         caller: command.caller.map(str::to_owned),
-        call: None,
+        ..ApprovalRequest::new(text.tool_name, text.description)
     }
+    .demanded(text.demand)
 }
 
 /// Whether anything of the root can be written: flags and ceilings may have taken it.
@@ -108,46 +87,32 @@ fn writes_in(profile: &Profile, root: &Root) -> bool {
     writes.any(|grant| grant.path.is_within(&root.path) || root.path.is_within(&grant.path))
 }
 
-/// What the strictest part's rule says of itself.
-pub(super) fn description(policy: &Policy, judgement: &Judgement) -> String {
-    let text = judgement
-        .parts
-        .iter()
-        .filter(|part| part.requirement == Requirement::NeedsApproval)
-        .find_map(|part| match part.rule {
-            RuleRef::Rule(index) => policy.rules.get(index).and_then(|rule| rule.description.clone()),
-            RuleRef::Default => None,
-        });
-    text.unwrap_or_else(|| match &judgement.not_understood {
-        Some(what) => format!("run a command that the rules do not understand ({what})"),
-        None => "run a command".to_owned(),
-    })
+/// The most characters of a command in a list, a log or an error.
+const MAX_DESCRIPTION: usize = 200;
+
+/// The command in its own words, behind a `$`.
+pub(super) fn description(command: &ShellCommand) -> String {
+    let line = escape(&words(command));
+    match line.char_indices().nth(MAX_DESCRIPTION) {
+        None => format!("$ {line}"),
+        Some((end, _)) => format!("$ {}…", line.get(..end).unwrap_or_default()),
+    }
 }
 
-/// What exactly would run: two calls have the same bytes only if they do the same under the same profile, held in the
-/// same way, with the same files.
-fn payload(text: &QuestionText<'_>, subject: &QuestionSubject<'_>) -> Vec<u8> {
-    let command = subject.command;
-    let mut fields: Vec<Vec<u8>> = vec![text.tool_name.as_bytes().to_vec()];
-    match command.command {
-        ShellCommand::Line(line) => fields.extend([b"line".to_vec(), line.as_bytes().to_vec()]),
-        ShellCommand::Argv(argv) => {
-            fields.push(b"argv".to_vec());
-            fields.extend(argv.iter().map(|word| word.as_bytes().to_vec()));
+/// What rules say of their own parts, and what is not understood.
+pub(super) fn notes(policy: &Policy, judgement: &Judgement) -> Vec<(String, String)> {
+    let of_rules = judgement.parts.iter().filter_map(|part| match part.rule {
+        RuleRef::Rule(index) => {
+            let said = policy.rules.get(index)?.description.clone()?;
+            Some((part.words.join(" "), said))
         }
-    }
-    fields.push(command.directory.as_bytes().to_vec());
-    for (name, value) in command.environment {
-        fields.extend([name.as_bytes().to_vec(), value.as_bytes().to_vec()]);
-    }
-    fields.push(b"files".to_vec());
-    fields.extend(subject.operands.iter().map(Operand::payload));
-    // A yes that was given when it was all known does not hold once it is not.
-    fields.push(text.unresolved.as_deref().unwrap_or_default().as_bytes().to_vec());
-    fields.push(subject.derived.digest().to_vec());
-    fields.push(subject.regime.as_bytes().to_vec());
-    let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
-    tool_question::payload(&fields)
+        RuleRef::Default => None,
+    });
+    let unclear = judgement.not_understood.as_ref();
+    let unclear = unclear.map(|what| (what.clone(), "the rules do not understand this".to_owned()));
+    let mut notes: Vec<(String, String)> = of_rules.chain(unclear).collect();
+    notes.dedup();
+    notes
 }
 
 /// The programs of a command that lie in the session's reach under a bare name.

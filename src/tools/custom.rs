@@ -340,7 +340,7 @@ async fn assess_custom(
     };
     let facts = Facts {
         derived: executor.profiles.of(&approved(&call))?,
-        regime: executor.regime_line()?.to_string(),
+        regime: executor.regime_line()?,
     };
     let bound = (call.narrow.as_deref(), names.why_not_remembered());
     let assessment = executor.assessor().assess_custom(tool, wanted, bound, &operands, facts);

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::assessor::remembered;
 use super::call::ToolError;
 use super::deciding::{Deciding, decide_all, lost};
 use super::on_record::with_recovery;
@@ -335,9 +334,8 @@ pub(super) fn overridden(
         // The entry can only tighten.
         (Some(rule), OverrideByConfig::Never) => match (rule.approval, assessment) {
             (Demand::None | Demand::OncePerSession, assessment) => assessment,
-            (Demand::Required, Assessment::NeedsApproval(mut request)) => {
-                request.remember = remembered(rule.approval);
-                Assessment::NeedsApproval(request)
+            (Demand::Required, Assessment::NeedsApproval(request)) => {
+                Assessment::NeedsApproval(Box::new(request.demanded(rule.approval)))
             }
             (Demand::Required | Demand::Deny, assessment) => apply_rule(rule, assessment, context),
         },
@@ -360,10 +358,9 @@ pub(super) fn apply_rule(rule: &ToolRule, assessment: Assessment, context: &Appr
         Requirement::PreApproved => Assessment::PreApproved(question),
         Requirement::Blocked => Assessment::Blocked(format!("{line} forbids it")),
         Requirement::NeedsApproval => {
-            let mut request = question_or_default(question, context);
+            let mut request = question_or_default(question, context).demanded(rule.approval);
             // The config demands it, so `strict` denies it, whatever the tool would let pass.
             request.required = true;
-            request.remember = remembered(rule.approval);
             request.allowed_by = format!("{line} asks for it");
             request.why = vec![format!("{line} asks for it")];
             Assessment::NeedsApproval(Box::new(request))

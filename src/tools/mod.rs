@@ -18,6 +18,7 @@ mod backend_options;
 mod ca_files;
 pub mod call;
 pub mod checked_plan;
+mod command_payload;
 mod command_question;
 mod command_slots;
 mod covered_names;

@@ -32,6 +32,9 @@ pub struct RegimeLine {
     pub network: String,
     /// What the regime leaves open or restores afterwards.
     pub left_open: Vec<String>,
+    /// Why it is not the strongest regime, where that was to be taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
 }
 
 /// What becomes of protected names that nothing holds while a command runs.
@@ -149,7 +152,17 @@ impl RegimeLine {
             asks_to_write: BTreeSet::new(),
             network: network_summary(&profile.network),
             left_open,
+            fallback: fallback.map(str::to_owned),
         }
+    }
+
+    /// Why it is less than usual, if it is: nothing confines, or not the strongest regime does.
+    pub(super) fn weaker(&self) -> Option<String> {
+        if self.regime == "none" {
+            return Some(self.detail.clone());
+        }
+        let fallback = self.fallback.as_ref()?;
+        Some(format!("{} only: {fallback}", self.regime))
     }
 
     /// The same with where commands write after a yes only: nowhere there under this profile, of one that nobody was asked
@@ -208,6 +221,7 @@ impl RegimeLine {
             asks_to_write: BTreeSet::new(),
             network: "open".to_owned(),
             left_open: vec!["everything".to_owned()],
+            fallback: None,
         }
     }
 }
@@ -334,6 +348,7 @@ mod tests {
             asks_to_write: BTreeSet::from(["/b".to_owned()]),
             network: "off".to_owned(),
             left_open: Vec::new(),
+            fallback: None,
         };
         assert_eq!(
             line.to_string(),

@@ -14,7 +14,7 @@ use super::call::NAME;
 use super::deciding::{Deciding, decide};
 use super::escape_truncated::escape_truncated;
 use super::restored::{Restored, Then};
-use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation, Remember};
+use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Lazy, Presentation};
 use crate::confine::Confinement;
 use crate::confine::wire::protocol::Offer;
 use crate::policy::Mode;
@@ -78,21 +78,17 @@ fn question(offer: &Offer, call: Option<&str>) -> ApprovalRequest {
     };
     let entries: Vec<String> = offer.entries.iter().map(entry).collect();
     ApprovalRequest {
-        required: true,
         answer: AnswerOf::ApproverOnly,
-        tool_name: NAME.to_owned(),
-        description: format!(
-            "have {} as the command left {}; protected, and restored now",
-            entries.join(", "),
-            if entries.len() == 1 { "it" } else { "them" }
-        ),
         payload: offer.digest.to_vec(),
         presentation: Lazy::new(move || Ok(Presentation::Diff(text.clone()))),
-        group_id: None,
-        remember: Remember::None,
-        allowed_by: String::new(),
-        why: Vec::new(),
-        caller: None,
         call: call.map(str::to_owned),
+        ..ApprovalRequest::new(
+            NAME,
+            format!(
+                "have {} as the command left {}; protected, and restored now",
+                entries.join(", "),
+                if entries.len() == 1 { "it" } else { "them" }
+            ),
+        )
     }
 }

@@ -118,14 +118,14 @@ sandbox:
         let (running, id) = asking(world, "touch made");
         let listed = approvals(world, &["list"]).output().ok();
         assert!(
-            listed.starts_with(&format!("{id} shell: run a command (open for ")),
+            listed.starts_with(&format!("{id} shell: $ touch made (open for ")),
             "{listed}"
         );
         // Nobody says yes to what was not shown.
         let unseen = approvals(world, &["approve", &id]).output().exits(125).err();
         assert!(unseen.contains(&format!("`stockade approvals show {id}`")), "{unseen}");
         let shown = approvals(world, &["show", &id]).output().ok();
-        assert!(shown.contains("command    touch made"), "{shown}");
+        assert!(shown.contains("$ touch made"), "{shown}");
         let json = approvals(world, &["show", &id, "--json"]).output().ok();
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["presentation"]["command"]["command"], "touch made");
@@ -218,9 +218,9 @@ sandbox:
             begin("made"),
             begin("other"),
             ["expect", "approve? ["],
-            ["send", "y\r"],
+            ["send", "y"],
             ["expect", "approve? ["],
-            ["send", "y\r"],
+            ["send", "y"],
             ["expect", "a session has ended"],
             ["expect", "a session has ended"],
             ["expect", "waiting for one"],
@@ -322,7 +322,7 @@ sandbox:
             "{told}"
         );
         for one in others {
-            assert!(quickly(&|| shows(&id(one))).ok().contains("command    touch"));
+            assert!(quickly(&|| shows(&id(one))).ok().contains("$ touch"));
             world.stockade(&["approvals", "approve", &id(one)]).output().ok();
         }
         let told = quickly(&|| shows(&id(stopped))).exits(125).err();
@@ -331,7 +331,7 @@ sandbox:
             "{told}"
         );
         nix::sys::signal::kill(pid, Signal::SIGCONT).unwrap();
-        assert!(shows(&id(stopped)).ok().contains("command    touch"));
+        assert!(shows(&id(stopped)).ok().contains("$ touch"));
         world.stockade(&["approvals", "approve", &id(stopped)]).output().ok();
         for one in sessions {
             one.wait().ok();

@@ -115,7 +115,7 @@ mod tests {
     /// Runs `line`, does `meanwhile` as the actor when the question is open, and says yes.
     #[track_caller]
     fn meanwhile(world: &Fixture, line: &str, meanwhile: &str) -> String {
-        let steps = json!([["expect", "approve? "], ["shell", meanwhile], ["send", "y\r"]]);
+        let steps = json!([["expect", "approve? "], ["shell", meanwhile], ["send", "y"]]);
         world.play(&steps, &["run", "-c", line]).1
     }
 
@@ -194,27 +194,27 @@ mod tests {
         let steps = json!([
             ["expect", "more lines]"],
             ["expect", "approve? [v/n/?] "],
-            ["send", "y\r"],
-            ["expect", "Please type v and see all of it first."],
+            ["send", "y"],
+            ["expect", "Please press v and see all of it first."],
             ["expect", "approve? [v/n/?] "],
-            ["send", "s\r"],
-            ["expect", "Please type v and see all of it first."],
+            ["send", "s"],
+            ["expect", "Please press v and see all of it first."],
             ["expect", "approve? [v/n/?] "],
-            ["send", "v\r"],
+            ["send", "v"],
             ["expect", "line 1-23 of "],
             ["send", "q"],
             ["expect", "approve? [v/n/?] "],
-            ["send", "y\r"],
-            ["expect", "Please type v and see all of it first."],
+            ["send", "y"],
+            ["expect", "Please press v and see all of it first."],
             ["expect", "approve? [v/n/?] "],
-            ["send", "v\r"],
+            ["send", "v"],
             ["expect", "line 1-23 of "],
             ["send", "G"],
             ["expect", "+the-last-line"],
             ["expect", "the end"],
             ["send", "q"],
             ["expect", "approve? [y/n/v/?] "],
-            ["send", "y\r"]
+            ["send", "y"]
         ]);
         let line = "for i in $(seq 200); do echo line $i; done > .bashrc; echo the-last-line >> .bashrc";
         let (_, shown) = world.play(&steps, &["run", "-c", line]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn the_outcome_says_what_was_put_back(world: &Fixture) {
-        let steps = json!([["expect", "approve? "], ["send", "y\r"], ["expect", "put_back"]]);
+        let steps = json!([["expect", "approve? "], ["send", "y"], ["expect", "put_back"]]);
         let (code, _) = world.play(&steps, &["run", "--json", "-c", "echo x > .bashrc"]);
         assert_eq!(code, 0);
         assert!(there(world, ".bashrc"));

@@ -209,7 +209,7 @@ tools:
             assert!(is_there(world, name));
             let line = json!({"command": format!("printf x > {}", world.workspace().join("asked/c").display())});
             let (message, ran) = agent.call_answering("shell", &line, &filled("once"));
-            assert!(message.contains("may write") && message.contains("asked"), "{message}");
+            assert!(message.contains("write ") && message.contains("asked"), "{message}");
             is_done(&ran);
             assert!(is_there(world, "c"));
             fs::remove_file(world.workspace().join("asked/c")).unwrap();
@@ -837,7 +837,7 @@ tools:
         let asked = agent.call("shell", &json!({"command": line}));
         let form = &asked["inputRequests"]["approval"]["params"];
         let message = form["message"].as_str().unwrap();
-        for shown in ["touch a", "touch b", "may write", "may reach"] {
+        for shown in ["touch a", "touch b", "write ", "reach nothing"] {
             assert!(message.contains(shown), "{message}");
         }
         assert!(message.lines().count() > 90, "{message}");

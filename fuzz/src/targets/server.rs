@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use stockade::approval::{
-    AnswerOf, ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,
+    ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,
 };
 use stockade::config::{self, Context, Matchers};
 use stockade::confine::files::protocol::FileReply;
@@ -121,18 +121,8 @@ fn plain(text: &str) {
 
 fn question(presentation: Lazy) -> ApprovalRequest {
     ApprovalRequest {
-        required: true,
-        answer: AnswerOf::Anyone,
-        tool_name: "write_file".to_owned(),
-        description: "write".to_owned(),
-        payload: Vec::new(),
         presentation,
-        group_id: None,
-        remember: Remember::None,
-        allowed_by: String::new(),
-        why: Vec::new(),
-        caller: None,
-        call: None,
+        ..ApprovalRequest::new("write_file", "write")
     }
 }
 

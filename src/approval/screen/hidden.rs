@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::layout::Charset;
-use super::text::{Backslash, hides, regime_text};
+use super::text::{Backslash, hides};
 use crate::approval::request::{ApprovalRequest, Content, Presentation};
 
 /// How backslashes are shown in a question.
@@ -11,6 +11,7 @@ pub(super) fn in_question(request: &ApprovalRequest, presentation: &Presentation
     let write_request = [&request.tool_name, &request.description]
         .into_iter()
         .chain(&request.group_id)
+        .chain(&request.changed)
         .chain(&request.caller);
     backslash(in_presentation(presentation, charset) || any(write_request, charset))
 }
@@ -18,6 +19,11 @@ pub(super) fn in_question(request: &ApprovalRequest, presentation: &Presentation
 /// How backslashes are shown in the reasons.
 pub(super) fn in_reasons(request: &ApprovalRequest, charset: Charset) -> Backslash {
     backslash(any(request.why.iter().chain([&request.allowed_by]), charset))
+}
+
+/// How backslashes are shown in what a yes can cover.
+pub(super) fn in_scopes(request: &ApprovalRequest, charset: Charset) -> Backslash {
+    backslash(any(request.scopes.iter().map(|scope| &scope.covers), charset))
 }
 
 const fn backslash(hides: bool) -> Backslash {
@@ -56,10 +62,12 @@ fn in_presentation(presentation: &Presentation, charset: Charset) -> bool {
                 .chain(&view.may_read)
                 .chain([&view.directory])
                 .chain(programs);
-            text(&view.command)
-                || text(regime_text(&view.regime, charset).as_bytes())
-                || text(view.may_reach.as_bytes())
-                || paths.any(path)
+            let weaker = view.weaker.iter().map(String::as_bytes);
+            let notes = view
+                .notes
+                .iter()
+                .flat_map(|(part, note)| [part.as_bytes(), note.as_bytes()]);
+            text(&view.command) || weaker.chain(notes).any(text) || text(view.may_reach.as_bytes()) || paths.any(path)
         }
         Presentation::FileContent(view) => {
             let (Content::Text(shown) | Content::Binary(shown)) = &view.content;

@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::approval::{CommandView, Content, FileView, Lazy};
+use crate::approval::{CommandView, Content, FileView};
 
 /// Hostile text: forged lines, control sequences, reordering, stacked marks, wide characters.
 fn hostile() -> impl Strategy<Value = String> {
@@ -43,6 +43,8 @@ fn presentation() -> impl Strategy<Value = Presentation> {
                 directory,
                 programs: paths.clone(),
                 writable_programs: paths.clone(),
+                notes: vec![(regime.clone(), regime.clone())],
+                weaker: Some(regime.clone()),
                 regime,
                 may_read: paths.clone(),
                 may_write: paths,
@@ -80,18 +82,14 @@ fn request() -> impl Strategy<Value = ApprovalRequest> {
     )
         .prop_map(
             |((tool_name, description, allowed_by, why), group_id, caller, (only, session))| ApprovalRequest {
-                required: true,
                 answer: if only { AnswerOf::ApproverOnly } else { AnswerOf::Anyone },
-                tool_name,
-                description,
-                payload: Vec::new(),
-                presentation: Lazy::new(|| Err(String::new())),
                 group_id,
+                changed: why.clone(),
                 remember: if session { Remember::Session } else { Remember::None },
                 allowed_by,
                 why,
                 caller,
-                call: None,
+                ..ApprovalRequest::new(tool_name, description)
             },
         )
 }

@@ -34,9 +34,9 @@ pub(super) struct Question {
 pub(super) enum Overflow {
     /// All of it is on the screen.
     None,
-    /// Part of it was not shown.
+    /// Part of it was not shown, or has left the screen.
     Unseen,
-    /// It is longer than the screen, but all of it was shown.
+    /// It is longer than the screen, and was looked at to its end.
     Seen,
 }
 
@@ -50,10 +50,9 @@ pub(super) fn question(
     let mut writer = write_request(request, presentation, layout, Room::Lines(MAX_LINES));
     // Two lines of answers, and the prompt.
     let scrolls = writer.lines.len() + 3 > layout.rows;
-    let overflow = match (writer.cut, overflow) {
+    let overflow = match (writer.cut || scrolls, overflow) {
         (true, Overflow::None | Overflow::Unseen) => Overflow::Unseen,
         (true, Overflow::Seen) => Overflow::Seen,
-        (false, Overflow::None | Overflow::Unseen | Overflow::Seen) if scrolls => Overflow::Seen,
         (false, Overflow::None | Overflow::Unseen | Overflow::Seen) => Overflow::None,
     };
     writer.own_text(Edge::Bottom, Edge::Below, &legend(request, overflow), Style::Strong);
@@ -107,11 +106,11 @@ pub(super) fn prompt(request: &ApprovalRequest, overflow: Overflow) -> String {
 /// The text after an answer that is not understood.
 pub(super) fn retry_text(request: &ApprovalRequest, overflow: Overflow) -> String {
     let keys: Vec<&str> = meanings(request, overflow).iter().map(|(key, _)| *key).collect();
-    format!("Please type {} or ?.\n", keys.join(", "))
+    format!("\nPlease press {} or ?.\n", keys.join(", "))
 }
 
 /// The text after a yes to what was not shown.
-pub(super) const SEE_FIRST: &str = "Please type v and see all of it first.\n";
+pub(super) const SEE_FIRST: &str = "\nPlease press v and see all of it first.\n";
 
 /// The prompt for the reason of a no.
 pub(super) const REASON: &str = "reason (empty: none): ";
@@ -120,8 +119,12 @@ fn write_request(request: &ApprovalRequest, presentation: &Presentation, layout:
     let at_most_few = room.at_most_few();
     let mut writer = Writer::new(layout, hidden::in_question(request, presentation, layout.charset));
     writer.own_text(Edge::Top, Edge::Below, "Stockade asks", Style::Strong);
-    writer.field("tool", request.tool_name.as_bytes(), at_most_few);
-    writer.field("wants", request.description.as_bytes(), at_most_few);
+    // A command of the shell says all of it itself.
+    let says_all = matches!(presentation, Presentation::Command(_)) && request.description.starts_with("$ ");
+    if !says_all {
+        writer.field("wants", request.description.as_bytes(), at_most_few);
+        writer.field("tool", request.tool_name.as_bytes(), at_most_few);
+    }
     if let Some(caller) = &request.caller {
         writer.field("for", caller.as_bytes(), at_most_few);
     }
@@ -129,8 +132,45 @@ fn write_request(request: &ApprovalRequest, presentation: &Presentation, layout:
         writer.field("group", group.as_bytes(), at_most_few);
     }
     writer.present(presentation, room);
+    for (index, changed) in request.changed.iter().enumerate().take(MAX_SHORT_LINES) {
+        writer.field(if index == 0 { "changed" } else { "" }, changed.as_bytes(), at_most_few);
+    }
     writer.warn();
     writer
+}
+
+/// What a yes for the session can cover, narrowest first, each with the key that chooses it.
+pub(super) fn scopes(request: &ApprovalRequest, layout: Layout) -> String {
+    let mut writer = Writer::new(layout, hidden::in_scopes(request, layout.charset));
+    writer.own_text(
+        Edge::Top,
+        Edge::Below,
+        "Yes, until the session ends, for",
+        Style::Strong,
+    );
+    writer.field("1", b"exactly this", Room::Unlimited);
+    for (index, scope) in request.scopes.iter().enumerate().take(MAX_SCOPES) {
+        writer.field(&(index + 2).to_string(), scope.covers.as_bytes(), Room::Unlimited);
+    }
+    writer.warn();
+    writer.own_text(
+        Edge::Bottom,
+        Edge::Below,
+        "any other key: back to the question",
+        Style::Strong,
+    );
+    writer.render()
+}
+
+/// The most scopes that a key chooses.
+pub(super) const MAX_SCOPES: usize = 8;
+
+/// The prompt for a scope.
+pub(super) fn scope_prompt(request: &ApprovalRequest) -> String {
+    let keys: Vec<String> = (1..=request.scopes.len().min(MAX_SCOPES) + 1)
+        .map(|key| key.to_string())
+        .collect();
+    format!("which? [{}] ", keys.join("/"))
 }
 
 const WARNING: &str =
@@ -162,8 +202,13 @@ fn meanings(request: &ApprovalRequest, overflow: Overflow) -> Vec<(&'static str,
             let yes = match request.remember {
                 Remember::None => "yes, once",
                 Remember::Session => "yes, and, as the config says, again for exactly this until the session ends",
+                Remember::Scope(_) => "yes, and, as the config says, for the same path until the session ends",
             };
-            let again = "yes, and again for exactly this until the session ends";
+            let again = if request.scopes.is_empty() {
+                "yes, and again for exactly this until the session ends"
+            } else {
+                "yes, until the session ends: you choose for what"
+            };
             vec![("y", yes), no, ("s", again)]
         }
     };
@@ -178,8 +223,12 @@ fn meanings(request: &ApprovalRequest, overflow: Overflow) -> Vec<(&'static str,
 fn legend(request: &ApprovalRequest, overflow: Overflow) -> String {
     let answers = match (request.answer, request.remember) {
         _ if overflow == Overflow::Unseen => return "v: show all of it, then y: yes; n: no; ?: why".to_owned(),
-        (AnswerOf::Anyone, Remember::None) => "y: yes, once; n: no; s: yes, and again for exactly this",
+        (AnswerOf::Anyone, Remember::None) if request.scopes.is_empty() => {
+            "y: yes, once; n: no; s: yes, and again for exactly this"
+        }
+        (AnswerOf::Anyone, Remember::None) => "y: yes, once; n: no; s: yes, for the session",
         (AnswerOf::Anyone, Remember::Session) => "y or s: yes, and again for exactly this; n: no",
+        (AnswerOf::Anyone, Remember::Scope(_)) => "y: yes, and again for the same path; n: no; s: yes, for the session",
         (AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly, _) => "y: yes, once; n: no",
     };
     let view = match overflow {

@@ -13,7 +13,7 @@ pub(super) fn layout(columns: u16, charset: Charset) -> Layout {
 fn request(answer: AnswerOf) -> ApprovalRequest {
     ApprovalRequest {
         answer,
-        ..ApprovalRequest::example()
+        ..ApprovalRequest::new("shell", "$ make")
     }
 }
 
@@ -23,7 +23,9 @@ fn command(line: &[u8]) -> Presentation {
         directory: "/work/p".into(),
         programs: vec!["/usr/bin/make".into()],
         writable_programs: vec!["/work/p/.venv/bin/pytest".into()],
+        notes: vec![("make".to_owned(), "builds it".to_owned())],
         regime: "landlock".to_owned(),
+        weaker: None,
         may_read: vec!["/work/asked".into()],
         may_write: vec!["/work/p".into(), OsStr::from_bytes(b"/a b").into()],
         may_reach: "no network".to_owned(),
@@ -67,27 +69,67 @@ fn file(content: Content, size: u64) -> Presentation {
 fn a_command_is_shown_with_its_reach() {
     let text = shown(b"make -j2", 80);
     for part in [
-        "command    make -j2",
-        "directory  /work/p",
-        "regime     landlock",
-        "may read   /work/asked",
-        "may write  /work/p",
-        "|            /a b",
-        "may reach  no network",
+        "| $ make -j2\n| note       `make`: builds it\n| in         /work/p\n",
+        "| may        write /work/p, /a b; read /work/asked; reach no network\n",
+        "| program    /usr/bin/make\n",
+        "| writable   /work/p/.venv/bin/pytest\n",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert!(!text.contains("WARNING"), "{text}");
     assert!(!text.contains('\x1b'), "{text}");
+    // What confines it goes without saying, unless it is less than usual.
+    assert!(!text.contains("landlock") && !text.contains("tool "), "{text}");
+    let Presentation::Command(view) = command(b"make") else {
+        unreachable!()
+    };
+    let weaker = Presentation::Command(CommandView {
+        weaker: Some("landlock only: no namespaces here".to_owned()),
+        ..view
+    });
+    assert!(text_of(&weaker, 80).contains("| sandbox    landlock only: no namespaces here\n"));
+}
+
+#[test]
+fn what_changed_since_the_last_yes_is_named() {
+    let mut request = request(AnswerOf::Anyone);
+    request.changed = vec!["/w/test.sh changed since you said yes at 14:02".to_owned()];
+    let layout = layout(80, Charset::Unicode);
+    let text = question(&request, &command(b"sh test.sh"), layout, Overflow::Unseen).text;
+    assert!(
+        text.contains("│ changed    /w/test.sh changed since you said yes at 14:02\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_yes_for_the_session_can_cover_is_listed_narrowest_first_and_cannot_move_the_cursor() {
+    let mut request = request(AnswerOf::Anyone);
+    let scope = |covers: &str| crate::approval::SessionScope {
+        covers: covers.to_owned(),
+        key: Vec::new(),
+    };
+    request.scopes = vec![scope("write_file of /w/a\u{1b}[2J"), scope("write_file anywhere in w")];
+    let text = scopes(&request, layout(80, Charset::Unicode));
+    let lines = [
+        "│ 1          exactly this\n",
+        "│ 2          write_file of /w/a\\u{1b}[2J\n",
+        "│ 3          write_file anywhere in w\n",
+    ];
+    assert!(
+        lines.iter().all(|line| text.contains(line)) && text.contains("WARNING"),
+        "{text}"
+    );
+    assert_eq!(scope_prompt(&request), "which? [1/2/3] ");
 }
 
 #[test]
 fn the_frame_is_drawn_in_letters_that_the_terminal_knows() {
     let unicode = ask(&command(b"make"), layout(80, Charset::Unicode)).text;
-    assert!(unicode.starts_with("╭─ Stockade asks ─") && unicode.contains("\n│ tool       shell\n"));
+    assert!(unicode.starts_with("╭─ Stockade asks ─") && unicode.contains("\n│ $ make\n"));
     assert!(unicode.contains("\n╰─ y: yes, once; n: no"), "{unicode}");
     let ascii = ask(&command("echo é …".as_bytes()), layout(80, Charset::Ascii)).text;
-    assert!(ascii.starts_with("+-- Stockade asks -") && ascii.contains("\n| tool       shell\n"));
+    assert!(ascii.starts_with("+-- Stockade asks -") && ascii.contains("\n| $ echo "));
     assert!(
         ascii.contains("echo \\u{e9} \\u{2026}") && ascii.contains("WARNING"),
         "{ascii}"
@@ -122,7 +164,7 @@ fn wide_characters_do_not_reach_the_margin() {
     assert!(
         text.lines()
             .filter(|line| line.contains('日'))
-            .all(|line| line.matches('日').count() <= 13),
+            .all(|line| line.matches('日').count() <= 18),
         "{text}"
     );
 }
@@ -131,17 +173,14 @@ fn wide_characters_do_not_reach_the_margin() {
 fn a_new_line_of_the_command_looks_like_no_other_text() {
     let real = shown(b"bash -c 'echo ok #\nrm -rf w'", 80);
     let typed_out = shown(b"bash -c 'echo ok #\\nrm -rf w'", 80);
-    assert!(real.contains("echo ok #\n| (new line) rm -rf w'\n"), "{real}");
+    assert!(real.contains("echo ok #\n| > rm -rf w'\n"), "{real}");
     assert!(typed_out.contains("echo ok #\\nrm -rf w'\n"), "{typed_out}");
     // A comment that fills its line does not look as if it went on in the next.
-    let room = Edge::Side.room(layout(40, Charset::Unicode)) - LABEL;
+    let room = Edge::Side.room(layout(40, Charset::Unicode)) - 2;
     let filled = shown(format!("#{}\nrm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
     let break_lines = shown(format!("#{}rm -rf w", "-".repeat(room - 1)).as_bytes(), 40);
-    assert!(filled.contains("\n| (new line) rm -rf w\n"), "{filled}");
-    assert!(
-        break_lines.contains(&format!("\n| {:LABEL$}rm -rf w\n", "")),
-        "{break_lines}"
-    );
+    assert!(filled.contains("\n| > rm -rf w\n"), "{filled}");
+    assert!(break_lines.contains("\n|   rm -rf w\n"), "{break_lines}");
 }
 
 #[test]
@@ -181,9 +220,9 @@ fn a_long_change_is_cut_at_fifty_lines_and_shown_whole_when_asked_for() {
 }
 
 #[test]
-fn what_passes_the_screen_may_be_looked_at_again_and_need_not_be() {
+fn what_passes_the_screen_must_be_looked_at_to_its_end() {
     let text = diff(&"+line\n".repeat(20));
-    for (rows, rest) in [(24, Overflow::Seen), (26, Overflow::None)] {
+    for (rows, rest) in [(24, Overflow::Unseen), (26, Overflow::None)] {
         let layout = Layout::new(Some((200, rows)), Colour::Off, Charset::Ascii);
         let write_request = question(&request(AnswerOf::ApproverOnly), &text, layout, Overflow::Unseen);
         assert_eq!(write_request.overflow, rest, "{rows}");
@@ -196,7 +235,7 @@ fn a_long_command_is_cut_and_what_it_may_do_is_not() {
     let line = "echo\n".repeat(300);
     let text = shown(line.as_bytes(), 40);
     assert!(
-        text.contains("more lines]") && text.contains("may reach  no network"),
+        text.contains("more lines]") && text.contains("| may        write"),
         "{text}"
     );
     assert!(text.lines().count() < 80, "{text}");
@@ -246,7 +285,7 @@ fn a_large_new_file_is_shown_by_its_beginning_and_counts() {
     let content: String = (1..=2000).fold(String::new(), |all, number| format!("{all}text {number}\n"));
     let text = text_of(&file(Content::Text(content), 21_893), 80);
     for part in [
-        "2000 lines, 21893 bytes",
+        "2000 lines, 21.8 KB",
         "|    1 text 1\n",
         "|   50 text 50\n",
         "… [1950 more lines]",
@@ -298,7 +337,7 @@ fn parts_stand_under_their_titles_and_each_is_seen() {
     for part in [
         "| part 1     one\n| +a\n",
         "… [984 more lines]\n| part 2     two\n| +b\n",
-        "| part 3     three\n| command    make\n",
+        "| part 3     three\n| $ make\n",
         "| One answer holds for all 3 parts.\n",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
@@ -349,7 +388,7 @@ fn the_answers_that_are_offered_are_those_that_count() {
     }
     assert_eq!(
         retry_text(&request(AnswerOf::Anyone), Overflow::None),
-        "Please type y, n, s or ?.\n"
+        "\nPlease press y, n, s or ?.\n"
     );
 }
 

@@ -34,14 +34,6 @@ pub(super) fn hides(line: &[u8], charset: Charset) -> bool {
     }
 }
 
-/// The name of the regime in characters that the terminal knows.
-pub(super) fn regime_text(regime: &str, charset: Charset) -> String {
-    match charset {
-        Charset::Ascii => regime.replace('·', "-"),
-        Charset::Unicode => regime.to_owned(),
-    }
-}
-
 /// Escapes characters that the terminal does not know, and combining marks without a letter or beyond the limit: they would
 /// be drawn over their neighbours.
 fn escape_unsupported(text: &str, charset: Charset) -> String {

@@ -1,7 +1,8 @@
 //! The lines of each kind of presentation.
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use super::line::{Edge, Style};
-use super::text::regime_text;
 use super::writer::{MAX_LINES, Room, Writer, lines_of};
 use crate::approval::request::{CommandView, Content, FileView, Presentation};
 
@@ -21,26 +22,38 @@ impl Writer {
     }
 
     fn command(&mut self, view: &CommandView, room: Room) {
-        self.field("command", &view.command, room);
-        self.paths("directory", std::slice::from_ref(&view.directory), room.at_most_few());
-        self.paths("program", &view.programs, room.at_most_few());
-        self.paths("writable", &view.writable_programs, room);
+        self.line_of_shell(&view.command, room);
+        for (part, note) in &view.notes {
+            let note = format!("`{part}`: {note}");
+            self.field("note", note.as_bytes(), room.at_most_few());
+        }
+        self.paths("in", std::slice::from_ref(&view.directory), room.at_most_few());
         // What a yes permits is cut as late as possible.
         let full = match room {
             Room::Lines(_) => Room::Lines(MAX_LINES),
             Room::Unlimited => Room::Unlimited,
         };
-        self.field(
-            "regime",
-            regime_text(&view.regime, self.layout.charset).as_bytes(),
-            full,
-        );
-        self.paths("may read", &view.may_read, full);
-        if view.may_write.is_empty() {
-            self.field("may write", b"nothing", full);
+        let mut may = Vec::new();
+        for (verb, paths) in [("write ", &view.may_write), ("read ", &view.may_read)] {
+            if paths.is_empty() && verb == "read " {
+                continue;
+            }
+            may.extend_from_slice(verb.as_bytes());
+            let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
+            may.extend(if paths.is_empty() {
+                b"nothing".to_vec()
+            } else {
+                paths.join(&b", "[..])
+            });
+            may.extend_from_slice(b"; ");
         }
-        self.paths("may write", &view.may_write, full);
-        self.field("may reach", view.may_reach.as_bytes(), full);
+        may.extend([b"reach ", view.may_reach.as_bytes()].concat());
+        self.field("may", &may, full);
+        self.paths("program", &view.programs, room.at_most_few());
+        self.paths("writable", &view.writable_programs, room);
+        if let Some(weaker) = &view.weaker {
+            self.field("sandbox", weaker.as_bytes(), full);
+        }
     }
 
     fn file(&mut self, view: &FileView, room: Room) {
@@ -101,9 +114,17 @@ fn divide(count: usize, room: Room) -> (usize, Room) {
 
 fn size(bytes: u64, lines: Option<usize>) -> String {
     let count = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    let bytes = count(bytes, "byte");
+    let bytes = match bytes {
+        0..1000 => count(bytes, "byte"),
+        1000..1_000_000 => tenths(bytes / 100, "KB"),
+        _ => tenths(bytes / 100_000, "MB"),
+    };
     match lines.map(u64::try_from) {
         Some(Ok(lines)) => format!("{}, {bytes}", count(lines, "line")),
         Some(Err(_)) | None => bytes,
     }
+}
+
+fn tenths(count: u64, unit: &str) -> String {
+    format!("{}.{} {unit}", count / 10, count % 10)
 }

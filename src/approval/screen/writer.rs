@@ -13,6 +13,8 @@ use super::text::{Backslash, Break, break_lines, visible, wrap};
 pub(super) const MAX_LINES: usize = 50;
 /// The same for a value that should be short.
 pub(super) const MAX_SHORT_LINES: usize = 10;
+/// The width of a sign before a line of a shell, with its blank.
+const SIGN: usize = 2;
 /// The label after a line break in the value.
 const NEW_LINE: &str = "(new line)";
 
@@ -74,6 +76,15 @@ impl Writer {
         for line in value.split(|byte| *byte == b'\n') {
             self.labelled(&mut lines, label, line);
             label = if label.is_empty() { "" } else { NEW_LINE };
+        }
+        self.push(lines, room);
+    }
+
+    /// A line for a shell, as a shell shows it: `$` before it, `>` before each further line of it.
+    pub(super) fn line_of_shell(&mut self, line: &[u8], room: Room) {
+        let mut lines = Vec::new();
+        for (index, line) in line.split(|byte| *byte == b'\n').enumerate() {
+            self.labelled_in(&mut lines, if index == 0 { "$" } else { ">" }, SIGN, line);
         }
         self.push(lines, room);
     }
@@ -174,17 +185,22 @@ impl Writer {
 
     /// The lines of one line of a value. A tab has no fixed width, so it becomes a blank.
     fn labelled(&self, lines: &mut Vec<Line>, label: &str, line: &[u8]) {
+        self.labelled_in(lines, label, LABEL, line);
+    }
+
+    /// The same with a label of this width.
+    fn labelled_in(&self, lines: &mut Vec<Line>, label: &str, width: usize, line: &[u8]) {
         let line: Vec<u8> = line
             .iter()
             .map(|byte| if *byte == b'\t' { b' ' } else { *byte })
             .collect();
         let shown = visible(&line, self.layout.charset, self.backslash);
-        let room = Edge::Side.room(self.layout) - LABEL;
+        let room = Edge::Side.room(self.layout) - width;
         for (index, piece) in break_lines(&shown, room, Break::BeforeBlank).into_iter().enumerate() {
             let label = if index == 0 { label } else { "" };
             lines.push(Line {
                 edge: Edge::Side,
-                label: format!("{label:<LABEL$}"),
+                label: format!("{label:<width$}"),
                 text: piece.to_owned(),
                 style: Style::Plain,
             });

@@ -162,8 +162,15 @@ impl Pending {
                 return refused("it is answered already");
             }
             match (open.message.answer, decision.approved, decision.remember, open.shown) {
-                (AnswerOf::ApproverOnly | AnswerOf::AnyoneOnce, true, Remember::Session, _) => {
+                (AnswerOf::ApproverOnly | AnswerOf::AnyoneOnce, true, Remember::Session | Remember::Scope(_), _) => {
                     return refused("this is approved once or not at all, never for the session");
+                }
+                (AnswerOf::Anyone, true, Remember::Scope(number), _)
+                    if usize::from(number) >= open.message.scopes.len() =>
+                {
+                    return refused(&format!(
+                        "it has no scope of that number; `stockade approvals show {id}` lists them"
+                    ));
                 }
                 // Nobody says yes to what was not shown.
                 (_, true, _, Shown::No) => {

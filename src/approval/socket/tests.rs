@@ -18,7 +18,7 @@ fn request(description: &str) -> ApprovalRequest {
     ApprovalRequest {
         description: description.to_owned(),
         payload: description.as_bytes().to_vec(),
-        ..ApprovalRequest::example()
+        ..ApprovalRequest::new("shell", "run a command")
     }
 }
 

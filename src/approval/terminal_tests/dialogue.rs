@@ -10,12 +10,12 @@ const INTERRUPTED: &str = "false None Failure(\"the question was interrupted\")"
 #[test]
 fn a_no_may_have_a_reason() {
     for (typed, verdict) in [
-        (&["n\n", "not now\n"][..], "false None Approver: not now"),
-        (&["n\n", "\n"], "false None Approver"),
+        (&["n", "not now\n"][..], "false None Approver: not now"),
+        (&["n", "\n"], "false None Approver"),
         (&["n use make\n"], "false None Approver: use make"),
         (&["no because\r"], "false None Approver: because"),
-        (&["n \n", "y\n"], "false None Approver: y"),
-        (&["n\n", "a\u{202e}b\x1b[A\n"], "false None Approver: a\\u{202e}b[A"),
+        (&["n", "y\n"], "false None Approver: y"),
+        (&["n", "a\u{202e}b\x1b[A\n"], "false None Approver: a\\u{202e}b[A"),
     ] {
         let mut session = start("", "", &[]);
         session.prompt(1).type_in(typed[0]);
@@ -30,7 +30,7 @@ fn a_no_may_have_a_reason() {
 fn ctrl_c_at_the_reason_is_a_no_without_one() {
     for key in ["\x03", "half a reason\x03", "\x1c", "\x04"] {
         let mut session = start("", "", &[("ASK_COUNT", "2")]);
-        session.prompt(1).type_in("n\n").expect("reason").type_in(key);
+        session.prompt(1).type_in("n").expect("reason").type_in(key);
         session.prompt(2).type_in("y\n");
         assert_eq!(
             session.verdicts(),
@@ -42,7 +42,7 @@ fn ctrl_c_at_the_reason_is_a_no_without_one() {
 
 #[test]
 fn a_timeout_at_the_reason_is_a_no_without_one() {
-    let (session, _) = in_time(&[], "n\n", "reason");
+    let (session, _) = in_time(&[], "n", "reason");
     assert_eq!(session.verdicts(), ["false None Approver"]);
 }
 
@@ -67,7 +67,7 @@ fn a_withdrawal_at_the_reason_ends_it() {
     let dir = tempfile::tempdir().unwrap();
     let now = dir.path().join("now");
     let mut session = start("", "", &[("ASK_CANCEL_WHEN_EXISTS", now.to_str().unwrap())]);
-    session.prompt(1).type_in("n\n").expect("reason");
+    session.prompt(1).type_in("n").expect("reason");
     std::fs::write(&now, "").unwrap();
     assert_eq!(session.verdicts(), [WITHDRAWN]);
 }
@@ -76,7 +76,7 @@ fn a_withdrawal_at_the_reason_ends_it() {
 fn why_is_told_as_often_as_it_is_wanted() {
     let mut session = start("", "", &[]);
     for _ in 0..5 {
-        session.expect("approve? [y/n/s/?] ").type_in("?\n");
+        session.expect("approve? [y/n/s/?] ").type_in("?");
         session.expect("agent.yaml:3:5: the default asks");
         session.expect("a rule would allow it");
     }
@@ -87,18 +87,15 @@ fn why_is_told_as_often_as_it_is_wanted() {
 #[test]
 fn ctrl_c_after_why_denies() {
     let mut session = start("", "", &[]);
-    session.prompt(1).type_in("?\n").prompt(2).type_in("\x03");
+    session.prompt(1).type_in("?").prompt(2).type_in("\x03");
     assert_eq!(session.verdicts(), [INTERRUPTED]);
 }
 
 #[test]
 fn the_pager_is_offered_where_something_was_left_out_alone() {
     let mut session = start("", "", &[]);
-    session.expect("approve? [y/n/s/?] ").type_in("v\n");
-    session
-        .expect("Please type y, n, s or ?.")
-        .expect("approve? ")
-        .type_in("n\n\n");
+    session.expect("approve? [y/n/s/?] ").type_in("v");
+    session.expect("Please press y, n, s or ?.").expect("approve? ").deny();
     let (verdicts, shown) = session.end();
     assert_eq!(verdicts, ["false None Approver"]);
     assert!(!shown.contains(ENTER), "{shown:?}");
@@ -107,7 +104,7 @@ fn the_pager_is_offered_where_something_was_left_out_alone() {
 #[test]
 fn the_pager_shows_all_of_it_and_asks_again() {
     let mut session = start("", "", &[LONG_ONE]);
-    session.expect("more lines]").expect("approve? [v/n/?] ").type_in("v\n");
+    session.expect("more lines]").expect("approve? [v/n/?] ").type_in("v");
     session.expect(ENTER).expect("line 1-10 of 103");
     for (key, place) in [
         (" ", "line 11-20 of"),
@@ -135,8 +132,8 @@ fn the_pager_shows_all_of_it_and_asks_again() {
 #[test]
 fn what_is_typed_in_the_pager_is_no_answer() {
     let mut session = start("", "", &[LONG_ONE]);
-    session.prompt(1).type_in("v\n").expect("of 103").type_in("y\ny\rqy\n");
-    session.expect(LEAVE).prompt(2).still_asks().type_in("n\n\n");
+    session.prompt(1).type_in("v").expect("of 103").type_in("y\ny\rqy\n");
+    session.expect(LEAVE).prompt(2).still_asks().deny();
     assert_eq!(session.verdicts(), ["false None Approver"]);
 }
 
@@ -146,20 +143,20 @@ fn where_all_must_be_seen_a_yes_counts_after_the_last_page() {
     session
         .expect("approve? [v/n/?] ")
         .type_in("y\n")
-        .expect("Please type v and see all of it first.");
+        .expect("Please press v and see all of it first.");
     session
         .expect("approve? [v/n/?] ")
-        .type_in("v\n")
+        .type_in("v")
         .expect("line 1-10 of 103")
         .type_in(" q");
     session
         .expect(LEAVE)
         .expect("approve? [v/n/?] ")
         .type_in("y\n")
-        .expect("Please type v");
+        .expect("Please press v");
     session
         .expect("approve? [v/n/?] ")
-        .type_in("v\n")
+        .type_in("v")
         .expect("line 1-10 of 103")
         .type_in("G")
         .expect("the end");
@@ -168,30 +165,30 @@ fn where_all_must_be_seen_a_yes_counts_after_the_last_page() {
         .expect(LEAVE)
         .expect("approve? [y/n/v/?] ")
         .type_in("s\n")
-        .expect("Please type y, n, v or ?.");
+        .expect("Please press y, n, v or ?.");
     session.expect("approve? [y/n/v/?] ").type_in("y\n");
     assert_eq!(session.verdicts(), ["true None Approver"]);
 }
 
 #[test]
 fn no_yes_counts_to_what_was_not_shown_to_its_end() {
-    for yes in ["y\n", "s\n"] {
+    for yes in ["y", "s"] {
         let mut session = start("", "", &[LONG_ONE]);
         session
             .expect("approve? [v/n/?] ")
             .type_in(yes)
-            .expect("Please type v and see all of it first.");
+            .expect("Please press v and see all of it first.");
         session
             .expect("approve? [v/n/?] ")
-            .type_in("v\n")
+            .type_in("v")
             .expect("line 1-10 of 103")
             .type_in(" q");
         session
             .expect(LEAVE)
             .expect("approve? [v/n/?] ")
             .type_in(yes)
-            .expect("Please type v");
-        session.expect("approve? [v/n/?] ").type_in("n\n\n");
+            .expect("Please press v");
+        session.expect("approve? [v/n/?] ").deny();
         assert_eq!(session.verdicts(), ["false None Approver"], "{yes:?}");
     }
 }
@@ -209,18 +206,18 @@ fn ctrl_c_in_the_pager_denies_and_restores_the_screen() {
         let mut session = start("", "", &[LONG_ONE, ("ASK_COUNT", "2")]);
         session
             .prompt(1)
-            .type_in("v\n")
+            .type_in("v")
             .expect("of 103")
             .type_in(key)
             .expect(LEAVE);
-        session.prompt(2).type_in("n\n\n");
+        session.prompt(2).deny();
         assert_eq!(session.verdicts(), [verdict, "false None Approver"], "{key:?}");
     }
 }
 
 #[test]
 fn no_answer_in_time_denies_in_the_pager_too() {
-    let (session, time) = in_time(&[LONG_ONE], "v\n", "of 103");
+    let (session, time) = in_time(&[LONG_ONE], "v", "of 103");
     let (verdicts, shown) = session.end();
     assert_eq!(verdicts, [format!("false None Failure(\"no answer within {time:?}\")")]);
     assert!(shown.contains(LEAVE), "{shown:?}");
@@ -231,7 +228,7 @@ fn a_withdrawal_ends_the_pager() {
     let dir = tempfile::tempdir().unwrap();
     let now = dir.path().join("now");
     let mut session = start("", "", &[LONG_ONE, ("ASK_CANCEL_WHEN_EXISTS", now.to_str().unwrap())]);
-    session.prompt(1).type_in("v\n").expect("of 103");
+    session.prompt(1).type_in("v").expect("of 103");
     std::fs::write(&now, "").unwrap();
     let (verdicts, shown) = session.end();
     assert_eq!(verdicts, [WITHDRAWN]);
@@ -243,12 +240,12 @@ fn a_terminal_without_sequences_is_sent_none() {
     let mut session = start("", "", &[LONG_ONE, ("TERM", "dumb")]);
     session
         .prompt(1)
-        .type_in("v\n")
+        .type_in("v")
         .expect("line 1-10 of 103")
         .type_in("G")
         .expect("change 100")
         .type_in("q");
-    session.prompt(2).type_in("?\n").prompt(3).type_in("y\n");
+    session.prompt(2).type_in("?").prompt(3).type_in("y\n");
     let (verdicts, shown) = session.end();
     assert_eq!(verdicts, ["true None Approver"]);
     assert!(!shown.contains('\x1b'), "{shown:?}");

@@ -88,14 +88,23 @@ fn request() -> ApprovalRequest {
         }
         None => Presentation::Text("make".to_owned()),
     };
+    let scopes = match std::env::var_os("ASK_SCOPES") {
+        Some(_) => vec!["make, whatever it is given", "every make"],
+        None => Vec::new(),
+    };
+    let scope = |covers: &str| SessionScope {
+        covers: covers.to_owned(),
+        key: covers.as_bytes().to_vec(),
+    };
     ApprovalRequest {
         answer,
+        scopes: scopes.into_iter().map(scope).collect(),
         description: "run make".to_owned(),
         payload: b"make".to_vec(),
         presentation: Lazy::new(move || Ok(presentation.clone())),
         allowed_by: "a rule would allow it".to_owned(),
         why: vec!["agent.yaml:3:5: the default asks".to_owned()],
-        ..ApprovalRequest::example()
+        ..ApprovalRequest::new("shell", "run a command")
     }
 }
 
@@ -211,6 +220,11 @@ impl Session {
         self
     }
 
+    /// Says no without a reason.
+    fn deny(&mut self) -> &mut Self {
+        self.type_in("n").expect("reason (empty: none): ").type_in("\n")
+    }
+
     fn still_asks(&mut self) -> &mut Self {
         std::thread::sleep(Duration::from_millis(300));
         assert!(
@@ -254,52 +268,74 @@ impl Session {
 }
 
 #[test]
-fn each_key_gives_its_decision() {
+fn each_key_gives_its_decision_without_enter() {
     for (typed, verdict) in [
+        ("y", "true None Approver"),
         ("y\n", "true None Approver"),
         ("yes\n", "true None Approver"),
-        ("s\n", "true Session Approver"),
-        ("n\n\n", "false None Approver"),
-        ("no\r\r", "false None Approver"),
+        ("s", "true Session Approver"),
+        ("n no\n", "false None Approver: no"),
     ] {
         let mut session = start("", "", &[]);
         session.prompt(1).type_in(typed);
         assert_eq!(session.verdicts(), [verdict], "{typed:?}");
+    }
+    let mut session = start("", "", &[]);
+    session.prompt(1).deny();
+    assert_eq!(session.verdicts(), ["false None Approver"]);
+}
+
+#[test]
+fn a_yes_for_the_session_is_for_the_scope_that_is_chosen() {
+    for (key, verdict) in [("1", "Session"), ("2", "Scope(0)"), ("3", "Scope(1)")] {
+        let mut session = start("", "", &[("ASK_SCOPES", "1")]);
+        session
+            .prompt(1)
+            .type_in("s")
+            .expect("exactly this")
+            .expect("every make");
+        session.expect("which? [1/2/3] ").type_in(key);
+        assert_eq!(session.verdicts(), [format!("true {verdict} Approver")], "{key}");
+    }
+    for key in ["4", "0", "y", "\n", "22", "\u{b2}"] {
+        let mut session = start("", "", &[("ASK_SCOPES", "1")]);
+        session.prompt(1).type_in("s").expect("which? [1/2/3] ").type_in(key);
+        session.prompt(2).deny();
+        assert_eq!(session.verdicts(), ["false None Approver"], "{key:?}");
     }
 }
 
 #[test]
 fn what_was_typed_before_the_question_is_no_answer() {
     let mut session = start("y\ny\ny", "", &[]);
-    session.prompt(1).still_asks().type_in("n\n\n");
+    session.prompt(1).still_asks().deny();
     assert_eq!(session.verdicts(), ["false None Approver"]);
 }
 
 #[test]
 fn what_was_typed_before_the_second_question_is_no_answer_to_it() {
     let mut session = start("", "", &[("ASK_COUNT", "2")]);
-    session.prompt(1).type_in("n\n\ny\n");
-    session.prompt(2).still_asks().type_in("n\n\n");
+    session.prompt(1).deny();
+    session.prompt(2).still_asks().deny();
     assert_eq!(session.verdicts(), ["false None Approver", "false None Approver"]);
 }
 
 #[test]
-fn an_answer_that_is_not_understood_is_asked_for_twice_more_and_then_denied() {
+fn what_is_no_answer_is_asked_for_again_and_denied_in_the_end() {
     let mut session = start("", "", &[]);
-    session
-        .prompt(1)
-        .type_in("Y\n")
-        .prompt(2)
-        .type_in("yy\n")
-        .prompt(3)
-        .type_in("\n");
+    for (index, typed) in ["Y", "yy", "\n", "y y", "\x1b[A", "\u{fe}"].into_iter().enumerate() {
+        session.prompt(index + 1).type_in(typed).expect("Please press");
+    }
+    session.prompt(7).type_in("y");
+    assert_eq!(session.verdicts(), ["true None Approver"]);
+    let mut session = start("", "", &[]);
+    for count in 1..=100 {
+        session.prompt(count).type_in("x");
+    }
     assert_eq!(
         session.verdicts(),
         ["false None Failure(\"the answer was not understood\")"]
     );
-    let mut session = start("", "", &[]);
-    session.prompt(1).type_in("sure\n").prompt(2).type_in("y\n");
-    assert_eq!(session.verdicts(), ["true None Approver"]);
 }
 
 #[test]
@@ -324,8 +360,7 @@ fn ctrl_c_denies_the_question_and_does_not_end_the_session() {
 
 #[test]
 fn no_answer_in_time_denies() {
-    let mut session = start("", "", &[("ASK_TIMEOUT_MS", "200")]);
-    session.prompt(1);
+    let session = start("", "", &[("ASK_TIMEOUT_MS", "200")]);
     assert_eq!(session.verdicts(), ["false None Failure(\"no answer within 200ms\")"]);
 }
 

@@ -89,7 +89,7 @@ fn whoever_is_killed_at_a_question_leaves_the_terminal_to_the_next() {
     let (second, now) = (at("second"), at("now"));
     let until = |file: &str| format!("until [ -e '{file}' ]; do sleep 0.05; done");
     let wrap = format!(
-        "\"$0\" \"$@\" & first=$!; {}; ({}; kill -9 $first) & \"$0\" \"$@\"; wait; stty isig",
+        "\"$0\" \"$@\" & first=$!; {}; ({}; kill -9 $first) & \"$0\" \"$@\"; wait; stty sane",
         until(&second),
         until(&now)
     );

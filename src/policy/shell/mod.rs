@@ -47,4 +47,4 @@ pub use judge::{judge, judge_argv, judge_argv_in, judge_in, rule_covers, rule_ma
 pub use judgement::{Judgement, Part, RuleNetwork, RuleRef};
 pub use matching::Directory;
 pub use names::{Names, names_of_argv, names_of_line};
-pub use other_code::runs_other_code;
+pub use other_code::{runs_other_code, sole_command_of_argv, sole_command_of_line};

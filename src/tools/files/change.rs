@@ -75,10 +75,13 @@ pub(super) async fn assess_change(
         .collect();
     let description: Vec<&str> = parts.iter().map(|step| step.description.as_str()).collect();
     let profile = executor.profiles.of_files(&sum.asked)?;
+    let once = once(executor, &bound);
     let facts = Facts {
         kind,
+        // What a directory loses is another thing each time.
+        places: if once.is_empty() { judged.clone() } else { Vec::new() },
         description: described(&description, &measured),
-        subject: [question::of_changes(&bound), once(executor, &bound)].concat(),
+        subject: [question::of_changes(&bound), once].concat(),
         digest: profile.digest(),
         regime: executor.regime_line()?.to_string(),
         presentation: present::changes(server, changes, measured),
@@ -205,6 +208,7 @@ fn failing_question(
     let shown = format!("It cannot be done; the agent would be told why:\n{why}");
     let facts = Facts {
         kind,
+        places: Vec::new(),
         description: described(&description, &[]),
         subject: question::of_failure(&changes, &shown),
         digest: executor.profiles.of_files(&asked)?.digest(),

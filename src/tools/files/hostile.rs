@@ -68,6 +68,7 @@ impl Parent {
                 })
                 .collect();
             let facts = Facts {
+                places: Vec::new(),
                 kind: FileKind::Write,
                 description: change::described(&["write", "write"], &measured),
                 subject: question::of_changes(&bound),

@@ -35,6 +35,10 @@ enum Content {
 }
 
 impl Operand {
+    pub(in crate::tools) const fn path(&self) -> &AbsPath {
+        &self.path
+    }
+
     /// The bytes that an approval of it covers.
     pub(in crate::tools) fn payload(&self) -> Vec<u8> {
         let mut bytes = self.path.as_bytes().to_vec();

@@ -1,19 +1,22 @@
 //! A file call → the question a person is asked.
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
 use super::arguments::FileKind;
-use crate::approval::{AnswerOf, ApprovalRequest, Lazy};
+use super::judge::Judged;
+use crate::approval::{ApprovalRequest, Lazy, Remember, SessionScope};
 use crate::confine::files::protocol::{Bound, Change, State};
 use crate::confine::wire;
-use crate::policy::Demand;
-use crate::tools::assessor::remembered;
+use crate::policy::{AbsPath, Demand};
 use crate::tools::plan::ProfileDigest;
 use crate::tools::tool::ApprovalContext;
 use crate::tools::tool_question::payload;
 
 pub(super) struct Facts {
     pub(super) kind: FileKind,
+    /// The places that a yes can cover whatever is done there; empty where it is to cover this alone.
+    pub(super) places: Vec<Judged>,
     pub(super) description: String,
     /// What exactly would be done, in bytes.
     pub(super) subject: Vec<u8>,
@@ -29,20 +32,52 @@ pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, w
     } else {
         format!("{}; `none` there would allow it", why.join("; "))
     };
+    let scopes = scopes(&facts);
     ApprovalRequest {
-        required: true,
-        answer: AnswerOf::Anyone,
-        tool_name: name.to_owned(),
-        description: facts.description,
         payload: payload(&[name.as_bytes(), &facts.subject, &facts.digest, facts.regime.as_bytes()]),
+        once: if scopes.is_empty() {
+            Remember::Session
+        } else {
+            Remember::Scope(0)
+        },
+        scopes,
         presentation: facts.presentation,
-        group_id: None,
-        remember: remembered(demand),
         allowed_by,
         why,
         caller: context.caller.clone(),
-        call: None,
+        ..ApprovalRequest::new(name, facts.description)
     }
+    .demanded(demand)
+}
+
+/// The same tool on the same paths, whatever their content; and anywhere in the same roots.
+fn scopes(facts: &Facts) -> Vec<SessionScope> {
+    if facts.places.is_empty() {
+        return Vec::new();
+    }
+    let name = facts.kind.name();
+    let scope = |kind: &str, covers: String, fields: Vec<&[u8]>| {
+        let own: [&[u8]; 4] = [name.as_bytes(), kind.as_bytes(), &facts.digest, facts.regime.as_bytes()];
+        SessionScope {
+            covers,
+            key: payload(&own.into_iter().chain(fields).collect::<Vec<_>>()),
+        }
+    };
+    let paths: BTreeSet<&AbsPath> = facts.places.iter().map(|place| &place.path).collect();
+    let roots: BTreeSet<&str> = facts.places.iter().map(|place| place.root.as_str()).collect();
+    let listed: Vec<String> = paths.iter().map(ToString::to_string).collect();
+    let of_paths = scope(
+        "paths",
+        format!("{name} of {}, whatever is written", listed.join(" and ")),
+        paths.iter().map(|path| path.as_bytes()).collect(),
+    );
+    let names: Vec<&str> = roots.iter().copied().collect();
+    let of_roots = scope(
+        "roots",
+        format!("{name} anywhere in {}", names.join(" and ")),
+        roots.iter().map(|root| root.as_bytes()).collect(),
+    );
+    vec![of_paths, of_roots]
 }
 
 /// Changes that cannot be made, and why, as bytes.

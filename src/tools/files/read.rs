@@ -84,6 +84,7 @@ pub(super) async fn assess_read(
     let shown = format!("{description}\n{}", context.args);
     let facts = Facts {
         kind,
+        places: vec![judged.clone()],
         description,
         subject: wire::encode(&ask).unwrap_or_default(),
         digest: executor.profiles.of_files(&asked)?.digest(),

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bounds::Bounds;
 use crate::approval::{
-    AnswerOf, ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, DecidedBy, Fingerprint, Lazy,
-    Presentation, Remember,
+    ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, DecidedBy, Fingerprint, Lazy,
+    Presentation,
 };
 use crate::confine::io::Pause;
 use crate::policy::hosts::kind;
@@ -104,18 +104,16 @@ pub(super) fn request(about: &About, host: &Host, port: u16, process: Option<Str
         ),
     };
     ApprovalRequest {
-        required: true,
-        answer: AnswerOf::Anyone,
-        tool_name: about.tool_name.clone(),
-        description: format!("connect to {place}, which is not in the list of hosts"),
         payload: tool_question::payload(&[b"network", place.as_bytes(), &about.digest]),
         presentation: Lazy::new(move || Ok(Presentation::Structured(fields.clone()))),
-        group_id: None,
-        remember: Remember::None,
         allowed_by,
         why: vec![why],
         caller: about.caller.clone(),
         call: about.call.clone(),
+        ..ApprovalRequest::new(
+            &about.tool_name,
+            format!("connect to {place}, which is not in the list of hosts"),
+        )
     }
 }
 

@@ -184,7 +184,9 @@ pub(super) fn decision(record: &Record, mode: Mode) -> event::Decision {
         remember: match verdict.decision.remember {
             Remember::None => "none",
             Remember::Session => "session",
+            Remember::Scope(_) => "scope",
         },
+        covers: record.covers.as_deref().map(Text::of),
         note: verdict.decision.note.as_deref().map(Text::of),
         failure,
         description: Text::of(&record.description),

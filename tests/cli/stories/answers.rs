@@ -14,6 +14,9 @@ as_root_and_as_user! {
     story_5_a_yes_for_the_session_holds_for_the_same_call_and_no_other ["tmux"];
     story_5_a_yes_for_the_session_ends_when_a_file_that_the_command_names_changes ["tmux"];
     story_5_an_approval_that_is_revoked_is_asked_for_again ["tmux"];
+    story_5_a_yes_for_a_place_covers_the_ninety_nine_files_after_the_first_and_nothing_else ["tmux"];
+    story_5_a_yes_for_commands_that_begin_so_covers_them_and_no_others ["tmux"];
+    story_5_once_per_session_is_once_per_tool_and_path ["tmux"];
     story_14_calls_of_one_group_are_one_question_and_one_record_each ["tmux"];
     story_14_the_history_has_every_decision_and_whose_it_was ["tmux"];
 }
@@ -28,14 +31,14 @@ fn story_1_a_guarded_tool_pauses_until_somebody_answers(world: &Fixture) {
     assert!(question.contains("tool       write_file"), "{question}");
     assert_eq!(text_of(world, "note.txt"), None);
     // What is no answer is none, however often.
-    terminal.enters("what?");
-    terminal.see("Please type y, n, s or ?.");
+    terminal.types("x");
+    terminal.see("Please press y, n, s or ?.");
     terminal.prompted(2);
-    terminal.enters("?");
+    terminal.types("?");
     terminal.see("the question stands");
     terminal.prompted(3);
     assert_eq!(text_of(world, "note.txt"), None);
-    terminal.enters("y");
+    terminal.types("y");
     assert_eq!(terminal.end().code, 0);
     assert_eq!(text_of(world, "note.txt").as_deref(), Some("hello\n"));
 }
@@ -106,8 +109,8 @@ fn story_3_ctrl_c_at_a_question_is_a_no(world: &Fixture) {
 fn story_5_a_yes_for_the_session_holds_for_the_same_call_and_no_other(world: &Fixture) {
     let lines = [runs("echo one"), runs("echo one"), runs("echo  one"), runs("echo two")];
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
-    terminal.answer("s");
-    let question = terminal.answer("n one blank will do");
+    terminal.answer_for_the_session();
+    let question = terminal.refuse("one blank will do");
     assert!(question.contains("echo  one"), "{question}");
     let question = terminal.answer("y");
     assert!(question.contains("echo two"), "{question}");
@@ -129,11 +132,82 @@ fn story_5_a_yes_for_the_session_ends_when_a_file_that_the_command_names_changes
     let file = config(world, BY_DEFAULT, "tools: {write_file: {approval: none}}\n");
     let terminal = session(world, &file, &[], &lines);
     terminal.answer("s");
-    terminal.refuse("what does it do now?");
+    let question = terminal.refuse("what does it do now?");
+    assert!(
+        question.contains("changed    ") && question.contains("/script changed since you said yes at"),
+        "{question}"
+    );
     assert_eq!(terminal.end().code, 0);
     let told = answers(world);
     assert_eq!(told[1]["text"], "first\n");
     assert_eq!(told[3]["status"], "denied");
+}
+
+fn story_5_a_yes_for_a_place_covers_the_ninety_nine_files_after_the_first_and_nothing_else(world: &Fixture) {
+    let write = |number: usize| {
+        calls(
+            "write_file",
+            json!({"path": format!("w:part-{number}"), "content": "x\n"}),
+        )
+    };
+    let mut lines: Vec<Value> = (1..=100).map(write).collect();
+    lines.push(json!("approvals"));
+    lines.push(calls("delete_file", json!({"path": "w:part-1"})));
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    terminal.answer("s");
+    terminal.see("write_file anywhere in w");
+    terminal.see("which? [1/2/3] ");
+    terminal.types("3");
+    let question = terminal.refuse("keep it");
+    assert!(question.contains("delete_file"), "{question}");
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(terminal.questions(), 2);
+    let told = answers(world);
+    assert!(
+        told.iter().take(100).all(|answer| answer["status"] == "done"),
+        "{told:?}"
+    );
+    assert_eq!(told[100]["approvals"][0]["description"], "write_file anywhere in w");
+    assert_eq!(told[101]["status"], "denied");
+}
+
+fn story_5_a_yes_for_commands_that_begin_so_covers_them_and_no_others(world: &Fixture) {
+    let lines = [
+        runs("echo one"),
+        runs("echo one two"),
+        runs("echo three"),
+        runs("echo one; echo one"),
+        runs("echo one > made"),
+    ];
+    let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
+    terminal.answer("s");
+    terminal.see("commands that begin with `echo one`, started in");
+    terminal.see("which? [1/2] ");
+    terminal.types("2");
+    for other in ["$ echo three", "$ echo one; echo one", "$ echo one > made"] {
+        let question = terminal.refuse("");
+        assert!(question.contains(other), "{other}: {question}");
+    }
+    assert_eq!(terminal.end().code, 0);
+    let status: Vec<Value> = answers(world).iter().map(|answer| answer["status"].clone()).collect();
+    assert_eq!(status, ["done", "done", "denied", "denied", "denied"]);
+}
+
+fn story_5_once_per_session_is_once_per_tool_and_path(world: &Fixture) {
+    let file = config(world, BY_DEFAULT, "tools: {write_file: {approval: once_per_session}}\n");
+    let write =
+        |name: &str, content: &str| calls("write_file", json!({"path": format!("w:{name}"), "content": content}));
+    let lines = [write("a", "1\n"), write("a", "2\n"), write("b", "1\n")];
+    let terminal = session(world, &file, &[], &lines);
+    let question = terminal.answer("y");
+    assert!(question.contains("again for the same path"), "{question}");
+    let question = terminal.refuse("");
+    assert!(
+        question.contains("write the new file") && question.contains("/b\n"),
+        "{question}"
+    );
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(text_of(world, "a").as_deref(), Some("2\n"));
 }
 
 fn story_5_an_approval_that_is_revoked_is_asked_for_again(world: &Fixture) {
@@ -145,7 +219,7 @@ fn story_5_an_approval_that_is_revoked_is_asked_for_again(world: &Fixture) {
         json!("approvals"),
     ];
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
-    terminal.answer("s");
+    terminal.answer_for_the_session();
     terminal.answer("y");
     assert_eq!(terminal.end().code, 0);
     let answers = answers(world);
@@ -192,7 +266,7 @@ fn story_14_the_history_has_every_decision_and_whose_it_was(world: &Fixture) {
         json!("history"),
     ];
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
-    terminal.answer("s");
+    terminal.answer_for_the_session();
     terminal.refuse("not this file");
     terminal.answer("y");
     assert_eq!(terminal.end().code, 0);

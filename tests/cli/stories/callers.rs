@@ -45,7 +45,7 @@ fn story_12_a_workers_yes_for_the_session_holds_for_the_agent_too(world: &Fixtur
         json!("history"),
     ];
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
-    let question = terminal.answer("s");
+    let question = terminal.answer_for_the_session();
     assert!(question.contains("for        worker"), "{question}");
     assert_eq!(terminal.end().code, 0);
     assert_eq!(terminal.questions(), 1);

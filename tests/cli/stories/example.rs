@@ -84,8 +84,8 @@ fn story_13_delegates_of_a_program_are_named_share_one_memory_and_are_told_why_n
     let question = terminal.answer("s");
     assert!(question.contains("for        planner › reviewer"), "{question}");
     // A command that only the program asks about is shown as any other.
-    assert!(question.contains("command    sh check.sh"), "{question}");
-    assert!(question.contains("may write  "), "{question}");
+    assert!(question.contains("$ sh check.sh"), "{question}");
+    assert!(question.contains("may        write "), "{question}");
     let question = terminal.refuse("reviewers only read");
     assert!(
         question.contains("write_file") && question.contains("planner › reviewer"),

@@ -176,7 +176,16 @@ impl<'w> Terminal<'w> {
     #[track_caller]
     pub(crate) fn answer(&self, text: &str) -> String {
         let question = self.question();
-        self.enters(text);
+        self.types(text);
+        question
+    }
+
+    /// Waits for a question and says yes to exactly this until the session ends; what was asked.
+    #[track_caller]
+    pub(crate) fn answer_for_the_session(&self) -> String {
+        let question = self.answer("s");
+        self.see("which? [1/");
+        self.types("1");
         question
     }
 
