@@ -41,11 +41,29 @@ pub struct PolicyFlags {
     #[arg(long, value_enum, value_name = "HOW")]
     pub deny_fallback: Option<DenyFallbackFlag>,
     /// Whether questions are asked, or all answered yes or no.
-    #[arg(long, value_enum, value_name = "MODE")]
-    pub mode: Option<ModeFlag>,
+    #[arg(long, value_enum, value_name = "MODE", conflicts_with_all = ["strict", "approve_all"])]
+    mode: Option<ModeFlag>,
+    /// Deny what needs approval: the same as `--mode strict`.
+    #[arg(long, conflicts_with = "approve_all")]
+    strict: bool,
+    /// Approve what is not blocked: the same as `--mode approve-all`.
+    #[arg(long)]
+    approve_all: bool,
     /// Which backend holds the commands.
     #[arg(long, value_enum, value_name = "BACKEND", default_value = "auto")]
     pub backend: BackendFlag,
+}
+
+impl PolicyFlags {
+    /// The mode that the flags name, with the flag that names it.
+    pub(super) const fn mode(&self) -> Option<(ModeFlag, &'static str)> {
+        match (self.mode, self.strict, self.approve_all) {
+            (Some(mode), ..) => Some((mode, "--mode")),
+            (None, true, _) => Some((ModeFlag::Strict, "--strict")),
+            (None, false, true) => Some((ModeFlag::ApproveAll, "--approve-all")),
+            (None, false, false) => None,
+        }
+    }
 }
 
 /// The flags that say who answers questions.
@@ -69,6 +87,7 @@ pub enum ModeFlag {
     /// A person at the terminal.
     Interactive,
     /// Yes to everything that is not blocked.
+    #[value(alias = "approve-all")]
     ApproveAll,
     /// No to everything that needs approval.
     Strict,

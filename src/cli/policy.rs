@@ -136,9 +136,9 @@ pub(super) fn apply_flags(flags: &PolicyFlags, policy: &mut Policy, purpose: Pur
         );
     }
     policy.backend = backend(flags).unwrap_or(policy.backend);
-    if let Some(mode) = flags.mode {
+    if let Some((mode, name)) = flags.mode() {
         policy.mode = mode.into();
-        policy.ceilings.lines.set("approval.mode", flag("--mode"));
+        policy.ceilings.lines.set("approval.mode", flag(name));
     }
     // A flag cannot exceed a ceiling either.
     policy.cap();

@@ -26,6 +26,8 @@ mod exit_codes;
 #[cfg(test)]
 mod learn;
 #[cfg(test)]
+mod mode_flags;
+#[cfg(test)]
 mod offered;
 #[cfg(test)]
 mod profile_cli;
