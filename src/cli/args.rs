@@ -37,14 +37,15 @@ pub enum Subcommand {
 Examples:
   stockade run -- cargo test                     this directory writable, no network, the system readable
   stockade run -c 'make -j2 && ./check.sh'       a shell line instead of a program
+  stockade run --net on -- npm install           the same, with the network
   stockade run --ro . --rw out -- make           nothing but the system, this directory to read and out to write
   stockade run --config agent.yaml -c 'git push' what agent.yaml says, asking where it asks
   stockade run --explain -- make                 what was denied to it, by which line, and what would permit it
 
 At a terminal every key goes to the command. Ctrl-\\ pressed three times within a second ends it and all it started.
 
-Without --config, --preset, --rw, --ro, --deny and --net, ./stockade.yaml is used when there is one and it is trusted
-(see `stockade trust`); otherwise the preset `workspace-write`. These flags alone stand on the system, and nothing here."
+Without --config, --preset, --rw and --ro, ./stockade.yaml is used when there is one and it is trusted (see `stockade
+trust`); otherwise the preset `workspace-write`, which --deny and --net change. --rw and --ro stand in the place of its workspace."
     )]
     Run(Box<RunArgs>),
     /// Run one command confined, again and again, and have the config grant what it was denied, as far as you accept that.

@@ -21,17 +21,17 @@ pub struct PolicyFlags {
     /// Use a shipped preset (`workspace-write`, `system`, …).
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Let this directory be written (may be repeated). Without a config it stands on the system preset alone; with one it only narrows.
+    /// Let this directory be written (may be repeated). Without a config it replaces the directory you start in; with one it only narrows.
     #[arg(long, value_name = "DIR")]
     pub rw: Vec<PathBuf>,
-    /// Let this directory be read (may be repeated).
+    /// Let this directory be read (may be repeated); as `--rw`, it replaces or narrows.
     #[arg(long, value_name = "DIR")]
     pub ro: Vec<PathBuf>,
-    /// Forbid this path with everything below it (may be repeated).
+    /// Forbid this path with everything below it (may be repeated). The rest stays as it is without the flag.
     #[arg(long, value_name = "PATH")]
     pub deny: Vec<PathBuf>,
     /// Network reach: `off`, `on`, or a host that may be reached (may be repeated), as in `example.org:443`, `*.example.org:80,443`,
-    /// `10.0.0.0/8:*`. Beside a config it only narrows.
+    /// `10.0.0.0/8:*`. Without a config all else stays as it is; beside one it only narrows.
     #[arg(long, value_name = "off|on|HOST:PORTS")]
     pub net: Vec<NetFlag>,
     /// A file that only takes away: what it does not grant is not granted (may be repeated).

@@ -1,15 +1,14 @@
 //! The policy flags → a policy and its narrowing.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::CliError;
 use super::flags::{BackendFlag, PolicyFlags};
 use super::net;
-use crate::config::{self, Context, Diagnostic, FlagPolicy, Loaded, Matchers};
+use crate::config::{self, Context, Diagnostic, FlagPolicy, Loaded, Matchers, PresetChanges};
 use crate::policy::path::display;
 use crate::policy::shell::{rule_covers, rule_matches};
-use crate::policy::{AbsPath, BackendChoice, Identity, Network, Origin, Policy};
+use crate::policy::{AbsPath, BackendChoice, Identity, Network, Origin, Policy, Right};
 use crate::tools::{self, Narrowing, UserPaths};
 
 /// The preset that is used if nothing else is named.
@@ -57,6 +56,7 @@ pub(super) enum Purpose {
 /// `stockade.yaml` here, or the default preset.
 pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context, purpose: Purpose) -> Result<Chosen, CliError> {
     let network = net::network(&flags.net)?;
+    let unchanged = PresetChanges::default();
     let mut chosen = if let Some(file) = &flags.config {
         let loaded = match purpose {
             Purpose::Run => config::load(file, context),
@@ -64,14 +64,14 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context, purpose
         };
         let loaded = loaded.map_err(CliError::failed)?;
         Chosen {
+            narrowing: narrowing(flags, network, cwd, &loaded.policy)?,
             loaded,
-            narrowing: narrowing(flags, network, cwd)?,
         }
     } else if let Some(preset) = &flags.preset {
-        let loaded = tools::preset(preset, cwd, context).map_err(CliError::failed)?;
+        let loaded = tools::preset(preset, cwd, &unchanged, context).map_err(CliError::failed)?;
         Chosen {
+            narrowing: narrowing(flags, network, cwd, &loaded.policy)?,
             loaded,
-            narrowing: narrowing(flags, network, cwd)?,
         }
     } else if replaces_config(flags) {
         let policy = FlagPolicy {
@@ -92,26 +92,28 @@ pub(super) fn choose(flags: &PolicyFlags, cwd: &Path, context: &Context, purpose
         };
         let loaded = loaded.map_err(CliError::failed)?;
         Chosen {
+            narrowing: narrowing(flags, network, cwd, &loaded.policy)?,
             loaded,
-            narrowing: narrowing(flags, network, cwd)?,
         }
     } else {
+        let changes = PresetChanges {
+            deny: flags.deny.clone(),
+            net: network,
+        };
+        let loaded = tools::preset(DEFAULT_PRESET, cwd, &changes, context).map_err(CliError::failed)?;
         Chosen {
-            loaded: tools::preset(DEFAULT_PRESET, cwd, context).map_err(CliError::failed)?,
-            narrowing: Narrowing::default(),
+            narrowing: denied_elsewhere(&flags.deny, cwd, &loaded.policy)?,
+            loaded,
         }
     };
     apply_flags(flags, &mut chosen.loaded.policy, purpose)?;
     Ok(chosen)
 }
 
-/// Whether flags grant access in place of a config.
+/// Whether flags grant access in place of a config. Those that only change a preset narrow a config that is there.
 fn replaces_config(flags: &PolicyFlags) -> bool {
-    let has_any = [&flags.rw, &flags.ro, &flags.deny]
-        .into_iter()
-        .any(|paths| !paths.is_empty())
-        || !flags.net.is_empty();
-    has_any && flags.config.is_none() && flags.preset.is_none()
+    let grants = !flags.rw.is_empty() || !flags.ro.is_empty();
+    grants && flags.config.is_none() && flags.preset.is_none()
 }
 
 /// The config in `cwd` that flags replace.
@@ -155,41 +157,89 @@ pub(super) const fn backend(flags: &PolicyFlags) -> Option<BackendChoice> {
     }
 }
 
-fn narrowing(flags: &PolicyFlags, network: Option<Network>, cwd: &Path) -> Result<Narrowing, CliError> {
-    let resolve = |flag: &str, path: &PathBuf| -> Result<(AbsPath, Identity), CliError> {
-        let missing = |error: &dyn std::fmt::Display| CliError::failed(format!("{flag} {}: {error}", display(path)));
-        let canonical = std::fs::canonicalize(cwd.join(path)).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => missing(&"does not exist"),
-            _ => missing(&error),
-        })?;
-        let meta = std::fs::symlink_metadata(&canonical).map_err(|error| missing(&error))?;
-        let identity = Identity {
-            device: meta.dev(),
-            inode: meta.ino(),
-        };
-        Ok((AbsPath::new(canonical).map_err(|error| missing(&error))?, identity))
-    };
-    let paths = |flag: &'static str, list: &[PathBuf]| {
-        list.iter()
-            .map(|path| resolve(flag, path).map(|(path, _)| path))
-            .collect::<Result<Vec<_>, _>>()
-    };
+/// What the flags take away from a config or a preset that was named or found.
+fn narrowing(
+    flags: &PolicyFlags,
+    network: Option<Network>,
+    cwd: &Path,
+    policy: &Policy,
+) -> Result<Narrowing, CliError> {
     if network == Some(Network::Full) {
-        return Err(CliError::failed(
-            "`--net on` cannot widen what a config says; flags beside a config only narrow it",
-        )
-        .remedy("set `shell: {network: true}` in the config"));
+        return Err(cannot_widen(flags));
     }
+    let writable = flags.rw.iter().map(|path| existing("--rw", path, cwd));
     Ok(Narrowing {
-        writable: flags
-            .rw
-            .iter()
-            .map(|path| resolve("--rw", path))
+        writable: writable
+            .map(|found| found.map(|(path, identity, _)| (path, identity)))
             .collect::<Result<_, _>>()?,
-        readable: paths("--ro", &flags.ro)?,
-        denied: paths("--deny", &flags.deny)?,
+        readable: taken("--ro", &flags.ro, cwd, policy)?,
+        denied: taken("--deny", &flags.deny, cwd, policy)?,
         network,
     })
+}
+
+fn cannot_widen(flags: &PolicyFlags) -> CliError {
+    let (whose, remedy) = match &flags.preset {
+        None => ("config", "set `shell: {network: true}` in the config".to_owned()),
+        Some(preset) if preset == DEFAULT_PRESET => (
+            "preset",
+            format!("leave out `--preset {DEFAULT_PRESET}`, which is the default: then `--net on` opens its network"),
+        ),
+        Some(preset) => (
+            "preset",
+            format!(
+                "write a config with `extends: [{}]` and `shell: {{network: true}}`",
+                display(preset)
+            ),
+        ),
+    };
+    CliError::failed(format!(
+        "`--net on` cannot widen what a {whose} says; flags beside a {whose} only narrow it"
+    ))
+    .remedy(remedy)
+}
+
+/// What `--deny` takes from the system and the toolchains, in no root of the preset.
+fn denied_elsewhere(paths: &[PathBuf], cwd: &Path, policy: &Policy) -> Result<Narrowing, CliError> {
+    let mut denied = taken("--deny", paths, cwd, policy)?;
+    denied.retain(|path| !policy.roots.iter().any(|root| path.is_within(&root.path)));
+    Ok(Narrowing {
+        denied,
+        ..Narrowing::default()
+    })
+}
+
+/// Where the paths lead from which a flag takes rights. What a command could re-point would be another path at the next start.
+fn taken(flag: &str, paths: &[PathBuf], cwd: &Path, policy: &Policy) -> Result<Vec<AbsPath>, CliError> {
+    let one = |path: &PathBuf| {
+        let (found, _, links) = existing(flag, path, cwd)?;
+        let is_writable = |link: &&AbsPath| {
+            let mut writable = policy.roots.iter().filter(|root| root.rights.has(Right::Write));
+            writable.any(|root| link.is_within(&root.path))
+        };
+        match links.iter().find(is_writable) {
+            None => Ok(found),
+            Some(link) => Err(CliError::failed(format!(
+                "{flag} {}: the symlink {link} lies inside a writable root, where the agent could re-point it",
+                display(path)
+            ))
+            .remedy(format!("name where it leads: {found}"))),
+        }
+    };
+    paths.iter().map(one).collect()
+}
+
+/// Where the path of a flag leads, and by which links.
+fn existing(flag: &str, path: &Path, cwd: &Path) -> Result<(AbsPath, Identity, Vec<AbsPath>), CliError> {
+    let failed = |why: &dyn std::fmt::Display| CliError::failed(format!("{flag} {}: {why}", display(path)));
+    if path.as_os_str().is_empty() {
+        return Err(failed(&"not a path"));
+    }
+    let walked = config::walk(&cwd.join(path)).map_err(|error| failed(&error))?;
+    match walked.identity() {
+        Some(identity) => Ok((walked.path, identity, walked.links)),
+        None => Err(failed(&"does not exist")),
+    }
 }
 
 /// The most warnings that are printed: a long list in a config may cause tens of thousands.

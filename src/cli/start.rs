@@ -21,7 +21,8 @@ use crate::policy::path::display;
 use crate::tools::{Waiting, unreadable_authorities, unseen_directory_warning, unwritable_root_warning, waiting};
 
 /// The notice that `./stockade.yaml` exists and is not used.
-const CONFIG_UNUSED: &str = "./stockade.yaml is not used: --rw, --ro, --deny and --net stand in its place; with `--config stockade.yaml` they narrow it";
+const CONFIG_UNUSED: &str =
+    "./stockade.yaml is not used: --rw and --ro stand in its place; with `--config stockade.yaml` they narrow it";
 
 /// What a session starts from.
 pub(super) struct Start {

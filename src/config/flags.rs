@@ -1,6 +1,5 @@
-//! `--rw`, `--ro`, `--deny` and `--net` → a policy on the presets of the system and the toolchains.
+//! `--rw` and `--ro`, with `--deny` and `--net` → a policy on the presets of the system and the toolchains.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::ceilings;
@@ -8,6 +7,7 @@ use super::context::Context;
 use super::credentials;
 use super::error::{ConfigError, Diagnostic};
 use super::file::canonical;
+use super::flag_denies::{self, refused, walk};
 use super::load;
 use super::loaded::Loaded;
 use super::mounts::MountTable;
@@ -17,9 +17,7 @@ use super::paths;
 use super::state_files::state_dir;
 use super::system_paths::{holds, pseudo_file_system};
 use crate::policy::path::display;
-use crate::policy::{
-    AbsPath, Demand, DemandSource, Deny, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule,
-};
+use crate::policy::{AbsPath, Demand, DemandSource, Network, Origin, ProtectFallback, Rights, Root, Scope, ShellRule};
 
 /// What the flags say.
 #[derive(Debug, Clone)]
@@ -64,23 +62,22 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     }
     roots.sort_by(|a, b| a.path.cmp(&b.path));
     for path in &flags.deny {
-        links.extend(deny(path, &cwd, &mut roots)?);
+        let argument = format!("--deny {}", display(path));
+        let found = flag_denies::find(path, &argument, &cwd)?;
+        if !flag_denies::add(&found.path, &argument, &mut roots) {
+            return Err(Diagnostic::error(format!("{argument}: lies in no --rw or --ro, so nothing grants it"))
+                .hint("name it below one of these, or leave them out: --deny alone stands on `workspace-write`, which grants what you start in")
+                .into());
+        }
+        links.extend(found.links.into_iter().map(|link| (link, argument.clone())));
     }
+    flag_denies::refuse_links(&links, &roots)?;
+    flag_denies::refuse_roots_under_denies(&roots)?;
     let writable: Vec<AbsPath> = roots
         .iter()
         .filter(|r| r.rights.has(crate::policy::Right::Write))
         .map(|r| r.path.clone())
         .collect();
-    if let Some((link, argument)) = links
-        .iter()
-        .find(|(link, _)| writable.iter().any(|root| link.is_within(root)))
-    {
-        return Err(refused(
-            argument,
-            format!("the symlink {link} lies inside a writable root, where the agent could re-point it"),
-        ));
-    }
-    under_denies(&roots)?;
     if writable.contains(&AbsPath::root()) {
         return Err(refused("--rw /", "the whole file system cannot be writable"));
     }
@@ -127,10 +124,6 @@ pub fn from_flags(flags: &FlagPolicy, cwd: &Path, context: &Context) -> Result<L
     Ok(loaded)
 }
 
-fn refused(flag: &str, why: impl AsRef<str>) -> ConfigError {
-    Diagnostic::error(format!("{flag}: {}", why.as_ref())).into()
-}
-
 fn root(
     name: String,
     path: &Path,
@@ -164,48 +157,4 @@ fn root(
         origin: Origin::Flag(argument.into()),
     };
     Ok((root, walked.links))
-}
-
-fn walk(path: &Path, argument: &str, cwd: &AbsPath) -> Result<paths::Walked, ConfigError> {
-    if path.as_os_str().is_empty() || path.as_os_str().as_bytes().contains(&0) {
-        return Err(refused(argument, "not a path"));
-    }
-    paths::walk(&cwd.as_path().join(path)).map_err(|error| refused(argument, error.to_string()))
-}
-
-/// Adds a deny to the innermost root around it.
-fn deny(path: &Path, cwd: &AbsPath, roots: &mut [Root]) -> Result<Vec<(AbsPath, String)>, ConfigError> {
-    let argument = format!("--deny {}", display(path));
-    let walked = walk(path, &argument, cwd)?;
-    // A misspelled path would deny nothing without notice.
-    if walked.found.is_none() {
-        return Err(Diagnostic::error(format!("{argument}: does not exist"))
-            .hint("a flag forbids what is there; in a config, `deny` also holds for what is not")
-            .into());
-    }
-    let around = roots.iter_mut().filter(|root| walked.path.is_within(&root.path));
-    let Some(root) = around.max_by_key(|root| root.path.as_path().components().count()) else {
-        let error = Diagnostic::error(format!("{argument}: lies in no --rw or --ro, so nothing grants it"));
-        return Err(error
-            .hint("without --config or --preset, flags stand on the system and the toolchains; beside `--preset workspace-write` or a config they narrow it")
-            .into());
-    };
-    root.denies.push(Deny::tree(
-        walked.path,
-        Rights::ALL,
-        Origin::Flag(argument.as_str().into()),
-    ));
-    Ok(walked.links.into_iter().map(|link| (link, argument.clone())).collect())
-}
-
-fn under_denies(roots: &[Root]) -> Result<(), ConfigError> {
-    for deny in roots.iter().flat_map(|root| &root.denies) {
-        if let Some(root) = roots.iter().find(|root| deny.target.covers(&root.path)) {
-            return Err(refused(
-                &root.origin.to_string(),
-                format!("lies under {}, and a deny always wins", deny.origin),
-            ));
-        }
-    }
-    Ok(())
 }

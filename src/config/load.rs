@@ -11,6 +11,7 @@ use super::ceilings;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
 use super::file::{self, ConfigFile, Links, canonical};
+use super::flag_denies::PresetChanges;
 use super::layers::{self, Layer, Layers, Role};
 use super::loaded::{Loaded, NamedFile};
 use super::own_paths;
@@ -67,12 +68,29 @@ pub fn examine(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
 
 /// Loads a built-in preset on its own; `.` in it is `workspace`.
 pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    let loaded = resolve_preset(name, &canonical(workspace)?, &[], None, context)?;
-    under_ceilings(loaded, context)
+    changed_preset(name, workspace, &PresetChanges::default(), context)
+}
+
+/// Loads a built-in preset on its own, with what flags change of it.
+pub fn changed_preset(
+    name: &str,
+    workspace: &Path,
+    changes: &PresetChanges,
+    context: &Context,
+) -> Result<Loaded, ConfigError> {
+    let workspace = canonical(workspace)?;
+    let loaded = resolve_preset(name, &workspace, &[], None, context)?;
+    changed_under_ceilings(loaded, &workspace, changes, context)
 }
 
 /// Loads a preset with one more root: the git directory of the workspace, which lies elsewhere.
-pub fn preset_with_git(name: &str, workspace: &Path, git: &AbsPath, context: &Context) -> Result<Loaded, ConfigError> {
+pub fn preset_with_git(
+    name: &str,
+    workspace: &Path,
+    git: &AbsPath,
+    changes: &PresetChanges,
+    context: &Context,
+) -> Result<Loaded, ConfigError> {
     let not_text = || Diagnostic::error(format!("{git} cannot be written in a config"));
     let root = git.as_path().to_str().ok_or_else(not_text)?;
     let root = serde_json::to_string(root).map_err(|_| not_text())?;
@@ -81,11 +99,18 @@ pub fn preset_with_git(name: &str, workspace: &Path, git: &AbsPath, context: &Co
     );
     let (source, raw) = yaml::mirror(SourceName::Preset("git-directory".into()), text.as_bytes())?;
     let extra = Layer { source, raw };
-    let loaded = resolve_preset(name, &canonical(workspace)?, &[], Some(extra), context)?;
-    under_ceilings(loaded, context)
+    let workspace = canonical(workspace)?;
+    let loaded = resolve_preset(name, &workspace, &[], Some(extra), context)?;
+    changed_under_ceilings(loaded, &workspace, changes, context)
 }
 
-fn under_ceilings(mut loaded: Loaded, context: &Context) -> Result<Loaded, ConfigError> {
+fn changed_under_ceilings(
+    mut loaded: Loaded,
+    workspace: &AbsPath,
+    changes: &PresetChanges,
+    context: &Context,
+) -> Result<Loaded, ConfigError> {
+    changes.apply(&mut loaded, workspace)?;
     ceilings::apply(&mut loaded, None, context)?;
     create_missing(&mut loaded)?;
     Ok(loaded)

@@ -26,7 +26,7 @@ use super::shell_tool::ShellTool;
 use super::tool::{ApprovalContext, Output, Reach, Tool};
 use super::user_paths::UserPaths;
 use crate::approval::{Approval, Approver, CancelHandle, Record};
-use crate::config::{self, ConfigError, Context, Loaded, Matchers};
+use crate::config::{self, ConfigError, Context, Loaded, Matchers, PresetChanges};
 use crate::confine;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode, Network, ToolRule};
@@ -78,7 +78,7 @@ impl Session {
     /// A session under a shipped preset, such as `workspace-write`, with this directory as the workspace.
     pub fn with_preset(name: &str, directory: &Path, approver: Box<dyn Approver + Send>) -> Result<Self, SessionError> {
         let context = host();
-        let loaded = git::preset(name, directory, &context)?;
+        let loaded = git::preset(name, directory, &PresetChanges::default(), &context)?;
         Self::open(loaded, Narrowing::default(), directory, approver, &context)
     }
 

@@ -302,6 +302,7 @@ mod tests {
     fn a_config_that_flags_stand_in_place_of_is_named() {
         let world = world();
         let file = world.write(world.workspace().join("stockade.yaml"), "extends: [system]\n");
+        world.write("w/file", "");
         let run = |args: &[&str]| world.stockade(&[&["run"], args, &["--", "true"]].concat()).output();
         let passed_over = "./stockade.yaml is not used";
         says(&run(&["--rw", "."]).exits(0), &[passed_over]);
@@ -309,11 +310,8 @@ mod tests {
         let named = file.to_str().unwrap();
         assert!(!run(&["--config", named, "--net", "off"]).err().contains(passed_over));
         says(
-            &run(&["--deny", "stockade.yaml"]).exits(125),
-            &[
-                "lies in no --rw or --ro",
-                "beside `--preset workspace-write` or a config",
-            ],
+            &run(&["--rw", "w", "--deny", "stockade.yaml"]).exits(125),
+            &["lies in no --rw or --ro", "alone stands on `workspace-write`"],
         );
         fs::remove_file(file).unwrap();
         assert!(!run(&["--rw", "."]).exits(0).err().contains(passed_over));

@@ -30,6 +30,8 @@ mod mode_flags;
 #[cfg(test)]
 mod offered;
 #[cfg(test)]
+mod preset_flags;
+#[cfg(test)]
 mod profile_cli;
 #[cfg(test)]
 mod profile_export;

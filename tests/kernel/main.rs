@@ -60,6 +60,8 @@ mod own_mounts;
 #[cfg(test)]
 mod own_program;
 #[cfg(test)]
+mod preset_flags;
+#[cfg(test)]
 mod programs;
 #[cfg(test)]
 mod protected;

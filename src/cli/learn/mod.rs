@@ -89,7 +89,8 @@ fn target(args: &LearnArgs, original: Option<&Original>, here: &Path) -> Result<
 
 fn beginning(args: &LearnArgs, here: &Path) -> Result<Basis, CliError> {
     let flags = &args.policy;
-    let named = !flags.rw.is_empty() || !flags.ro.is_empty() || !flags.deny.is_empty() || !flags.net.is_empty();
+    let grants = !flags.rw.is_empty() || !flags.ro.is_empty();
+    let changes = !flags.deny.is_empty() || !flags.net.is_empty();
     let workspace = std::fs::canonicalize(here)
         .map_err(|error| error.to_string())
         .and_then(|here| AbsPath::new(here).map_err(|error| error.to_string()));
@@ -97,7 +98,8 @@ fn beginning(args: &LearnArgs, here: &Path) -> Result<Basis, CliError> {
         workspace.map_err(|error| CliError::failed(format!("the current directory cannot be told: {error}")))?;
     Ok(match &flags.preset {
         Some(preset) => Basis::Preset(preset.clone(), workspace),
-        None if named => Basis::Flags,
+        None if grants => Basis::Flags,
+        None if changes => Basis::Changed(DEFAULT_PRESET.to_owned()),
         None => Basis::Preset(DEFAULT_PRESET.to_owned(), workspace),
     })
 }

@@ -10,6 +10,8 @@ use crate::policy::{AbsPath, Demand, DenyFallback, HostAccess, Network, ProtectF
 pub enum Basis {
     /// A preset, and the directory that `.` in it stands for.
     Preset(String, AbsPath),
+    /// A preset, with `--deny` and `--net` in it.
+    Changed(String),
     /// Flags on the preset `toolchains`.
     Flags,
 }
@@ -20,13 +22,14 @@ pub fn new_config(loaded: &Loaded, basis: &Basis, dir: &AbsPath) -> Result<Strin
     let mut text = String::from("# Written by `stockade learn`; `stockade check` says what it comes to.\n");
     let (extends, roots) = match basis {
         Basis::Preset(name, workspace) => (name.clone(), if workspace == dir { &[][..] } else { &policy.roots }),
+        Basis::Changed(name) => (name.clone(), &policy.roots[..]),
         Basis::Flags => ("toolchains".to_owned(), &policy.roots[..]),
     };
     let extends = Flow::List(vec![Flow::Text(extends)]);
     text.extend(["extends: ", &extends.to_yaml(), "\n"]);
     let mut sandbox = String::new();
     match basis {
-        Basis::Preset(..) => {}
+        Basis::Preset(..) | Basis::Changed(_) => {}
         Basis::Flags => {
             let protect = match policy.protect_fallback {
                 ProtectFallback::Refuse => "refuse",
@@ -53,6 +56,10 @@ pub fn new_config(loaded: &Loaded, basis: &Basis, dir: &AbsPath) -> Result<Strin
     }
     match basis {
         Basis::Preset(..) => {}
+        Basis::Changed(_) => {
+            let network = network_yaml(&policy.network).to_yaml();
+            text.extend(["shell:\n  network: ", &network, "\n"]);
+        }
         Basis::Flags => {
             let network = network_yaml(&policy.network).to_yaml();
             let default = "  default: {allowed: true, approval: none}\n";

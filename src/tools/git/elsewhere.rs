@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::config::{self, ConfigError, Context, Diagnostic, Loaded};
+use crate::config::{self, ConfigError, Context, Diagnostic, Loaded, PresetChanges};
 use crate::confine::protect::{git_settings, is_git_directory, metadata_if_present, read, repository};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Operation, Origin, Policy};
@@ -20,15 +20,16 @@ const WORKSPACE: &str = "workspace-write";
 /// Longest text that names a directory.
 const LONGEST: usize = 8192;
 
-/// A built-in preset on its own, with `workspace` for its `.`; the workspace of `workspace-write` gets its git directory, too.
-pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    let alone = || config::preset(name, workspace, context);
+/// A built-in preset on its own, with `workspace` for its `.` and what flags change of it. The workspace of
+/// `workspace-write` gets its git directory, too.
+pub fn preset(name: &str, workspace: &Path, changes: &PresetChanges, context: &Context) -> Result<Loaded, ConfigError> {
+    let alone = || config::changed_preset(name, workspace, changes, context);
     if name != WORKSPACE {
         return alone();
     }
     let (why, named) = match of(workspace) {
         GitDirectory::Nowhere => return alone(),
-        GitDirectory::Mutual(git) => match config::preset_with_git(name, workspace, &git, context) {
+        GitDirectory::Mutual(git) => match config::preset_with_git(name, workspace, &git, changes, context) {
             Ok(loaded) => return Ok(loaded),
             Err(error) => {
                 let why = error.to_string();
