@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::config::{Loaded, own_base};
 use crate::inspect::answers::answers;
+use crate::policy::path::escape;
 use crate::policy::{Demand, DemandSource, EnvRule, HomeChoice, OsSandbox, Protect, Right, Root, Scope};
 use crate::tools::narrowing::Narrowing;
 
@@ -136,6 +137,15 @@ fn root(loaded: &Loaded, root: &Root) -> String {
     } else {
         ""
     };
+    let mut at_start = loaded.at_start.iter();
+    let start = at_start.find(|(name, _)| *name == root.name);
+    let start = start.map_or_else(String::new, |(_, written)| {
+        let from = if written.contains('/') { "told from " } else { "" };
+        format!(
+            " (`{}`, {from}the directory it is started in)",
+            escape(written.as_bytes())
+        )
+    });
     let by_default = match root.write_demand_source {
         DemandSource::Default if root.write_approval != Demand::None => " (by default)",
         DemandSource::Default | DemandSource::Config => "",
@@ -146,7 +156,7 @@ fn root(loaded: &Loaded, root: &Root) -> String {
         String::new()
     };
     format!(
-        "{}: {} may be {}, read approval {}{writing}{made}",
+        "{}: {}{start} may be {}, read approval {}{writing}{made}",
         root.name, root.path, root.rights, root.read_approval
     )
 }

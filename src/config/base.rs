@@ -83,8 +83,12 @@ fn base_path(
     let wrong = |why: String| {
         Diagnostic::error(format!("base path `{text}`: {why}")).at(layer.source.span(entry.at), "not a base path")
     };
-    let variables = Variables::of(&layer.source);
-    if !text.starts_with(['/', '~', '$']) {
+    let variables = if layer.source.is_preset() {
+        Variables::Expand
+    } else {
+        Variables::Refuse
+    };
+    if !text.starts_with(['/', '~', '$']) || paths::below_start(text).is_some() {
         return Err(
             wrong("not an absolute path".into()).hint("a relative place is a root: name it under `sandbox.paths`")
         );

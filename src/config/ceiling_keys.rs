@@ -2,6 +2,7 @@
 
 use super::error::Diagnostic;
 use super::layers::{Layer, Layers};
+use super::paths;
 use super::raw::{RawConfig, RawRoot};
 use super::scalar::{At, Position};
 
@@ -25,7 +26,7 @@ fn roots(raw: &RawConfig) -> impl Iterator<Item = &(At<String>, RawRoot)> {
 
 fn check_root(layer: &Layer, name: &At<String>, root: &RawRoot) -> Result<(), Box<Diagnostic>> {
     let text = root.root.value.as_str();
-    if layer.source.is_preset() && !text.starts_with(['/', '~', '$']) {
+    if layer.source.is_preset() && (!text.starts_with(['/', '~', '$']) || paths::below_start(text).is_some()) {
         return Err(Diagnostic::error(format!(
             "a ceiling has no workspace: {} grants `{text}`",
             layer.source.name

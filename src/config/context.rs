@@ -34,6 +34,8 @@ pub struct Context {
     pub home: Option<AbsPath>,
     /// The passwd database, for the homes of other users.
     pub passwd: PathBuf,
+    /// The directory Stockade was started in, without links: `$CWD` in a config. No variable names it.
+    pub start: Option<AbsPath>,
     /// The environment, for presets and for refusing HOME as a workspace.
     pub variables: BTreeMap<OsString, OsString>,
     /// How rule examples are checked.
@@ -56,6 +58,7 @@ impl Context {
         Self {
             home: user.and_then(|user| AbsPath::new(user.dir).ok()),
             passwd: PathBuf::from("/etc/passwd"),
+            start: std::env::current_dir().ok().and_then(|start| AbsPath::new(start).ok()),
             variables: std::env::vars_os().collect(),
             matchers,
             system_ceiling: SystemCeiling {
@@ -64,6 +67,14 @@ impl Context {
             },
             ceilings: Vec::new(),
             presets: super::presets::preset,
+        }
+    }
+
+    /// The same context for what is started in `directory`.
+    pub(crate) fn started_in(&self, directory: &AbsPath) -> Self {
+        Self {
+            start: Some(directory.clone()),
+            ..self.clone()
         }
     }
 

@@ -15,11 +15,11 @@ use super::system_paths::{holds, pseudo_file_system};
 use crate::policy::{AbsPath, Rights};
 
 /// Refuses a grant under a deny of the same right, and links the agent could re-point.
-pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
     let denies = denies_of(drafts);
     for draft in drafts {
         refuse_grants_under_denies(&denies, draft)?;
-        refuse_symlinks(layers, drafts, draft)?;
+        refuse_symlinks(layers, drafts, draft, context)?;
     }
     Ok(())
 }
@@ -123,7 +123,12 @@ fn refuse_grants_under_denies(denies: &Denies<'_, '_>, granted: &Draft<'_>) -> R
     .hint("drop the root, or narrow the deny"))
 }
 
-fn refuse_symlinks(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> Result<(), Box<Diagnostic>> {
+fn refuse_symlinks(
+    layers: &Layers,
+    drafts: &[Draft<'_>],
+    draft: &Draft<'_>,
+    context: &Context,
+) -> Result<(), Box<Diagnostic>> {
     let source = &draft.layer.source;
     let of_root = draft
         .links
@@ -136,6 +141,9 @@ fn refuse_symlinks(layers: &Layers, drafts: &[Draft<'_>], draft: &Draft<'_>) -> 
     for (link, at, text) in of_root.chain(of_denies) {
         let location = if layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir)) {
             "beside this config, where whoever writes the project could re-point it".to_owned()
+        } else if paths::below_start(text).is_some() && context.start.as_ref().is_some_and(|start| link.is_below(start))
+        {
+            "in the directory Stockade was started in, where whoever writes the project could re-point it".to_owned()
         } else if let Some(root) = layers.writable.iter().find(|root| link.is_within(root)) {
             format!("inside the writable root {root}, where the agent could re-point it")
         } else if layers.role == Role::Ceiling {

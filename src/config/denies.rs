@@ -24,18 +24,19 @@ const SYNTAX: &str = "without a slash an entry is a `name` or a `*suffix` at any
 /// One entry, inside `root`.
 pub(crate) fn draft(
     layer: &Layer,
-    root: &AbsPath,
+    (root, variables): (&AbsPath, Variables),
     entry: &At<String>,
     context: &Context,
     cache: &PathCache,
 ) -> Result<DenyDraft, Box<Diagnostic>> {
     let text = entry.value.as_str();
     let wrong = |message: String, label: &str| Diagnostic::error(message).at(layer.source.span(entry.at), label);
-    let (target, links) = if text.contains('/') {
+    let (target, links) = if text.contains('/') || paths::below_start(text).is_some() {
         if text.contains(['*', '?', '[']) {
             return Err(wrong(format!("`{text}` is not a deny"), "a path with a wildcard").hint(SYNTAX));
         }
-        let walked = resolve_entry(layer, root, text, context, cache).map_err(|why| wrong(why, "cannot be denied"))?;
+        let walked =
+            resolve_entry(variables, root, text, context, cache).map_err(|why| wrong(why, "cannot be denied"))?;
         if !walked.path.is_within(root) {
             let message = format!("`{text}` leads to {}, outside the root {root}", walked.path);
             return Err(wrong(message, "denies nothing here")
@@ -64,13 +65,12 @@ pub(crate) fn draft(
 
 /// Resolves a path entry. It may be missing: a command may create it later.
 fn resolve_entry(
-    layer: &Layer,
+    variables: Variables,
     root: &AbsPath,
     text: &str,
     context: &Context,
     cache: &PathCache,
 ) -> Result<Walked, String> {
-    let variables = Variables::of(&layer.source);
     let describe = |error: paths::PathError| format!("`{text}`: {error}");
     let path = paths::expand(text, root, variables, context)
         .map_err(describe)?

@@ -124,6 +124,7 @@ pub(crate) fn resolve_preset(
     extra: Option<Layer>,
     context: &Context,
 ) -> Result<Loaded, ConfigError> {
+    let context = &context.started_in(base);
     let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
     let mut stack = layers::stack(source, raw, context)?;
     stack.extend(extra);

@@ -40,6 +40,8 @@ pub struct Loaded {
     pub missing: Vec<Missing>,
     /// Roots whose directory was made by this load, by name.
     pub made: Vec<String>,
+    /// Roots that are told from the directory Stockade was started in: the name, and the path as it is written.
+    pub at_start: Vec<(String, String)>,
     /// The span of `audit.log`, if it is set.
     pub log: Option<Span>,
 }

@@ -34,6 +34,12 @@ pub(crate) enum PathError {
     /// `$NAME` outside a preset.
     #[error("variables are not expanded here")]
     Variable,
+    /// `$CWD` where it means nothing.
+    #[error("`$CWD` cannot stand here")]
+    Start,
+    /// `$CWD` where the current directory was removed, or cannot be looked at.
+    #[error("the directory Stockade was started in cannot be told")]
+    NoStart,
     /// A component cannot be read.
     #[error("failed to look at {}: {source}", display(.path))]
     Look {
@@ -82,19 +88,28 @@ pub(crate) fn identity(metadata: &Metadata) -> Identity {
     }
 }
 
-/// Whether a text may use `$NAME/…`.
+/// Which variables a text may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variables {
-    /// It stands in a preset.
+    /// `$CWD`, and any `$NAME/…`: it stands in a preset.
     Expand,
-    /// It stands in a file a person wrote.
+    /// `$CWD`: it stands in a config that a person wrote.
+    Start,
+    /// None.
     Refuse,
 }
 
 impl Variables {
+    /// Those of paths that may be relative.
     pub(crate) fn of(source: &Source) -> Self {
-        if source.is_preset() { Self::Expand } else { Self::Refuse }
+        if source.is_preset() { Self::Expand } else { Self::Start }
     }
+}
+
+/// What follows `$CWD` or `${CWD}` in a text that begins with it, which names the directory Stockade was started in.
+pub(crate) fn below_start(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("$CWD").or_else(|| text.strip_prefix("${CWD}"))?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
 
 /// The path a text means, before links are resolved. `None` where a preset names what this user does not have.
@@ -115,11 +130,18 @@ pub(crate) fn expand(
         return match (&context.home, variables) {
             (Some(home), _) => Ok(Some(below(home, rest))),
             (None, Variables::Expand) => Ok(None),
-            (None, Variables::Refuse) => Err(PathError::NoHome),
+            (None, Variables::Start | Variables::Refuse) => Err(PathError::NoHome),
+        };
+    }
+    if let Some(rest) = below_start(text) {
+        return match (&context.start, variables) {
+            (_, Variables::Refuse) => Err(PathError::Start),
+            (Some(start), Variables::Expand | Variables::Start) => Ok(Some(below(start, rest))),
+            (None, Variables::Expand | Variables::Start) => Err(PathError::NoStart),
         };
     }
     if let Some(rest) = text.strip_prefix('$') {
-        if variables == Variables::Refuse {
+        if variables != Variables::Expand {
             return Err(PathError::Variable);
         }
         let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));

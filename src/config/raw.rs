@@ -63,7 +63,7 @@ pub(crate) struct RawSandbox {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawRoot {
-    /// Where it is: absolute, `~/…`, or relative to this file.
+    /// Where it is: absolute, `~/…`, or relative to this file; `$CWD` is the directory Stockade was started in.
     pub(crate) root: At<String>,
     /// `ro` or `rw`. Default `ro`.
     pub(crate) mode: Option<At<RawMode>>,
@@ -79,7 +79,7 @@ pub(crate) struct RawRoot {
     pub(crate) write_approval: Option<At<bool>>,
     /// Short form of `approval: {read: …}`.
     pub(crate) read_approval: Option<At<bool>>,
-    /// What is forbidden below it: a path with a slash, or `name` or `*suffix` at any depth.
+    /// What is forbidden below it: a path with a slash (relative to the root, or `$CWD/…`), or `name` or `*suffix` at any depth.
     pub(crate) deny: Option<Vec<At<String>>>,
     /// Make the directory if it is missing.
     pub(crate) create: Option<At<bool>>,

@@ -38,12 +38,16 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
     let (mut warnings, mut notes) = (Vec::new(), Vec::new());
     let cache = PathCache::default();
     let mut drafts = roots::drafts(layers, context, &cache, &mut notes)?;
-    contradictions::check(layers, &drafts)?;
+    contradictions::check(layers, &drafts, context)?;
     // A ceiling grants nothing by itself, so this is checked for the config alone.
     if layers.role == Role::Config {
         contradictions::refuse_writable_state(&drafts, context)?;
         contradictions::refuse_kernel_file_systems(&drafts, context)?;
     }
+    let at_start = drafts.iter().filter(|draft| draft.is_at_start());
+    let at_start = at_start
+        .map(|draft| (draft.name.value.clone(), draft.raw.root.value.clone()))
+        .collect();
     let links = drafts.iter().flat_map(|draft| draft.links.iter().cloned()).collect();
     let of_roots = drafts
         .iter()
@@ -128,6 +132,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
         notes,
         missing,
         made: Vec::new(),
+        at_start,
         log: audit::log_span(layers),
     })
 }

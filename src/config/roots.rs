@@ -37,6 +37,13 @@ pub(crate) struct Draft<'a> {
     pub(crate) denies: Vec<DenyDraft>,
 }
 
+impl Draft<'_> {
+    /// Whether its path is told from the directory Stockade was started in.
+    pub(crate) fn is_at_start(&self) -> bool {
+        paths::below_start(&self.raw.root.value).is_some()
+    }
+}
+
 /// The roots of all layers. A root of the file replaces a preset's of the same name or path.
 pub(crate) fn drafts<'a>(
     layers: &'a Layers,
@@ -62,7 +69,7 @@ pub(crate) fn drafts<'a>(
             let first = at.get(&draft.path).into_iter().chain(same).min();
             match first.and_then(|first| drafts.get(*first)) {
                 None => {
-                    if layer.source.is_preset() {
+                    if layer.source.is_preset() || (draft.is_at_start() && draft.rights.contains(Rights::WRITE)) {
                         refuse_workspace(&draft, context, cache)?;
                     }
                     names.insert(&name.value);
@@ -146,7 +153,7 @@ fn refuse_workspace(draft: &Draft<'_>, context: &Context, cache: &PathCache) -> 
     Err(
         Diagnostic::error(format!("{} cannot be the workspace: {what}", draft.path))
             .at(draft.layer.source.span(draft.raw.root.at), "would be writable")
-            .hint("start in a project directory, or write a config that names what may be written"),
+            .hint("start in a project directory, or name in a config what may be written"),
     )
 }
 
@@ -188,9 +195,18 @@ fn draft<'a>(
     let text = raw.root.value.as_str();
     let unresolved = |error: paths::PathError| {
         let hint = match &error {
-            paths::PathError::Variable => {
-                Some("write the path out, or begin it with `~/`; `./$x` means a file of that name")
+            paths::PathError::Variable
+                if ["$PWD", "$cwd", "${PWD}", "${cwd}"]
+                    .iter()
+                    .any(|near| text.starts_with(near)) =>
+            {
+                Some("did you mean `$CWD`, the directory Stockade is started in?")
             }
+            paths::PathError::Variable => {
+                Some("write the path out, or begin it with `~/` or `$CWD/`; `./$x` means a file of that name")
+            }
+            paths::PathError::Start => Some("a ceiling is the same wherever Stockade is started: write the path out"),
+            paths::PathError::NoStart => Some("start it in a directory that is there and that you may search"),
             paths::PathError::OtherHome => Some("write the path out; `~/` is your own home"),
             _ => None,
         };
@@ -198,7 +214,12 @@ fn draft<'a>(
             .at(span(raw.root.at), "leads nowhere");
         hint.into_iter().fold(error, Diagnostic::hint)
     };
-    let variables = Variables::of(&layer.source);
+    let variables = match layers.role {
+        Role::Config => Variables::of(&layer.source),
+        // `$CWD` in a preset is refused with the preset.
+        Role::Ceiling if layer.source.is_preset() => Variables::Expand,
+        Role::Ceiling => Variables::Refuse,
+    };
     let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(unresolved)? else {
         return Ok(None);
     };
@@ -237,7 +258,7 @@ fn draft<'a>(
     };
     let entries = raw.deny.iter().flatten();
     let denies = entries
-        .map(|entry| denies::draft(layer, &walked.path, entry, context, cache))
+        .map(|entry| denies::draft(layer, (&walked.path, variables), entry, context, cache))
         .collect::<Result<_, _>>()?;
     let identity = walked.identity();
     let Walked { path, links, .. } = walked;

@@ -171,6 +171,7 @@ impl Store {
 /// Loads a config found in the working directory, if it is trusted. Nothing in it is used before its hash
 /// is verified.
 pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
+    let context = &beside(path, context)?;
     let config = file::read(path, Links::Refuse)?;
     let untrusted = |why| ConfigError::Untrusted {
         path: path.to_owned(),
@@ -191,9 +192,20 @@ pub fn load_discovered(path: &Path, context: &Context) -> Result<Loaded, ConfigE
 
 /// The config at `path` with its text, for a person to read before [`record`]; no link is followed.
 pub fn review(path: &Path, context: &Context) -> Result<(Loaded, Vec<u8>), ConfigError> {
+    let context = &beside(path, context)?;
     let config = file::read(path, Links::Refuse)?;
     let text = config.bytes.clone();
     Ok((load::build(config, context)?, text))
+}
+
+/// The context in which a found config is used: started in its own directory. So `$CWD` in it is what a person saw when they
+/// trusted it, wherever that was done from, and another directory in its place revokes the trust.
+fn beside(path: &Path, context: &Context) -> Result<Context, ConfigError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    };
+    Ok(context.started_in(&file::canonical(directory)?))
 }
 
 /// Trusts what was loaded: the bytes that a person has seen, even if the file has changed since.

@@ -17,11 +17,12 @@ mod tests {
 
     #[track_caller]
     fn says(run: &Run, words: &[&str]) {
+        let text = String::from_utf8_lossy(&run.stderr);
         for word in words {
-            assert!(run.err().contains(word), "`{word}` is not in: {}", run.err());
+            assert!(text.contains(word), "`{word}` is not in: {text}");
         }
-        let lines = run.err().lines().filter(|line| !line.trim().is_empty()).count();
-        assert!(lines <= 3, "{lines} lines: {}", run.err());
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+        assert!(lines <= 3, "{lines} lines: {text}");
     }
 
     fn table(world: &Fixture, flags: &[&str]) -> Value {
@@ -144,6 +145,31 @@ mod tests {
         });
         forget();
         outcome.unwrap();
+    }
+
+    #[test]
+    fn trust_names_the_directory_it_is_started_in() {
+        let world = world();
+        let (here, out) = (world.workspace(), world.workspace().join("out"));
+        fs::create_dir(&out).unwrap();
+        let file = world.write(
+            "stockade.yaml",
+            "sandbox: {paths: {here: {root: $CWD, mode: rw}, out: {root: $CWD/out}}}\n",
+        );
+        // Whoever trusts it from elsewhere is shown where it will be used.
+        let named = file.to_str().unwrap();
+        let text = world.stockade(&["trust", named]).cwd(world.outside()).output().ok();
+        world.stockade(&["trust", "--forget"]).output().ok();
+        let lines = [
+            format!("here: {} (`$CWD`, the directory it is started in)", here.display()),
+            format!(
+                "out: {} (`$CWD/out`, told from the directory it is started in)",
+                out.display()
+            ),
+        ];
+        for line in lines {
+            assert!(text.contains(&line), "`{line}` is not in: {text}");
+        }
     }
 
     #[test]

@@ -84,6 +84,8 @@ mod seccomp;
 #[cfg(test)]
 mod shut;
 #[cfg(test)]
+mod start_directory;
+#[cfg(test)]
 mod stopped;
 #[cfg(test)]
 mod toolchains;

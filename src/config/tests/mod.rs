@@ -12,6 +12,7 @@ mod root_errors;
 mod schema;
 mod second_path;
 mod short;
+mod start;
 mod text;
 mod trusting;
 mod values;
@@ -44,6 +45,7 @@ impl World {
                 .collect::<BTreeMap<_, _>>(),
             home: Some(home),
             passwd: real.join("etc/passwd"),
+            start: AbsPath::new(real.join("project")).ok(),
             matchers: Matchers {
                 matches: |rule, line| line.split(';').any(|part| begins(rule, part)),
                 covers: |rule, line| {

@@ -226,6 +226,6 @@ fn a_variable_in_a_config_is_an_error() {
     3 |     a: {root: $HOME/x}
       |               ^^^^^^^ leads nowhere
       |
-      = help: write the path out, or begin it with `~/`; `./$x` means a file of that name
+      = help: write the path out, or begin it with `~/` or `$CWD/`; `./$x` means a file of that name
     "#);
 }
