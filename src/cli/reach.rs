@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::config::{Loaded, own_base};
 use crate::inspect::answers::answers;
-use crate::policy::path::escape;
+use crate::policy::path::{display, escape};
 use crate::policy::{Demand, DemandSource, EnvRule, HomeChoice, OsSandbox, Protect, Right, Root, Scope};
 use crate::tools::narrowing::Narrowing;
 
@@ -45,7 +45,9 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
         .map(|answer| format!("{}: {}", answer.what, answer.effect()))
         .collect();
     let otherwise = &policy.default_rule;
+    let named = loaded.files.iter().skip(1);
     vec![
+        ("files", list(named.map(|file| display(&file.path)).collect())),
         ("roots", list(policy.roots.iter().map(|r| root(loaded, r)).collect())),
         ("denies", list(denies(loaded))),
         ("base", list(base(loaded))),

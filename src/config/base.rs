@@ -105,13 +105,7 @@ fn base_path(
     let (Some(metadata), Some(identity)) = (&walked.found, walked.identity()) else {
         return Ok(None);
     };
-    let beside = |link: &&AbsPath| {
-        resolver
-            .layers
-            .config_dir
-            .as_ref()
-            .is_some_and(|dir| link.is_below(dir))
-    };
+    let beside = |link: &&AbsPath| resolver.layers.lies_beside(layer, link);
     if let Some(link) = walked.links.iter().find(beside).filter(|_| !layer.source.is_preset()) {
         return Err(wrong(format!("goes through the symlink {link}")).hint(
             "the link lies beside this config, where whoever writes the project could re-point it: write the path it \

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
+use super::extends;
 use super::file::{self, ConfigFile, Links};
 use super::finish_draft::ABSENT;
-use super::layers::{self, Layer, Layers, Role, sandbox};
+use super::layers::{Layer, Layers, Place, Role, sandbox};
 use super::loaded::Loaded;
 use super::owner_check::OwnerCheck;
 use super::paths::{self, Variables, Walked};
@@ -108,12 +109,11 @@ fn of_config(
         Diagnostic::error(format!("os_profile `{}`: {why}", text.value)).at(layer.source.span(text.at), label)
     };
     let project = layers.and_then(|layers| layers.config_dir.clone());
-    let base = project.clone().unwrap_or_else(AbsPath::root);
-    let expanded = paths::expand(&text.value, &base, Variables::Refuse, context)
+    let expanded = paths::expand(&text.value, &layer.place.base, Variables::Refuse, context)
         .map_err(|error| wrong(error.to_string(), "leads nowhere"))?
         .unwrap_or_default();
     let walked = paths::walk(&expanded).map_err(|error| wrong(error.to_string(), "leads nowhere"))?;
-    let beside = |link: &&AbsPath| project.as_ref().is_some_and(|dir| link.is_below(dir));
+    let beside = |link: &&AbsPath| layers.is_some_and(|layers| layers.lies_beside(layer, link));
     let link = walked.links.iter().find(beside);
     if let Some(link) = link.or_else(|| walked.links.iter().find(|link| lies_in(link, writable))) {
         return Err(wrong(
@@ -215,10 +215,14 @@ fn resolved(
 ) -> Result<Ceiling, ConfigError> {
     let file = Arc::new(found.config.file.path);
     let (source, raw) = yaml::parse(SourceName::File(Arc::clone(&file)), &found.config.bytes)?;
+    let place = Place {
+        base: file::canonical(file.parent().unwrap_or(Path::new("/")))?,
+        directory: None,
+    };
     let layers = Layers {
         role: Role::Ceiling,
-        stack: layers::stack(source, raw, context)?,
-        base: file::canonical(file.parent().unwrap_or(Path::new("/")))?,
+        stack: extends::stack((source, raw), place, Role::Ceiling, context)?.layers,
+        file_links: Vec::new(),
         config_dir: found.project,
         config_files: Vec::new(),
         writable: writable.to_owned(),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::context::Context;
 use super::denies::DenyDraft;
 use super::error::Diagnostic;
-use super::layers::{Layers, Role};
+use super::layers::{FileLink, Layers, Role};
 use super::mounts::MountTable;
 use super::paths;
 use super::roots::Draft;
@@ -16,6 +16,7 @@ use crate::policy::{AbsPath, Rights};
 
 /// Refuses a grant under a deny of the same right, and links the agent could re-point.
 pub(crate) fn check(layers: &Layers, drafts: &[Draft<'_>], context: &Context) -> Result<(), Box<Diagnostic>> {
+    refuse_links_to_files(layers, drafts)?;
     let denies = denies_of(drafts);
     for draft in drafts {
         refuse_grants_under_denies(&denies, draft)?;
@@ -123,6 +124,34 @@ fn refuse_grants_under_denies(denies: &Denies<'_, '_>, granted: &Draft<'_>) -> R
     .hint("drop the root, or narrow the deny"))
 }
 
+/// Refuses a file that is extended through a link that the agent, or whoever writes the project, could re-point.
+fn refuse_links_to_files(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Box<Diagnostic>> {
+    for FileLink { link, span, text } in &layers.file_links {
+        let mut files = layers.config_dir.iter();
+        let own = layers.stack.iter().find(|layer| layer.source.name == span.source.name);
+        let is_beside = match own {
+            Some(layer) => layers.lies_beside(layer, link),
+            None => files.any(|directory| link.is_below(directory)),
+        };
+        let location = if is_beside {
+            "beside this config, where whoever writes the project could re-point it".to_owned()
+        } else if let Some(root) = writable_around(drafts, link) {
+            format!(
+                "inside the writable root `{}`, where the agent could re-point it",
+                root.name.value
+            )
+        } else {
+            continue;
+        };
+        return Err(
+            Diagnostic::error(format!("`extends: {text}` goes through the symlink {link}"))
+                .at(span.clone(), "leads where the link says today")
+                .hint(format!("the link lies {location}: write the path it leads to")),
+        );
+    }
+    Ok(())
+}
+
 fn refuse_symlinks(
     layers: &Layers,
     drafts: &[Draft<'_>],
@@ -139,7 +168,7 @@ fn refuse_symlinks(
         .iter()
         .flat_map(|d| d.links.iter().map(|link| (link, d.entry.at, d.entry.value.as_str())));
     for (link, at, text) in of_root.chain(of_denies) {
-        let location = if layers.config_dir.as_ref().is_some_and(|dir| link.is_below(dir)) {
+        let location = if layers.lies_beside(&draft.layer, link) {
             "beside this config, where whoever writes the project could re-point it".to_owned()
         } else if paths::below_start(text).is_some() && context.start.as_ref().is_some_and(|start| link.is_below(start))
         {

@@ -16,6 +16,26 @@ use crate::policy::{AbsPath, Origin};
 pub(crate) struct Layer {
     pub(crate) source: Arc<Source>,
     pub(crate) raw: RawConfig,
+    pub(crate) place: Place,
+}
+
+/// Where the relative paths of a text start.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The directory.
+    pub(crate) base: AbsPath,
+    /// The same, if the text is a file that lies in it; `None` for a preset or flags.
+    pub(crate) directory: Option<AbsPath>,
+}
+
+/// A link on the way to a file that is extended.
+#[derive(Debug, Clone)]
+pub(crate) struct FileLink {
+    pub(crate) link: AbsPath,
+    /// The entry that names the file.
+    pub(crate) span: Span,
+    /// The entry as it is written.
+    pub(crate) text: String,
 }
 
 /// The role of a file.
@@ -34,10 +54,10 @@ pub(crate) struct Layers {
     pub(crate) role: Role,
     /// The file, then its presets depth-first; each preset once.
     pub(crate) stack: Vec<Layer>,
-    /// Where relative paths start.
-    pub(crate) base: AbsPath,
     /// The directory the config lies in; `None` for a bare preset or flags.
     pub(crate) config_dir: Option<AbsPath>,
+    /// The links on the way to files that are extended, with the layer and entry that name each.
+    pub(crate) file_links: Vec<FileLink>,
     /// The config's own paths, protected against the agent.
     pub(crate) config_files: Vec<AbsPath>,
     /// Writable paths that are in no layer: those of flags, or of the config above a ceiling.
@@ -45,6 +65,12 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
+    /// Whether a link lies beside this layer's file or beside the config, where whoever writes the project could re-point it.
+    pub(crate) fn lies_beside(&self, layer: &Layer, link: &AbsPath) -> bool {
+        let mut beside = self.config_dir.iter().chain(&layer.place.directory);
+        beside.any(|directory| link.is_below(directory))
+    }
+
     /// The first value any layer gives, with the layer.
     pub(crate) fn first<'a, T>(
         &'a self,
@@ -110,47 +136,6 @@ pub(crate) fn default_presets() -> Vec<At<String>> {
             at: Position::START,
         })
         .into()
-}
-
-/// `raw` and, after it, every preset it extends.
-pub(crate) fn stack(source: Arc<Source>, raw: RawConfig, context: &Context) -> Result<Vec<Layer>, Box<Diagnostic>> {
-    let mut layers = Vec::new();
-    let mut open = Vec::new();
-    push(source, raw, context, &mut open, &mut layers)?;
-    Ok(layers)
-}
-
-fn push(
-    source: Arc<Source>,
-    raw: RawConfig,
-    context: &Context,
-    open: &mut Vec<Arc<str>>,
-    layers: &mut Vec<Layer>,
-) -> Result<(), Box<Diagnostic>> {
-    let extends = raw.extends.clone().unwrap_or_default();
-    let outer = Arc::clone(&source);
-    layers.push(Layer { source, raw });
-    for name in extends {
-        let key: Arc<str> = name.value.as_str().into();
-        if open.contains(&key) {
-            let chain: Vec<&str> = open.iter().map(AsRef::as_ref).chain([&*key]).collect();
-            return Err(
-                Diagnostic::error(format!("presets extend each other in a circle: {}", chain.join(" → ")))
-                    .at(outer.span(name.at), "closes the circle"),
-            );
-        }
-        if layers
-            .iter()
-            .any(|layer| layer.source.name == SourceName::Preset(Arc::clone(&key)))
-        {
-            continue;
-        }
-        let (inner, raw) = preset(&key, context, |found| found.at(outer.span(name.at), "no such preset"))?;
-        open.push(key);
-        push(inner, raw, context, open, layers)?;
-        open.pop();
-    }
-    Ok(())
 }
 
 /// A preset, parsed.

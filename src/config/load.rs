@@ -10,9 +10,10 @@ use std::thread;
 use super::ceilings;
 use super::context::Context;
 use super::error::{ConfigError, Diagnostic};
+use super::extends;
 use super::file::{self, ConfigFile, Links, canonical};
 use super::flag_denies::PresetChanges;
-use super::layers::{self, Layer, Layers, Role};
+use super::layers::{self, Layer, Layers, Place, Role};
 use super::loaded::{Loaded, NamedFile};
 use super::own_paths;
 use super::paths;
@@ -98,10 +99,19 @@ pub fn preset_with_git(
         "sandbox: {{paths: {{git: {{root: {root}, mode: rw, execute: true, approval: {{read: none, write: none}}}}}}}}\n"
     );
     let (source, raw) = yaml::mirror(SourceName::Preset("git-directory".into()), text.as_bytes())?;
-    let extra = Layer { source, raw };
     let workspace = canonical(workspace)?;
+    let place = started_at(&workspace);
+    let extra = Layer { source, raw, place };
     let loaded = resolve_preset(name, &workspace, &[], Some(extra), context)?;
     changed_under_ceilings(loaded, &workspace, changes, context)
+}
+
+/// Where the relative paths of a preset on its own start.
+fn started_at(workspace: &AbsPath) -> Place {
+    Place {
+        base: workspace.clone(),
+        directory: None,
+    }
 }
 
 fn changed_under_ceilings(
@@ -126,12 +136,12 @@ pub(crate) fn resolve_preset(
 ) -> Result<Loaded, ConfigError> {
     let context = &context.started_in(base);
     let (source, raw) = layers::preset(&Arc::from(name), context, |unplaced| unplaced)?;
-    let mut stack = layers::stack(source, raw, context)?;
+    let mut stack = extends::stack((source, raw), started_at(base), Role::Config, context)?.layers;
     stack.extend(extra);
     let layers = Layers {
         role: Role::Config,
         stack,
-        base: base.clone(),
+        file_links: Vec::new(),
         config_dir: None,
         config_files: Vec::new(),
         writable: writable.to_owned(),
@@ -183,26 +193,33 @@ fn build_named(file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loade
 
 /// Resolves a config that was parsed, and applies the ceilings.
 fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Context) -> Result<Loaded, ConfigError> {
-    let extends = raw.extends.or_else(|| Some(layers::default_presets()));
-    let raw = RawConfig { extends, ..raw };
+    let raw = extends::with_default(raw);
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
     let target = std::fs::canonicalize(&file.path)
         .ok()
         .and_then(|path| AbsPath::new(path).ok());
-    let mut config_files: Vec<AbsPath> = named.into_iter().chain(target).collect();
+    let place = Place {
+        base: dir.clone(),
+        directory: Some(dir.clone()),
+    };
+    let extended = extends::stack((source, raw), place, Role::Config, context)?;
+    let links = extended.links.iter().map(|link| link.link.clone());
+    let extended_files = extended.paths.into_iter().chain(links);
+    let mut config_files: Vec<AbsPath> = named.into_iter().chain(target).chain(extended_files).collect();
     config_files.sort();
     config_files.dedup();
     let layers = Layers {
         role: Role::Config,
-        stack: layers::stack(source, raw, context)?,
-        base: dir.clone(),
+        stack: extended.layers,
+        file_links: extended.links,
         config_dir: Some(dir),
         config_files,
         writable: Vec::new(),
     };
     let mut loaded = resolve::resolve(&layers, context)?;
     loaded.files.push(file);
+    loaded.files.extend(extended.files);
     ceilings::apply(&mut loaded, Some(&layers), context)?;
     Ok(loaded)
 }

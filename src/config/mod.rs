@@ -2,7 +2,8 @@
 //!
 //! `file` reads a config once, and `load` makes [`Loaded`] of it. `yaml` parses its bytes, with the strictness of
 //! `options`, to the raw mirror (`raw`, `scalar`, `keywords`; `empty_values` finds keys without a value) or to one error with
-//! its span (`source`). `layers` stacks the `presets` that it extends, which the build script has parsed.
+//! its span (`source`). `extends` stacks on it the files and the `presets` that it extends, which the
+//! build script has parsed; `layers` are what it makes of them.
 //!
 //! `resolve` turns the stack into a policy, with a file for each part: `roots`, `denies` and `finish_draft` (with `paths`, which
 //! reports every symlink, its `path_cache`, and `system_paths`), `base` and the `toolchains` that variables name,
@@ -28,6 +29,7 @@ mod empty_values;
 mod environment;
 mod error;
 mod examples;
+mod extends;
 mod file;
 mod finish_draft;
 mod flag_denies;

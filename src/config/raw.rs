@@ -16,7 +16,7 @@ use super::scalar::{At, Entries, RawDemand, RawNetwork, RawProtect, RawSize, Raw
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stockade config")]
 pub(crate) struct RawConfig {
-    /// Shipped presets whose grants are added. Default `[system, toolchains]`; `[]` for none.
+    /// Shipped presets, or files (`./base.yaml`), whose grants are added. Default `[system, toolchains]`; `[]` for none.
     pub(crate) extends: Option<Vec<At<String>>>,
     /// What the operating system enforces.
     pub(crate) sandbox: Option<RawSandbox>,

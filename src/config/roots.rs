@@ -220,7 +220,7 @@ fn draft<'a>(
         Role::Ceiling if layer.source.is_preset() => Variables::Expand,
         Role::Ceiling => Variables::Refuse,
     };
-    let Some(path) = paths::expand(text, &layers.base, variables, context).map_err(unresolved)? else {
+    let Some(path) = paths::expand(text, &layer.place.base, variables, context).map_err(unresolved)? else {
         return Ok(None);
     };
     let walked = match (layers.role, cache.walk(&path)) {

@@ -108,7 +108,7 @@ pub(super) fn safe_paths(
         for (name, raw) in layer.raw.tools.iter().flat_map(|tools| &tools.0) {
             for written in raw.safe_paths.iter().flatten() {
                 let span = || layer.source.span(written.at);
-                let expanded = paths::expand(&written.value, &layers.base, Variables::of(&layer.source), context);
+                let expanded = paths::expand(&written.value, &layer.place.base, Variables::of(&layer.source), context);
                 let expanded = expanded.map_err(|error| {
                     Diagnostic::error(format!("`{}` cannot be a safe path: {error}", written.value)).at(span(), "here")
                 })?;

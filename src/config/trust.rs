@@ -59,7 +59,7 @@ pub struct Trusted {
 pub enum TrustState {
     /// It is unchanged.
     Same,
-    /// It has changed, or cannot be read.
+    /// It or a file that it names has changed, or cannot be read.
     Changed,
     /// It does not exist.
     Missing,
@@ -99,18 +99,25 @@ impl Store {
 
     /// The trusted configs, and whether each is still what was trusted.
     pub fn configs(&self) -> impl Iterator<Item = Trusted> {
-        let first = self.content.configs.iter().filter_map(|entry| entry.files.first());
-        first.map(|file| {
-            let path = file.path.to_path();
-            Trusted {
-                state: match file::read(&path, Links::Refuse) {
-                    Ok(now) if stored_file(&now.file) == *file => TrustState::Same,
-                    Ok(_) | Err(_) if path.symlink_metadata().is_ok() => TrustState::Changed,
-                    Ok(_) | Err(_) => TrustState::Missing,
+        let is_same = |file: &StoredFile| {
+            let now = file::read(&file.path.to_path(), Links::Refuse);
+            now.is_ok_and(|now| stored_file(&now.file) == *file)
+        };
+        let entries = self.content.configs.iter();
+        entries.filter_map(move |entry| {
+            let config = entry.files.first()?;
+            let path = config.path.to_path();
+            Some(Trusted {
+                state: if path.symlink_metadata().is_err() {
+                    TrustState::Missing
+                } else if entry.files.iter().all(is_same) {
+                    TrustState::Same
+                } else {
+                    TrustState::Changed
                 },
                 path,
-                sha256: file.sha256.clone(),
-            }
+                sha256: config.sha256.clone(),
+            })
         })
     }
 

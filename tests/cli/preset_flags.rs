@@ -173,6 +173,48 @@ mod tests {
     }
 
     #[test]
+    fn what_a_file_that_is_extended_grants_is_shown_with_that_file() {
+        let world = world();
+        world.write("shared/data/there", "x");
+        let base = world.write(
+            "shared/base.yaml",
+            "sandbox: {paths: {data: {root: ./data}}}\nshell:\n  netwrk: true\n",
+        );
+        world.write("agent.yaml", "extends: [./shared/base.yaml]\n");
+        let named = |line: &str| format!("{}:{line}", base.display());
+        for subcommand in [
+            &["check", "agent.yaml"][..],
+            &["profile", "show", "--config", "agent.yaml"],
+        ] {
+            let wrong = world.stockade(subcommand).output().exits(125);
+            assert!(wrong.err().contains(&named("3:3")), "{}", wrong.err());
+        }
+        fs::write(&base, "sandbox: {paths: {data: {root: ./data}}}\n").unwrap();
+        let shown = world
+            .stockade(&["profile", "show", "--config", "agent.yaml"])
+            .output()
+            .ok();
+        assert!(shown.contains(&named("1")), "{shown}");
+        let checked = world.stockade(&["check", "agent.yaml"]).output().ok();
+        assert!(checked.contains(&format!("files: {}", base.display())), "{checked}");
+        // What is trusted is more than the file that lies here.
+        fs::rename(
+            world.workspace().join("agent.yaml"),
+            world.workspace().join("stockade.yaml"),
+        )
+        .unwrap();
+        let trusted = world.stockade(&["trust"]).output().ok();
+        fs::write(&base, "sandbox: {paths: {data: {root: ./data, mode: rw}}}\n").unwrap();
+        let changed = world.stockade(&["run", "--", "true"]).output();
+        let listed = world.stockade(&["trust", "--list"]).output().ok();
+        world.stockade(&["trust", "--forget"]).output().ok();
+        assert!(trusted.contains(&format!("files: {}", base.display())), "{trusted}");
+        assert!(changed.exits(125).err().contains("a file it names has changed"));
+        let line = format!("changed {}/stockade.yaml", world.workspace().display());
+        assert!(listed.contains(&line), "{listed}");
+    }
+
+    #[test]
     fn a_named_preset_is_not_widened_and_the_message_says_how_to_open_the_network() {
         let world = world();
         let run = |preset: &str| {

@@ -30,6 +30,8 @@ mod denied_names;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod extended_files;
+#[cfg(test)]
 mod file_tools;
 #[cfg(test)]
 mod first_configs;

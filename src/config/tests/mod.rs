@@ -3,6 +3,7 @@
 mod ceilings;
 mod clauses;
 mod errors;
+mod extending;
 mod hosts;
 mod presets;
 mod private;
