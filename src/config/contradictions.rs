@@ -168,7 +168,7 @@ fn refuse_symlinks(
         .iter()
         .flat_map(|d| d.links.iter().map(|link| (link, d.entry.at, d.entry.value.as_str())));
     for (link, at, text) in of_root.chain(of_denies) {
-        let location = if layers.lies_beside(&draft.layer, link) {
+        let location = if layers.lies_beside(draft.layer, link) {
             "beside this config, where whoever writes the project could re-point it".to_owned()
         } else if paths::below_start(text).is_some() && context.start.as_ref().is_some_and(|start| link.is_below(start))
         {

@@ -94,7 +94,7 @@ impl Stacking<'_> {
                         place: Place { base, directory: None },
                     }
                 }
-                SourceName::File(_) => self.read(&outer, &entry, name.clone())?,
+                SourceName::File(_) => self.read(&outer, &entry, &name)?,
             };
             self.open.push(name);
             self.push(layer)?;
@@ -191,11 +191,11 @@ impl Stacking<'_> {
     }
 
     /// The file, read and parsed.
-    fn read(&mut self, outer: &Arc<Source>, entry: &At<String>, name: SourceName) -> Result<Layer, Box<Diagnostic>> {
+    fn read(&mut self, outer: &Arc<Source>, entry: &At<String>, name: &SourceName) -> Result<Layer, Box<Diagnostic>> {
         let unreadable = |why: &dyn std::fmt::Display| {
             Diagnostic::error(format!("`extends: {}`: {why}", entry.value)).at(outer.span(entry.at), "cannot be used")
         };
-        let SourceName::File(path) = &name else {
+        let SourceName::File(path) = name else {
             return Err(unreadable(&"not a file"));
         };
         let ConfigFile { file, bytes, .. } = file::read(path, Links::Refuse).map_err(|error| match error {

@@ -44,10 +44,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
         contradictions::refuse_writable_state(&drafts, context)?;
         contradictions::refuse_kernel_file_systems(&drafts, context)?;
     }
-    let at_start = drafts.iter().filter(|draft| draft.is_at_start());
-    let at_start = at_start
-        .map(|draft| (draft.name.value.clone(), draft.raw.root.value.clone()))
-        .collect();
+    let at_start = roots::at_start(&drafts);
     let links = drafts.iter().flat_map(|draft| draft.links.iter().cloned()).collect();
     let of_roots = drafts
         .iter()

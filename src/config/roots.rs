@@ -44,6 +44,14 @@ impl Draft<'_> {
     }
 }
 
+/// The roots that are told from the directory Stockade was started in: the name of each, and its path as it is written.
+pub(crate) fn at_start(drafts: &[Draft<'_>]) -> Vec<(String, String)> {
+    let at_start = drafts.iter().filter(|draft| draft.is_at_start());
+    at_start
+        .map(|draft| (draft.name.value.clone(), draft.raw.root.value.clone()))
+        .collect()
+}
+
 /// The roots of all layers. A root of the file replaces a preset's of the same name or path.
 pub(crate) fn drafts<'a>(
     layers: &'a Layers,

@@ -230,7 +230,8 @@ pub fn pasted(word: &OsStr) -> String {
     text
 }
 
-fn quoted(word: &OsStr) -> Vec<u8> {
+/// The word, quoted for a shell where it must be.
+pub(super) fn quoted(word: &OsStr) -> Vec<u8> {
     let bytes = word.as_bytes();
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=:@%+,".contains(byte);
     if !bytes.is_empty() && bytes.iter().all(plain) {

@@ -4,7 +4,8 @@
 //! plan's readers. [`enforcement`] chooses the regime, `fallback` takes the weaker one where the config allows it, `probe_cache` stores
 //! that namespaces worked, and `replaced_files` follows a preset to files that were replaced. [`regime`] describes the result in a line.
 //!
-//! Commands: `environment`, `search` and `git` make what a command finds; `programs` finds the files behind its names; [`shell`] judges,
+//! Commands: `environment`, `search` and `git` make what a command finds; `programs` finds the files behind its names, and
+//! `missing_program` says which grant would add one that is not there; [`shell`] judges,
 //! asks, confines, runs and reports; [`network`] connects it to listed hosts; [`mod@explain`] says what was denied to it, and why.
 //!
 //! Calls: [`Provider`] is what a server for agents calls, [`Lanes`] runs several calls at once. `recorder` and `on_record` write the log.
@@ -40,6 +41,7 @@ mod git;
 pub mod guarded;
 mod lanes;
 mod limits;
+mod missing_program;
 pub mod narrowing;
 pub mod network;
 mod new_files;

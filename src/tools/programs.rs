@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::call::{ShellCommand, ToolError};
 use super::files::{Files, FoundFile, plain};
 use super::outcome::Status;
-use super::search::{Directory, Search, UngrantedFiles, directories, is_in_reach, not_granted, own_path};
+use super::search::{Directory, Search, UngrantedFiles, directories, is_in_reach, own_path};
 use super::session_policy::SessionPolicy;
 use crate::policy::AbsPath;
 use crate::policy::path::display;
@@ -245,7 +245,7 @@ pub(super) async fn find_program(
 }
 
 /// What is to be known of a command whose programs were not searched everywhere: which were passed over, or, where it failed as
-/// if one was missing, where none was searched: what the session may write, and what the config grants nothing of.
+/// if one was missing, where in what the session may write none was searched.
 pub(super) fn left_out(
     session: &SessionPolicy,
     search: &Search,
@@ -276,23 +276,7 @@ pub(super) fn left_out(
     if !names.is_empty() {
         return Some(format!("no program was searched in {}, {KEEP}", names.join(", ")));
     }
-    let is_a_program = match status {
-        // A path is searched nowhere.
-        Status::NotFound { program } => !program.contains('/'),
-        Status::Exited { code: 127 } => true,
-        _ => stderr.contains("command not found"),
-    };
-    if !is_a_program {
-        return None;
-    }
-    let not_granted = not_granted(own_path(environment).as_deref(), profile, &session.envelope);
-    let names: Vec<String> = not_granted.iter().map(display).collect();
-    let first = names.first()?;
-    Some(format!(
-        "no program was searched in {}: nothing there is granted; a root `{{root: {first}, mode: ro, execute: true}}` in the \
-         config grants one, or `--rw . --ro {first}` where there is no config",
-        names.join(", ")
-    ))
+    None
 }
 
 /// Whether a directory of PATH is in the session's reach.

@@ -108,21 +108,6 @@ impl Search {
     }
 }
 
-/// The directories of the caller's PATH that are there and from which a command under `profile` may execute nothing.
-pub(super) fn not_granted(own: Option<&OsStr>, profile: &Profile, envelope: &Profile) -> Vec<PathBuf> {
-    let own = own.unwrap_or_default();
-    let granted = executable(own, profile, envelope);
-    let mut left_out: Vec<PathBuf> = Vec::new();
-    for written in own.as_bytes().split(|byte| *byte == b':') {
-        let path = Path::new(OsStr::from_bytes(written));
-        let is_granted = granted.iter().any(|directory| directory.written == path.as_os_str());
-        if path.is_absolute() && path.is_dir() && !is_granted && !left_out.iter().any(|known| known == path) {
-            left_out.push(path.to_owned());
-        }
-    }
-    left_out
-}
-
 /// A directory of PATH in which programs can be executed inside.
 #[derive(Debug)]
 pub(super) struct Directory {

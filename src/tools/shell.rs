@@ -14,6 +14,7 @@ use super::explain::{CommandResult, Explained};
 use super::files::check_operands;
 use super::git;
 use super::guarded::{MAX_RETRIES, overridden, question_or_default};
+use super::missing_program::missing_program;
 use super::network::ProxySession;
 use super::on_record::{failed, failed_under_way, record_end};
 use super::outcome::{Outcome, Status, lossy};
@@ -200,16 +201,18 @@ pub(super) async fn execute(
     let git_files = &executor.pool.user_paths().git;
     let outcome = Outcome {
         git: git::missed(session, git_files, &call.command, directory, profile),
-        hint: left_out(session, &search, (&call.environment, profile), &status, &stderr).or_else(|| {
-            how_to_see(
-                &executor.pool,
-                explained.as_ref(),
-                &status,
-                call.output,
-                &stderr,
-                &visible,
-            )
-        }),
+        hint: missing_program(session, &call.command, (&call.environment, profile), &status, &stderr)
+            .or_else(|| left_out(session, &search, (&call.environment, profile), &status, &stderr))
+            .or_else(|| {
+                how_to_see(
+                    &executor.pool,
+                    explained.as_ref(),
+                    &status,
+                    call.output,
+                    &stderr,
+                    &visible,
+                )
+            }),
         status,
         regime: executor.regime_line()?.to_string(),
         duration,

@@ -48,6 +48,8 @@ mod host;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod missing_programs;
+#[cfg(test)]
 mod namespaces;
 #[cfg(test)]
 mod nested_roots;
