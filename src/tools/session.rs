@@ -64,13 +64,16 @@ pub enum SessionError {
 }
 
 impl Session {
-    /// A session under a config that the caller trusts, with this directory as the working directory.
+    /// A session under a config that the caller trusts, with this directory as the working directory and as `$CWD` in the config.
     pub fn with_config(
         file: &Path,
         directory: &Path,
         approver: Box<dyn Approver + Send>,
     ) -> Result<Self, SessionError> {
-        let context = host();
+        let mut context = host();
+        // To the config this is where Stockade was started; where it cannot be resolved, `$CWD` is an error.
+        let started = std::fs::canonicalize(directory).ok();
+        context.start = started.and_then(|start| AbsPath::new(start).ok());
         let loaded = config::load(file, &context)?;
         Self::open(loaded, Narrowing::default(), directory, approver, &context)
     }

@@ -79,7 +79,10 @@ mod tests {
             }
         }
         for root in preset.sandbox.paths.values() {
-            let path = at(Path::new("/Users/me/project").join(&root.root).to_str().unwrap());
+            let path = at(Path::new("/Users/me/project")
+                .join(root.root.replace("$CWD", "."))
+                .to_str()
+                .unwrap());
             grants.insert(Grant::tree(path, Rights::ALL, origin()));
         }
     }
