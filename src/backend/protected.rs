@@ -19,25 +19,24 @@ pub(crate) fn protected(
     let Some(files) = protect.files() else {
         return Ok(Vec::new());
     };
-    let (what, name) = match regime {
-        Regime::None => (PROTECTED, "none"),
-        Regime::Landlock => (PROTECTED, "landlock"),
+    let what = match regime {
+        Regime::None | Regime::Landlock => PROTECTED,
         // Nothing restores them on a Mac yet.
         Regime::Seatbelt => {
             return Err(Refusal::Unprotected {
                 what: PROTECTED,
-                regime: "seatbelt",
+                regime: regime.name(),
             });
         }
         Regime::Namespaces => match protect {
-            Protect::None | Protect::Default(_) => (NOT_COVERED, "namespaces"),
-            Protect::Prevent(_) => (PROTECTED_REST, "namespaces"),
+            Protect::None | Protect::Default(_) => NOT_COVERED,
+            Protect::Prevent(_) => PROTECTED_REST,
         },
     };
     match (protect, regime) {
         // Only mounts prevent.
         (Protect::Prevent(_), Regime::None | Regime::Landlock) => {
-            return Err(Refusal::Prevent { regime: name });
+            return Err(Refusal::Prevent { regime: regime.name() });
         }
         (Protect::None | Protect::Default(_) | Protect::Prevent(_), _) => {}
     }
@@ -45,7 +44,10 @@ pub(crate) fn protected(
         // What is undone has a window, so it is a residual as well.
         (ProtectFallback::Undo, Residuals::Report) => {}
         (ProtectFallback::Refuse | ProtectFallback::Undo, Residuals::Refuse | Residuals::Report) => {
-            return Err(Refusal::Protected { what, regime: name });
+            return Err(Refusal::Protected {
+                what,
+                regime: regime.name(),
+            });
         }
     }
     let clause = |what: String, status| ClauseStatus {

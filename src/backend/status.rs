@@ -240,6 +240,9 @@ pub enum Refusal {
         /// The regime.
         regime: &'static str,
     },
+    /// The regime is `none`.
+    #[error("nothing confines a command in the `none` regime, so there is no plan")]
+    Unconfined,
     /// Protected names can only be restored afterwards, and the config does not admit that.
     #[error(
         "names that the host will later trust or run ({what}) cannot be protected by prevention in the `{regime}` regime; \
@@ -285,7 +288,8 @@ impl Refusal {
             | Self::Protected { .. }
             | Self::Prevent { .. }
             | Self::Unprotected { .. } => true,
-            Self::Abi { .. }
+            Self::Unconfined
+            | Self::Abi { .. }
             | Self::AbiInside { .. }
             | Self::AbstractSockets { .. }
             | Self::TooManyMounts { .. }
@@ -315,16 +319,13 @@ pub const METADATA_SHOWN: &str = "metadata of files outside the grants (only the
 
 /// Refuses a list of hosts where only filters control the network.
 pub fn refuse_hosts(network: &Network, regime: Regime) -> Result<(), Refusal> {
-    let (list, name) = match (network, regime) {
-        (Network::Off | Network::Full, _) | (Network::Hosts(_), Regime::Namespaces) => return Ok(()),
-        (Network::Hosts(list), Regime::None) => (list, "none"),
-        (Network::Hosts(list), Regime::Landlock) => (list, "landlock"),
-        (Network::Hosts(list), Regime::Seatbelt) => (list, "seatbelt"),
-    };
-    Err(Refusal::Hosts {
-        list: list.to_string(),
-        regime: name,
-    })
+    match (network, regime) {
+        (Network::Off | Network::Full, _) | (Network::Hosts(_), Regime::Namespaces) => Ok(()),
+        (Network::Hosts(list), Regime::None | Regime::Landlock | Regime::Seatbelt) => Err(Refusal::Hosts {
+            list: list.to_string(),
+            regime: regime.name(),
+        }),
+    }
 }
 
 /// The status of metadata in a regime, or why the config does not admit it.

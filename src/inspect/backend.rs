@@ -2,6 +2,7 @@
 
 use super::clauses::{network, private_directories, protected_names};
 use super::inspection::Inspection;
+use crate::backend::Regime;
 use crate::backend::host::{Host, Maker};
 use crate::backend::landlock::rights::{OLDEST_ABI, RESOLVE_UNIX_ABI};
 use crate::backend::protected;
@@ -10,7 +11,7 @@ use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::Survey;
 use crate::policy::{BackendChoice, Policy, Right, Root, Scope, Target};
 use crate::profile::Profile;
-use crate::tools::checked_plan::{Backend, BackendPlan, CheckedPlan};
+use crate::tools::checked_plan::{BackendPlan, CheckedPlan};
 use crate::tools::enforcement::Enforcement;
 use crate::tools::plan::{self, BackendOptions, Lowered, Mechanism, PlanError, Surroundings};
 use crate::tools::surroundings::surroundings;
@@ -21,13 +22,13 @@ pub struct HostBackends<'a> {
     /// Each of them.
     pub all: Vec<HostBackend<'a>>,
     /// The one that commands of the policy run in here.
-    pub used: Option<Backend>,
+    pub used: Option<Regime>,
 }
 
 /// A backend on this machine.
 #[derive(Debug)]
 pub struct HostBackend<'a> {
-    pub backend: Backend,
+    pub backend: Regime,
     /// Why this machine cannot use it, if it cannot. Plans are then for the oldest version that could.
     pub unavailable: Option<String>,
     policy: &'a Policy,
@@ -43,17 +44,16 @@ enum Lowering {
         surroundings: Result<Surroundings, String>,
     },
     Mac,
+    /// Nothing confines: there is no plan.
+    Unconfined,
 }
 
 impl<'a> HostBackends<'a> {
     /// Probes this machine, once for all backends.
-    pub fn probe(inspection: &'a Inspection, backends: &[Backend]) -> Self {
+    pub fn probe(inspection: &'a Inspection, backends: &[Regime]) -> Self {
         let host = probe_host(inspection, backends);
         let used = match Enforcement::on(&host, &inspection.policy) {
-            Ok(Enforcement::Confined(options)) => Some(match options.mechanism {
-                Mechanism::Landlock => Backend::Landlock,
-                Mechanism::Namespaces(_) => Backend::Namespaces,
-            }),
+            Ok(Enforcement::Confined(options)) => Some(options.mechanism.regime()),
             Ok(Enforcement::Unconfined(_) | Enforcement::Refused(_)) | Err(_) => None,
         };
         let all = backends
@@ -67,8 +67,8 @@ impl<'a> HostBackends<'a> {
 }
 
 /// Probes this machine, as far as these backends depend on it.
-fn probe_host(inspection: &Inspection, backends: &[Backend]) -> Host {
-    match (backends.contains(&Backend::Namespaces), inspection.policy.backend) {
+fn probe_host(inspection: &Inspection, backends: &[Regime]) -> Host {
+    match (backends.contains(&Regime::Namespaces), inspection.policy.backend) {
         (true, BackendChoice::Auto | BackendChoice::Landlock | BackendChoice::Namespaces) => {
             Host::with_acting_namespaces(None)
         }
@@ -79,29 +79,28 @@ fn probe_host(inspection: &Inspection, backends: &[Backend]) -> Host {
 
 impl<'a> HostBackend<'a> {
     /// A single backend.
-    pub fn single(backend: Backend, inspection: &'a Inspection) -> Self {
+    pub fn single(backend: Regime, inspection: &'a Inspection) -> Self {
         Self::probe(backend, inspection, &probe_host(inspection, &[backend]))
     }
 
-    fn probe(backend: Backend, inspection: &'a Inspection, host: &Host) -> Self {
+    fn probe(backend: Regime, inspection: &'a Inspection, host: &Host) -> Self {
         let policy = &inspection.policy;
         let (lacks, mechanism, surroundings) = match backend {
-            Backend::Landlock => (host.landlock_lacks(), Mechanism::Landlock, Ok(Surroundings::default())),
-            Backend::Namespaces => (
+            Regime::Landlock => (host.landlock_lacks(), Mechanism::Landlock, Ok(Surroundings::default())),
+            Regime::Namespaces => (
                 host.namespaces_lacks(),
                 // The plan does not depend on who makes the namespaces.
                 Mechanism::Namespaces(host.maker().unwrap_or(Maker::Stockade)),
                 surroundings(&inspection.policy, &inspection.approved, &inspection.person),
             ),
-            Backend::Seatbelt => {
+            Regime::Seatbelt => {
                 let mac = cfg!(target_os = "macos");
-                return Self {
-                    backend,
-                    unavailable: (!mac).then(|| "this is not macOS".to_owned()),
-                    policy,
-                    missing_roots: Survey::default(),
-                    lowering: Lowering::Mac,
-                };
+                let unavailable = (!mac).then(|| "this is not macOS".to_owned());
+                return Self::without_kernel(backend, policy, unavailable, Lowering::Mac);
+            }
+            Regime::None => {
+                let unavailable = Some(Refusal::Unconfined.to_string());
+                return Self::without_kernel(backend, policy, unavailable, Lowering::Unconfined);
             }
         };
         let unavailable = (!lacks.is_empty()).then(|| lacks.join("; "));
@@ -124,21 +123,32 @@ impl<'a> HostBackend<'a> {
         }
     }
 
+    /// A backend whose plan does not depend on the kernel of this machine.
+    fn without_kernel(backend: Regime, policy: &'a Policy, unavailable: Option<String>, lowering: Lowering) -> Self {
+        Self {
+            backend,
+            unavailable,
+            policy,
+            missing_roots: Survey::default(),
+            lowering,
+        }
+    }
+
     /// Why no machine can enforce the config with the backends it allows, if that is known without trying.
     pub fn refusal_on_any_machine(inspection: &'a Inspection) -> Option<Refusal> {
         let held = match inspection.policy.backend {
             // Another backend may enforce it.
             BackendChoice::Auto => {
-                let each = [Backend::Landlock, Backend::Namespaces];
+                let each = [Regime::Landlock, Regime::Namespaces];
                 let [landlock, namespaces] = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
                 landlock.or(namespaces).map_err(PlanError::Refused)
             }
-            BackendChoice::Landlock => HostBackend::single(Backend::Landlock, inspection)
+            BackendChoice::Landlock => HostBackend::single(Regime::Landlock, inspection)
                 .lower(&inspection.approved)
                 .map(|_| ()),
             // What mounts can enforce is known only on a machine that can make them.
             BackendChoice::Namespaces | BackendChoice::Bwrap => {
-                let names = protected_in(&inspection.policy, Backend::Namespaces);
+                let names = protected_in(&inspection.policy, Regime::Namespaces);
                 names.map(|_| ()).map_err(PlanError::Refused)
             }
         };
@@ -157,7 +167,7 @@ impl<'a> HostBackend<'a> {
     pub fn survey(&self, profile: &Profile) -> Survey {
         let looked = match &self.lowering {
             Lowering::Kernel { options, .. } => plan::look_after(&self.missing_roots, profile, *options).ok(),
-            Lowering::Mac => None,
+            Lowering::Mac | Lowering::Unconfined => None,
         };
         looked.unwrap_or_else(|| self.missing_roots.clone())
     }
@@ -173,7 +183,7 @@ impl<'a> HostBackend<'a> {
                 let Lowered { plan, statuses, survey } = plan::lower_after(seen, profile, *options, surroundings)?;
                 clauses.extend(protected_names(&plan, surroundings, &clauses));
                 clauses.extend(statuses);
-                clauses.extend(private_directories(self.backend.regime()));
+                clauses.extend(private_directories(self.backend));
                 clauses.extend(network(profile, self.backend));
                 let plan = BackendPlan::Kernel {
                     plan: Box::new(plan),
@@ -186,6 +196,7 @@ impl<'a> HostBackend<'a> {
                     refuses: None,
                 })
             }
+            Lowering::Unconfined => Err(Refusal::Unconfined.into()),
             // The text can be checked even where nothing would start.
             Lowering::Mac => {
                 let (plan, statuses) = plan::lower_seatbelt(profile, self.policy.residuals)?;
@@ -220,7 +231,7 @@ pub fn refusal_of_writers(policy: &Policy) -> Option<Refusal> {
 }
 
 /// The status of protected names in a backend.
-fn protected_in(policy: &Policy, backend: Backend) -> Result<Vec<ClauseStatus>, Refusal> {
+fn protected_in(policy: &Policy, backend: Regime) -> Result<Vec<ClauseStatus>, Refusal> {
     if !policy.roots.iter().any(|root| root.rights.has(Right::Write)) {
         return Ok(Vec::new());
     }
@@ -230,5 +241,5 @@ fn protected_in(policy: &Policy, backend: Backend) -> Result<Vec<ClauseStatus>, 
         residuals,
         ..
     } = policy;
-    protected::protected(protect, *protect_fallback, *residuals, backend.regime())
+    protected::protected(protect, *protect_fallback, *residuals, backend)
 }

@@ -10,13 +10,14 @@ use super::backend::{HostBackend, HostBackends};
 use super::hosts::{NetworkStatus, network_status};
 use super::inspection::Inspection;
 use super::show::limits;
+use crate::backend::Regime;
 use crate::backend::host::{LimitEnforcement, TreeLimit};
 use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::survey::Survey;
 use crate::policy::path::escape;
 use crate::policy::{BackendChoice, NamePattern, Policy};
 use crate::profile::{Asked, Call, Profile, derive};
-use crate::tools::checked_plan::{Backend, CheckedPlan};
+use crate::tools::checked_plan::CheckedPlan;
 use crate::tools::plan::{PlanError, check_against};
 
 /// The result of a check.
@@ -81,7 +82,7 @@ pub enum Proof {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BackendCheck {
     /// The backend.
-    pub backend: Backend,
+    pub backend: Regime,
     /// Whether commands run in it here.
     pub used: bool,
     /// What a reader should know of all that is said of it.
@@ -220,8 +221,8 @@ impl Inspection {
         &self,
         on_host: &HostBackends<'_>,
         plans: &[Vec<Result<CheckedPlan, PlanError>>],
-    ) -> Option<Backend> {
-        let holds = |wanted: Backend| {
+    ) -> Option<Regime> {
+        let holds = |wanted: Regime| {
             let of = on_host
                 .all
                 .iter()
@@ -231,13 +232,13 @@ impl Inspection {
                 .and_then(|(_, plans)| plans.first())
         };
         match (self.policy.backend, on_host.used) {
-            (BackendChoice::Auto, Some(Backend::Namespaces)) => {
-                let refused = matches!(holds(Backend::Namespaces), Some(Err(PlanError::Refused(_))));
-                let below = matches!(holds(Backend::Landlock), Some(Ok(_)));
+            (BackendChoice::Auto, Some(Regime::Namespaces)) => {
+                let refused = matches!(holds(Regime::Namespaces), Some(Err(PlanError::Refused(_))));
+                let below = matches!(holds(Regime::Landlock), Some(Ok(_)));
                 Some(if refused && below {
-                    Backend::Landlock
+                    Regime::Landlock
                 } else {
-                    Backend::Namespaces
+                    Regime::Namespaces
                 })
             }
             (
@@ -248,7 +249,7 @@ impl Inspection {
     }
 
     /// What a backend makes of the networks that rules and tools have of their own.
-    fn own_networks(&self, backend: Backend) -> Vec<ClauseRow> {
+    fn own_networks(&self, backend: Regime) -> Vec<ClauseRow> {
         let rows = self.policy.own_networks().map(|(whose, own)| {
             let network = self.narrowing.narrow_network(&own.network);
             let NetworkStatus { status, detail, .. } = network_status(&network, backend);
@@ -320,22 +321,23 @@ fn message(result: Result<(), PlanError>) -> Result<(), String> {
 }
 
 /// The status of limits; those of the whole tree are exact or sampled.
-fn limit_rows(backend: Backend, profile: &Profile) -> impl Iterator<Item = ClauseRow> {
+fn limit_rows(regime: Regime, profile: &Profile) -> impl Iterator<Item = ClauseRow> {
     limits(&profile.limits).into_iter().map(move |(name, value)| {
         let of_the_tree = match name {
-            "memory" => Some(TreeLimit::memory(backend.regime())),
-            "processes" => Some(TreeLimit::processes(backend.regime())),
+            "memory" => Some(TreeLimit::memory(regime)),
+            "processes" => Some(TreeLimit::processes(regime)),
             _ => None,
         };
-        let (status, detail) = match backend {
-            Backend::Landlock | Backend::Namespaces => (
+        let (status, detail) = match regime {
+            Regime::Landlock | Regime::Namespaces => (
                 "enforced",
                 of_the_tree.map(|TreeLimit { hold, why, .. }| match hold {
                     LimitEnforcement::Exact => format!("exact: {why}"),
                     LimitEnforcement::Sampled => format!("sampled: the tree is killed when it is seen above it; {why}"),
                 }),
             ),
-            Backend::Seatbelt => (
+            Regime::None => ("residual", Some("nothing confines a command there".to_owned())),
+            Regime::Seatbelt => (
                 "residual",
                 Some("a text says nothing of limits, and nothing else holds them yet".to_owned()),
             ),

@@ -9,7 +9,6 @@ use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::{Plan, Regime};
 use crate::policy::{AbsPath, HostAccess, Network};
 use crate::profile::Profile;
-use crate::tools::checked_plan::Backend;
 use crate::tools::plan::Surroundings;
 
 /// The status of existing protected names, without those that are `listed` already.
@@ -55,7 +54,7 @@ pub(super) fn private_directories(regime: Regime) -> Vec<ClauseStatus> {
 }
 
 /// The status of the network: filters enforce off and on, the proxy each entry of a list.
-pub(super) fn network(profile: &Profile, backend: Backend) -> Vec<ClauseStatus> {
+pub(super) fn network(profile: &Profile, regime: Regime) -> Vec<ClauseStatus> {
     let clause = |clause: String, origin: String| ClauseStatus {
         clause,
         origin,
@@ -63,7 +62,7 @@ pub(super) fn network(profile: &Profile, backend: Backend) -> Vec<ClauseStatus> 
     };
     match &profile.network {
         Network::Off | Network::Full => {
-            let stricter = network_status(&profile.network, backend).detail;
+            let stricter = network_status(&profile.network, regime).detail;
             vec![ClauseStatus {
                 status: stricter.map_or(Status::Enforced, |what| Status::Stricter(what.to_owned())),
                 ..clause(format!("network {}", profile.network), "shell.network".to_owned())

@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::backend::HostBackends;
 use super::inspection::Inspection;
+use crate::backend::Regime;
 use crate::config::amend::Writing;
 use crate::policy::{AbsPath, Operation};
-use crate::tools::checked_plan::{Backend, CheckedPlan};
+use crate::tools::checked_plan::CheckedPlan;
 use crate::tools::explain::{Answer, Permitted};
 use crate::tools::plan::PlanError;
 
@@ -32,7 +33,7 @@ impl Inspection {
     pub fn explain(&self, path: &AbsPath, operations: &[Operation]) -> PathReport {
         let on_host = HostBackends::probe(self, &self.backends);
         let each = on_host.all.iter();
-        let plans: Vec<(Backend, Result<CheckedPlan, PlanError>)> = each
+        let plans: Vec<(Regime, Result<CheckedPlan, PlanError>)> = each
             .map(|candidate| (candidate.backend, candidate.lower(&self.approved)))
             .collect();
         // It is unknown which commands are asked about, so each suggested change permits it to all.

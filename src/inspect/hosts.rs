@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::inspection::Inspection;
+use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
 use crate::policy::{HostAccess, Network, Origin};
 use crate::profile::{Asked, Call, Profile, derive};
-use crate::tools::checked_plan::Backend;
 
 /// One network of the policy, with the profiles of what has it.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub struct HostRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NetworkStatus {
     /// The backend.
-    pub backend: Backend,
+    pub backend: Regime,
     /// `enforced`, `stricter`, or `refused` where this backend starts nothing with it.
     pub status: &'static str,
     /// What more is blocked, or why it is refused.
@@ -121,9 +121,9 @@ impl NetworkRow {
                 Network::Off | Network::Full => Vec::new(),
                 Network::Hosts(list) => list.rules().iter().map(row).collect(),
             },
-            backends: Backend::ALL
+            backends: Regime::WITH_PLANS
                 .into_iter()
-                .map(|backend| network_status(network, backend))
+                .map(|regime| network_status(network, regime))
                 .collect(),
         }
     }
@@ -146,16 +146,17 @@ fn row(rule: &crate::policy::HostRule) -> HostRow {
 const NO_SOCKETS: &str = "no socket of the internet or of netlink can be made, not even for a loopback";
 
 /// The status of a network in a backend.
-pub(super) fn network_status(network: &Network, backend: Backend) -> NetworkStatus {
+pub(super) fn network_status(network: &Network, regime: Regime) -> NetworkStatus {
     const WHY: &str = "a list of hosts takes a network namespace, and there is none";
-    let (status, detail) = match (refuse_hosts(network, backend.regime()), network, backend) {
+    let (status, detail) = match (refuse_hosts(network, regime), network, regime) {
         (Err(_refusal), ..) => ("refused", Some(WHY)),
-        (Ok(()), Network::Off, Backend::Landlock) => ("stricter", Some(NO_SOCKETS)),
-        (Ok(()), Network::Off, Backend::Namespaces | Backend::Seatbelt)
+        (Ok(()), Network::Off, Regime::None) => ("refused", Some("nothing confines a command there")),
+        (Ok(()), Network::Off, Regime::Landlock) => ("stricter", Some(NO_SOCKETS)),
+        (Ok(()), Network::Off, Regime::Namespaces | Regime::Seatbelt)
         | (Ok(()), Network::Full | Network::Hosts(_), _) => ("enforced", None),
     };
     NetworkStatus {
-        backend,
+        backend: regime,
         status,
         detail,
     }

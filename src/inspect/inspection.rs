@@ -1,12 +1,12 @@
 //! A policy and the profiles derived from it.
 
+use crate::backend::Regime;
 use crate::backend::survey::Survey;
 use crate::config::ABSENT;
 use crate::confine::protect::Person;
 use crate::policy::{Policy, Root};
 use crate::profile::{Asked, Call, Profile, derive};
 use crate::tools::Narrowing;
-use crate::tools::checked_plan::Backend;
 use crate::tools::explain::Permissions;
 
 /// A policy with the profiles it comes to.
@@ -21,7 +21,7 @@ pub struct Inspection {
     /// What a command gets that nobody was asked about.
     pub unasked: Profile,
     /// The backends to check.
-    pub backends: Vec<Backend>,
+    pub backends: Vec<Regime>,
     /// The person whose git could run or obey files that a command wrote.
     pub person: Person,
 }
@@ -32,7 +32,7 @@ impl Inspection {
         let profile = |asked| narrowing.narrow(derive(&policy, &Call::of(asked)));
         let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
         Self {
-            backends: Backend::of(policy.backend),
+            backends: Regime::for_choice(policy.backend),
             person: Person::default(),
             policy,
             narrowing,
@@ -53,7 +53,7 @@ impl Inspection {
 
     /// Restricts the inspection to this backend.
     #[must_use]
-    pub fn only(self, backend: Backend) -> Self {
+    pub fn only(self, backend: Regime) -> Self {
         Self {
             backends: vec![backend],
             ..self

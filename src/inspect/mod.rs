@@ -20,5 +20,5 @@ mod selftest;
 pub mod show;
 mod sources;
 
-pub use crate::tools::checked_plan::Backend;
+pub use crate::backend::Regime;
 pub use inspection::Inspection;

@@ -1,66 +1,12 @@
 //! A plan that was held against its profile, and the readers that say what it permits.
 
-use serde::Serialize;
-
 use super::plan::PlanError;
 use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::survey::Survey;
-use crate::backend::{Plan, Regime, namespaces};
-use crate::policy::{AbsPath, Access, BackendChoice, Operation};
+use crate::backend::{Plan, namespaces};
+use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{FileReach, Reach};
-
-/// One way to hold a profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// Landlock, seccomp and the attribute broker.
-    Landlock,
-    /// Namespaces and mounts, with Landlock, seccomp and the broker inside.
-    Namespaces,
-    /// A profile text for `sandbox-exec`.
-    Seatbelt,
-}
-
-impl Backend {
-    /// All of them, in the order reports print them.
-    pub const ALL: [Self; 3] = [Self::Landlock, Self::Namespaces, Self::Seatbelt];
-
-    /// Its name, as `--backend` has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Landlock => "landlock",
-            Self::Namespaces => "namespaces",
-            Self::Seatbelt => "seatbelt",
-        }
-    }
-
-    /// Those that can be what a policy asks for on this kind of system, in the order reports print them.
-    pub fn of(choice: BackendChoice) -> Vec<Self> {
-        match choice {
-            BackendChoice::Auto if cfg!(target_os = "macos") => vec![Self::Seatbelt],
-            BackendChoice::Auto => vec![Self::Landlock, Self::Namespaces],
-            BackendChoice::Landlock => vec![Self::Landlock],
-            BackendChoice::Namespaces | BackendChoice::Bwrap => vec![Self::Namespaces],
-        }
-    }
-
-    /// What a reader should know of all that is said of it.
-    pub const fn caveat(self) -> Option<&'static str> {
-        match self {
-            Self::Landlock | Self::Namespaces => None,
-            Self::Seatbelt => Some("untested on a Mac: only the text is checked, by reading it back"),
-        }
-    }
-
-    pub(crate) const fn regime(self) -> Regime {
-        match self {
-            Self::Landlock => Regime::Landlock,
-            Self::Namespaces => Regime::Namespaces,
-            Self::Seatbelt => Regime::Seatbelt,
-        }
-    }
-}
 
 /// What a backend makes of a profile, checked against it.
 #[derive(Debug)]

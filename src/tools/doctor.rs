@@ -82,7 +82,7 @@ impl Report {
                 (Regime::Seatbelt, _) => "untested on a Mac, and not yet offered",
             };
             lines.push(String::new());
-            lines.push(format!("regime {}: {ready}", name(report.regime)));
+            lines.push(format!("regime {}: {ready}", report.regime.name()));
             lines.extend(report.missing.iter().map(|missing| format!("  lacks: {missing}")));
             lines.extend(report.cannot_hold.iter().map(|what| format!("  cannot hold: {what}")));
             let exact = self.tree_limits.iter().filter(|limit| limit.regime == report.regime);
@@ -101,27 +101,18 @@ impl Report {
             Regime::Seatbelt => "commands would be refused: the `seatbelt` regime is not offered yet".to_owned(),
             Regime::Landlock | Regime::Namespaces => {
                 let stronger = self.regimes.iter().take_while(|report| report.regime != self.regime);
-                let mut why = stronger.filter_map(|report| Some((name(report.regime), report.missing.first()?)));
+                let mut why = stronger.filter_map(|report| Some((report.regime.name(), report.missing.first()?)));
                 let because = why.next().map_or_else(String::new, |(regime, lack)| {
                     format!(" (`{regime}` is unavailable: {})", short(lack))
                 });
                 format!(
                     "commands would run confined, in the `{}` regime{because}; `--backend` or `sandbox.backend` names another",
-                    name(self.regime)
+                    self.regime.name()
                 )
             }
         });
         let untested = self.untested.iter();
-        lines.extend(untested.map(|untested| format!("regime {}: {}", name(untested.regime), untested.detail)));
+        lines.extend(untested.map(|untested| format!("regime {}: {}", untested.regime.name(), untested.detail)));
         lines.join("\n")
-    }
-}
-
-fn name(regime: Regime) -> &'static str {
-    match regime {
-        Regime::None => "none",
-        Regime::Landlock => "landlock",
-        Regime::Seatbelt => "seatbelt",
-        Regime::Namespaces => "namespaces",
     }
 }

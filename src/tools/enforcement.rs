@@ -49,11 +49,8 @@ impl ChosenRegime {
     /// The regime that holds commands.
     pub(super) const fn regime_name(&self) -> &'static str {
         match &self.enforcement {
-            Enforcement::Confined(options) => match options.mechanism {
-                Mechanism::Landlock => "landlock",
-                Mechanism::Namespaces(_) => "namespaces",
-            },
-            Enforcement::Unconfined(_) | Enforcement::Refused(_) => "none",
+            Enforcement::Confined(options) => options.mechanism.regime().name(),
+            Enforcement::Unconfined(_) | Enforcement::Refused(_) => Regime::None.name(),
         }
     }
 
@@ -133,8 +130,7 @@ fn works(host: &Host) -> Option<&'static str> {
         Probe::Untried => Host::with_acting_namespaces(None).regime(),
     };
     match regime {
-        Regime::Namespaces => Some("namespaces"),
-        Regime::Landlock => Some("landlock"),
+        Regime::Namespaces | Regime::Landlock => Some(regime.name()),
         Regime::None | Regime::Seatbelt => None,
     }
 }

@@ -131,10 +131,7 @@ impl RegimeLine {
         }
         left_open.extend(sampled(&profile.limits, options.mechanism.regime()));
         Self {
-            regime: match options.mechanism {
-                Mechanism::Landlock => "landlock",
-                Mechanism::Namespaces(_) => "namespaces",
-            },
+            regime: options.mechanism.regime().name(),
             detail: match options.mechanism {
                 Mechanism::Landlock => {
                     let fallback = fallback.map(|why| format!("; {why}")).unwrap_or_default();

@@ -5,7 +5,7 @@ use crate::cli::flags::{BackendFlag, PolicyFlags};
 use crate::cli::policy::{self, Chosen, Purpose};
 use crate::cli::start::current_directory;
 use crate::config::{Context, Loaded};
-use crate::inspect::{Backend, Inspection};
+use crate::inspect::{Inspection, Regime};
 use crate::tools::person;
 
 /// Loads the policy that the flags name, for inspection only; prints its warnings to standard error.
@@ -20,7 +20,7 @@ pub(super) fn inspection_of(flags: &PolicyFlags, context: &Context) -> Result<In
     Ok(match flags.backend {
         // The policy has this backend already.
         BackendFlag::Auto | BackendFlag::Landlock | BackendFlag::Namespaces | BackendFlag::Bwrap => inspection,
-        BackendFlag::Seatbelt => inspection.only(Backend::Seatbelt),
+        BackendFlag::Seatbelt => inspection.only(Regime::Seatbelt),
     })
 }
 

@@ -19,8 +19,9 @@ pub use error::ExportError;
 use super::backend::HostBackend;
 use super::document::Document;
 use super::inspection::Inspection;
+use crate::backend::Regime;
 use crate::policy::Network;
-use crate::tools::checked_plan::{Backend, BackendPlan};
+use crate::tools::checked_plan::BackendPlan;
 use crate::tools::plan::lower_seatbelt;
 
 /// What becomes of a list of hosts in a form that has no proxy.
@@ -82,7 +83,7 @@ impl Inspection {
         };
         let mut export: Export = match format {
             Format::Json => json::lines(&Document::of(self))?.into(),
-            Format::Landlock => match HostBackend::single(Backend::Landlock, self).lower(profile)?.plan {
+            Format::Landlock => match HostBackend::single(Regime::Landlock, self).lower(profile)?.plan {
                 BackendPlan::Kernel { plan, .. } => json::lines(&landlock::Rules::of(&plan.landlock))?.into(),
                 BackendPlan::Seatbelt(plan) => seatbelt::script(&plan)?.into(),
             },

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::backend::Regime;
 use crate::backend::status::Status;
 use crate::config::amend::{self, Writing};
 use crate::confine::protect::protected_by;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Policy, Right, Rights, Root};
 use crate::profile::{Asked, Decided, FileReach, Profile};
-use crate::tools::checked_plan::{Backend, CheckedPlan};
+use crate::tools::checked_plan::CheckedPlan;
 use crate::tools::plan::PlanError;
 use crate::tools::protected_names::names;
 
@@ -61,7 +62,7 @@ pub struct Clause {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BackendAnswer {
     /// The backend.
-    pub backend: Backend,
+    pub backend: Regime,
     /// What a reader should know of all that is said of it.
     pub caveat: Option<&'static str>,
     /// `enforced`, `stricter`, `undone`, `residual`, or `refused` where this backend would start nothing.
@@ -87,7 +88,7 @@ impl Permissions<'_> {
         operation: Operation,
         path: &AbsPath,
         writing: Writing,
-        plans: &[(Backend, Result<CheckedPlan, PlanError>)],
+        plans: &[(Regime, Result<CheckedPlan, PlanError>)],
     ) -> Answer {
         let why = self.approved.explain(operation, path);
         let unasked = self.unasked.access(operation, path);
@@ -315,7 +316,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn answer(&self, backend: Backend, plan: &CheckedPlan) -> Result<(&'static str, Option<String>), PlanError> {
+    fn answer(&self, backend: Regime, plan: &CheckedPlan) -> Result<(&'static str, Option<String>), PlanError> {
         if let Some(why) = &plan.refuses {
             return Ok(("refused", Some(why.clone())));
         }
@@ -332,11 +333,12 @@ impl Question<'_> {
             (Ordering::Greater, _) => match self.admitted(plan) {
                 Some(open) => ("residual", Some(open)),
                 None => match backend {
-                    Backend::Landlock | Backend::Namespaces => (
+                    Regime::Landlock | Regime::Namespaces => (
                         "enforced",
                         Some("it is the sandbox's own there: nothing of the host's is reached".to_owned()),
                     ),
-                    Backend::Seatbelt => (
+                    Regime::None => ("residual", Some("nothing confines a command there".to_owned())),
+                    Regime::Seatbelt => (
                         "residual",
                         Some("permitted to every command by the rules that no program there can do without".to_owned()),
                     ),

@@ -11,9 +11,9 @@ use crate::confine::protect::Person;
 use crate::policy::Policy;
 use crate::profile::Profile;
 use crate::tools::call::ToolError;
-use crate::tools::checked_plan::{Backend, BackendPlan, CheckedPlan};
+use crate::tools::checked_plan::{BackendPlan, CheckedPlan};
 use crate::tools::enforcement::Enforcement;
-use crate::tools::plan::{self, BackendOptions, Lowered, PlanError, Surroundings};
+use crate::tools::plan::{self, BackendOptions, Lowered, Mechanism, PlanError, Surroundings};
 use crate::tools::replaced_files;
 use crate::tools::session_directory::{forker_profile, show};
 use crate::tools::session_policy::SessionPolicy;
@@ -33,7 +33,7 @@ pub(in crate::tools) struct ForkerPlan {
     pub(super) profile: Profile,
     pub(super) options: BackendOptions,
     /// The plan, in the form that [`Permissions::answer`] takes.
-    pub(super) plan: [(Backend, Result<CheckedPlan, PlanError>); 1],
+    pub(super) plan: [(Regime, Result<CheckedPlan, PlanError>); 1],
 }
 
 impl ForkerPlan {
@@ -45,15 +45,11 @@ impl ForkerPlan {
         session: &Session,
     ) -> Result<Self, ToolError> {
         let own = forker_profile(profile.clone(), session)?;
-        let backend = match options.mechanism.regime() {
-            Regime::Namespaces => Backend::Namespaces,
-            Regime::Landlock | Regime::None | Regime::Seatbelt => Backend::Landlock,
-        };
         let approved = forker_profile(session_policy.envelope.clone(), session)?;
         let unasked = own.clone();
-        let around = match backend {
-            Backend::Landlock | Backend::Seatbelt => Surroundings::default(),
-            Backend::Namespaces => {
+        let around = match options.mechanism {
+            Mechanism::Landlock => Surroundings::default(),
+            Mechanism::Namespaces(_) => {
                 let mut around =
                     surroundings(&session_policy.policy, &approved, person).map_err(PlanError::Surroundings)?;
                 show(session, &session_policy.policy, &session_policy.envelope, &mut around)?;
@@ -77,7 +73,7 @@ impl ForkerPlan {
             unasked,
             profile: own,
             options,
-            plan: [(backend, Ok(plan))],
+            plan: [(options.mechanism.regime(), Ok(plan))],
         })
     }
 
