@@ -7,16 +7,43 @@ use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
 use crate::policy::Channel;
 use crate::policy::path::display;
 
-/// Answers one request at a time.
+/// A person, or a program in their place, who answers one request at a time.
+///
+/// Give one to [`Session::with_config`](crate::Session::with_config). Three are ready:
+/// [`TerminalApprover`](crate::TerminalApprover), [`ProgramApprover`](crate::ProgramApprover) and
+/// [`SocketApprover`](crate::SocketApprover).
+///
+/// ```
+/// use stockade::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation, Remember};
+///
+/// /// Approves reading, and nothing else.
+/// struct ReadOnly;
+///
+/// impl Approver for ReadOnly {
+///     fn ask(&mut self, request: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+///         let approved = request.tool_name == "read_file";
+///         Ok(ApprovalDecision {
+///             approved,
+///             note: (!approved).then(|| "this session only reads".to_owned()),
+///             remember: Remember::None,
+///         })
+///     }
+/// }
+/// ```
 pub trait Approver {
-    /// Asks; returns only with an answer or a reason why there is none, which denies the request.
+    /// Asks, and blocks until there is an answer or a reason why there is none.
+    ///
+    /// It runs on a thread of its own, never on the runtime.
+    ///
+    /// # Errors
+    /// Nobody answered. The request is denied, and the agent is told why.
     fn ask(
         &mut self,
         request: &ApprovalRequest,
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError>;
 
-    /// Where it asks, for the record.
+    /// The channel on which it asks, for the audit log.
     fn channel(&self) -> Channel {
         Channel::Program
     }
@@ -30,25 +57,35 @@ fn unusual(error: &std::io::Error) -> String {
     }
 }
 
-/// Why nobody answered.
+/// The reason why nobody answered.
+///
+/// An [`Approver`] returns it; every variant denies the request. It prints as one sentence for the agent. An approver of
+/// your own has [`Nobody`](Self::Nobody) and [`NoDecision`](Self::NoDecision) for its reasons.
+///
+/// ```
+/// use stockade::ApproverError;
+///
+/// let error = ApproverError::Nobody("it is night".to_owned());
+/// assert_eq!(error.to_string(), "nobody can be asked: it is night");
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ApproverError {
-    /// There is no terminal to ask on.
+    /// The process has no controlling terminal: `/dev/tty` cannot be opened (tty(4)).
     #[error(
         "there is no terminal to ask on{}; run it at one, choose another `--mode`, or let somebody else answer \
          (`--approver-program`, or `--approvals-socket` and `stockade approvals`)",
         unusual(.0)
     )]
     NoTerminal(#[source] std::io::Error),
-    /// Another job holds the terminal.
+    /// The process is in the background: another job has the terminal.
     #[error("the terminal belongs to another job; Stockade runs in the background")]
     Background,
     /// The terminal could not be read or written.
     #[error("asking on the terminal failed while {step}: {source}")]
     Terminal {
-        /// What was tried.
+        /// The step that failed.
         step: &'static str,
-        /// Why it failed.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The terminal was closed, or Ctrl-D pressed.
@@ -60,16 +97,16 @@ pub enum ApproverError {
     /// The question was withdrawn through a [`CancelHandle`](super::CancelHandle).
     #[error("the question was withdrawn before it was answered")]
     Cancelled,
-    /// No answer in time.
+    /// Nobody answered within this time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
-    /// Another process had the keys of the terminal all the time.
+    /// Another process of Stockade read the keys of the terminal for all of this time.
     #[error("another command of Stockade's had the keys of the terminal for {0:?}, so nobody was asked")]
     Busy(Duration),
     /// What was typed is not an answer.
     #[error("the answer was not understood")]
     Unreadable,
-    /// The question is larger than any approver is sent.
+    /// The question is larger than a message to an approver may be.
     #[error(
         "the question is too large to be asked here, where it could not be shown whole; `stockade approvals` or a terminal can show it"
     )]
@@ -77,26 +114,26 @@ pub enum ApproverError {
     /// The approver program cannot be used at all.
     #[error("the approver program {} cannot be used: {why}", display(.program))]
     Program {
-        /// The program.
+        /// The path of the program.
         program: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Nobody can be asked at this socket.
+    /// The approvals socket cannot be used.
     #[error("the approvals socket {} cannot be used: {why}", display(.path))]
     Socket {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The question was handed on; its answer comes with another call of the same.
+    /// The question was handed to the caller of the tool, who answers it with a second call.
     #[error("the question was handed on, and is not answered yet")]
     Deferred,
-    /// Nobody may be asked, or nobody is there to be asked.
+    /// Nobody may be asked, or nobody is there, for this reason.
     #[error("nobody can be asked: {0}")]
     Nobody(String),
-    /// Whoever was asked gave no decision.
+    /// Somebody was asked and gave no decision, for this reason.
     #[error("there was no decision: {0}")]
     NoDecision(String),
 }

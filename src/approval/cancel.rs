@@ -7,7 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::approver::ApproverError;
 
-/// Withdraws the questions of an approver: the one that is open, and every later one.
+/// A handle that withdraws the questions of one approver: the open one, and every later one.
+///
+/// Get it from the `cancellable` method of an approver, and give it to
+/// [`Session::withdrawing_with`](crate::Session::withdrawing_with), or call it from any thread. Clones withdraw the same
+/// questions. Dropping one withdraws nothing.
+///
+/// ```
+/// use stockade::{TerminalApprover, terminal_size};
+///
+/// let (approver, handle) = TerminalApprover::new(terminal_size).cancellable()?;
+/// // From here on `approver` fails with `ApproverError::Cancelled`.
+/// handle.cancel();
+/// # let _approver = approver;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct CancelHandle(Arc<Shared>);
 
@@ -36,7 +50,7 @@ impl CancelHandle {
 
     /// Makes the open question fail at once with [`ApproverError::Cancelled`], and every later one.
     ///
-    /// An answer that was typed but not read yet does not count. May be called from any thread, and again.
+    /// An answer that was typed and not read yet does not count. It never blocks; a second call does nothing.
     pub fn cancel(&self) {
         // One byte keeps the pipe readable; more could fill it.
         if !self.0.cancelled.swap(true, Ordering::SeqCst) {

@@ -21,20 +21,31 @@ pub(super) struct Memory {
     last_id: u64,
 }
 
-/// One approval that holds for the session.
+/// One yes that holds for the session.
+///
+/// [`Session::approvals`](crate::Session::approvals) lists them, [`Session::revoke`](crate::Session::revoke) takes one back.
+///
+/// ```no_run
+/// /// Takes back every approval of the tool `shell`.
+/// fn revoke_commands(session: &stockade::Session) {
+///     for approval in session.approvals().iter().filter(|approval| approval.tool_name == "shell") {
+///         session.revoke(approval.id);
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// The number by which it can be revoked; never used twice.
+    /// The number by which it can be revoked. A session uses no number twice.
     pub id: u64,
-    /// The tool it holds for.
+    /// The tool that it holds for.
     pub tool_name: String,
-    /// The payload it holds for.
+    /// The fingerprint of the payload that it holds for.
     pub fingerprint: Fingerprint,
-    /// What was approved, in a line.
+    /// The approved call in one line.
     pub description: String,
-    /// When.
+    /// The time of the yes.
     pub at: SystemTime,
-    /// Where it was given, if somebody was asked.
+    /// The channel of the answer; `None` where nobody was asked.
     pub channel: Option<Channel>,
 }
 

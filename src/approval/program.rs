@@ -61,7 +61,29 @@ pub struct ProgramOutput {
     pub errors: Vec<u8>,
 }
 
-/// Approves by running a program.
+/// An approver that runs a program for each question.
+///
+/// Use it where a script or a service decides. The program reads one request as JSON from standard input and writes one
+/// decision to standard output: `{"approved": true}`, with `note` and `remember` if it likes. The format of both is in
+/// `docs/calls.md`. It runs unconfined, as the user. A nonzero exit code, a decision that cannot be read, and the
+/// deadline all deny.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use std::time::Duration;
+///
+/// use stockade::{ProgramApprover, tools::approver_program};
+///
+/// // No root is writable, so the program may lie anywhere.
+/// let approver = ProgramApprover::new(
+///     Path::new("/usr/local/bin/approve"),
+///     &[],
+///     Duration::from_secs(60),
+///     approver_program::run,
+///     |line| eprintln!("approver: {line}"),
+/// )?;
+/// # Ok::<(), stockade::ApproverError>(())
+/// ```
 pub struct ProgramApprover {
     program: AbsPath,
     identity: Identity,
@@ -73,10 +95,14 @@ pub struct ProgramApprover {
 }
 
 impl ProgramApprover {
-    /// An approver that runs `program` for each question and denies what it has not answered by `deadline`.
+    /// An approver that runs `program`, without arguments, and waits `deadline` for each answer.
     ///
-    /// Refused where the program lies in one of the `writable` roots, or somebody else could write it. `report` receives
-    /// its standard error, line by line and safe to print.
+    /// `writable` are the roots that commands may write. `run` starts the program and waits for it. `report` receives the
+    /// standard error of the program, line by line and safe to print.
+    ///
+    /// # Errors
+    /// [`ApproverError::Program`]: the program does not exist or cannot be executed, lies in a writable root, or can be
+    /// written by another user than this one and root.
     pub fn new(
         program: &Path,
         writable: &[AbsPath],
@@ -99,7 +125,10 @@ impl ProgramApprover {
         })
     }
 
-    /// With a handle that withdraws its questions from another thread; fails if there is no pipe for it.
+    /// The same approver, with a handle that withdraws its questions from another thread.
+    ///
+    /// # Errors
+    /// No pipe can be made for the handle (pipe(2)).
     pub fn cancellable(self) -> std::io::Result<(Self, CancelHandle)> {
         let (handle, cancelled) = CancelHandle::new()?;
         let approver = Self {

@@ -9,21 +9,41 @@ use sha2::{Digest as _, Sha256};
 use super::json_bytes;
 use crate::policy::Demand;
 
-/// A question: may this tool do this?
+/// A question about one call: may this tool do this?
+///
+/// A tool makes one when it assesses a call, and returns it in an [`Assessment`](crate::Assessment). The session answers it
+/// by its mode, by an earlier yes, or by its [`Approver`](crate::Approver).
+///
+/// ```
+/// use stockade::{ApprovalRequest, Lazy, Presentation};
+///
+/// fn deployment(host: &str) -> ApprovalRequest {
+///     let shown = format!("deploy to {host}");
+///     ApprovalRequest {
+///         payload: host.as_bytes().to_vec(),
+///         presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
+///         allowed_by: "`custom_tools: {deploy: {approval: none}}` allows it".to_owned(),
+///         why: vec!["every deployment is asked about".to_owned()],
+///         ..ApprovalRequest::new("deploy", format!("deploy to {host}"))
+///     }
+/// }
+///
+/// assert_eq!(deployment("db1").payload, b"db1");
+/// ```
 #[derive(Debug)]
 pub struct ApprovalRequest {
-    /// Whether `strict` mode denies it; a request that is not required is approved there.
+    /// Whether [`Mode::Strict`](crate::Mode::Strict) denies it. A request that is not required is approved in that mode.
     pub required: bool,
     /// Whose yes counts.
     pub answer: AnswerOf,
-    /// The tool.
+    /// The name of the tool that asks.
     pub tool_name: String,
-    /// What it would do, in a line. a rule's `description` if it has one.
+    /// What the call would do, in one line: the `description` of the rule that matched, if it has one.
     pub description: String,
-    /// What exactly would run, in bytes that differ whenever it differs: the key of session memory.
+    /// The key of session memory: bytes that are equal only where the same thing would be done.
     ///
-    /// For a command: the words or the line, the directory, the profile digest, hashes of writable
-    /// files that it names. Secrets are left out or hashed by the tool.
+    /// For a command they hold the words or the line, the directory, the digest of the profile, and hashes of writable files
+    /// that it names. The tool leaves secrets out, or hashes them.
     pub payload: Vec<u8>,
     /// What a yes for the session can cover beyond this very call, narrowest first: each is offered.
     pub scopes: Vec<SessionScope>,
@@ -37,19 +57,19 @@ pub struct ApprovalRequest {
     pub facts: Vec<Fact>,
     /// What has changed since the last yes to the same words. The controller sets it.
     pub changed: Vec<String>,
-    /// What a person is shown; built only when somebody is asked.
+    /// What a person is shown. It is built only when somebody is asked.
     pub presentation: Lazy,
-    /// Requests with the same group may be asked as one.
+    /// The group of the request. Requests of one group may be asked as one question.
     pub group_id: Option<String>,
     /// How long a plain yes holds, and for what; more than [`Remember::None`] where the config says `once_per_session`.
     pub remember: Remember,
-    /// What in the config would allow it; part of a denial.
+    /// The config line that would allow it, in words. A denial ends with it. May be empty.
     pub allowed_by: String,
-    /// Which lines of the config make it a question, or why it is one without any.
+    /// The config lines that make it a question, or the reason where there is no such line.
     pub why: Vec<String>,
-    /// Who asks, if it is not the agent itself: a nested worker or agent.
+    /// The nested worker or agent that asks; `None` for the agent itself.
     pub caller: Option<String>,
-    /// The call that it is asked for, as the audit log names it.
+    /// The name of the call in the audit log. The session sets it.
     pub call: Option<String>,
 }
 
@@ -151,22 +171,26 @@ pub struct Fact {
     pub value: Vec<u8>,
 }
 
-/// A decision.
+/// The answer to an [`ApprovalRequest`].
+///
+/// An [`Approver`](crate::Approver) returns it; its example makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalDecision {
-    /// Yes or no.
+    /// Whether the call may run.
     pub approved: bool,
-    /// What the person wants the agent to know.
+    /// A message for the agent. A denial quotes it.
     pub note: Option<String>,
-    /// How long the answer holds.
+    /// How long a yes holds. A no is never remembered.
     pub remember: Remember,
 }
 
-/// Who may approve.
+/// The set of those whose yes counts for a request.
+///
+/// A tool sets it in an [`ApprovalRequest`]; the example there has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerOf {
-    /// The mode, an earlier yes for the session, or the approver.
+    /// The mode, an earlier yes of the session, or the approver.
     Anyone,
     /// The mode, or the approver for each request. No yes is remembered: the call may do something else the next time.
     AnyoneOnce,
@@ -174,101 +198,134 @@ pub enum AnswerOf {
     ApproverOnly,
 }
 
-/// How long a yes holds, and for what. As JSON: `"none"`, `"session"`, `{"scope": 0}`.
+/// The time for which a yes holds, and what for. As JSON: `"none"`, `"session"`, `{"scope": 0}`.
+///
+/// A tool sets the default in an [`ApprovalRequest`], an approver the answer in an [`ApprovalDecision`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remember {
-    /// For this call.
+    /// This call only.
     #[default]
     None,
-    /// For every call of the session with the same tool and payload.
+    /// Every later call of the session with the same tool and the same payload.
     Session,
     /// For what the request's scope of this number covers, counted from 0.
     Scope(u8),
 }
 
-/// What a person is shown.
+/// The content of a question, as a person is shown it.
+///
+/// A tool builds one in the [`Lazy`] of its request. An [`Approver`](crate::Approver) receives it. Its text may hold any
+/// character: whoever prints it must escape control and bidi characters. [`TerminalApprover`](crate::TerminalApprover) does.
+///
+/// ```
+/// use stockade::{Content, FileView, Presentation};
+///
+/// let content = Content::Text("fine\n".to_owned());
+/// let file = Presentation::FileContent(FileView { path: "/srv/note".into(), content, size: 5 });
+/// let arguments = Presentation::Structured(vec![("host".to_owned(), "db1".to_owned())]);
+/// let both = Presentation::Several(vec![("the file".to_owned(), file), ("the call".to_owned(), arguments)]);
+/// # assert!(matches!(both, Presentation::Several(parts) if parts.len() == 2));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Presentation {
-    /// Lines of text.
+    /// Plain text.
     Text(String),
-    /// A command and its reach.
+    /// A command, and what it may reach.
     Command(CommandView),
-    /// A change, line by line; only the beginning of a long one is shown at first.
+    /// A change as a unified diff. Of a long one only the beginning is shown at first.
     Diff(String),
     /// The content of a file that is not there yet.
     FileContent(FileView),
-    /// Named values: the arguments of a tool that Stockade knows nothing of.
+    /// Pairs of name and value: the arguments of a tool that Stockade knows nothing of.
     Structured(Vec<(String, String)>),
-    /// The parts of one question, each under its title; one answer holds for all.
+    /// The parts of one question as pairs of title and part. One answer holds for all of them.
     Several(Vec<(String, Presentation)>),
 }
 
-/// A file as it would be.
+/// A file as a call would create it.
+///
+/// Part of a [`Presentation`]; the example there makes one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileView {
-    /// Where.
+    /// The absolute path.
     #[serde(with = "json_bytes::path")]
     pub path: PathBuf,
-    /// Its content.
+    /// The content.
     pub content: Content,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// The content of a file.
+/// The content of a file, as text or as a description.
+///
+/// Part of a [`FileView`]; the example of [`Presentation`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content {
-    /// Text.
+    /// The text itself.
     Text(String),
-    /// No text: what it looks like.
+    /// The description of content that is not text: its type, for example.
     Binary(String),
 }
 
-/// A command as it would run.
+/// A command as it would run, and what it may reach.
+///
+/// Part of a [`Presentation`]. Stockade makes it for commands; an [`Approver`](crate::Approver) reads it.
+///
+/// ```
+/// use stockade::{CommandView, Presentation};
+///
+/// /// Whether a command may write nowhere, whoever asks.
+/// fn only_looks(shown: &Presentation) -> bool {
+///     matches!(shown, Presentation::Command(CommandView { may_write, .. }) if may_write.is_empty())
+/// }
+/// # assert!(!only_looks(&Presentation::Text(String::new())));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandView {
-    /// The line, or the words quoted for a shell.
+    /// The shell line, or the words quoted for a shell. Not necessarily UTF-8.
     #[serde(with = "json_bytes::bytes")]
     pub command: Vec<u8>,
-    /// Where it would run.
+    /// The working directory.
     #[serde(with = "json_bytes::path")]
     pub directory: PathBuf,
-    /// The files that its programs are, as far as they are known and out of the session's reach.
+    /// The files of its programs, as far as they are known and no command of the session can write them.
     #[serde(with = "json_bytes::paths", default)]
     pub programs: Vec<PathBuf>,
-    /// Those that the session may write.
+    /// The files of its programs that commands of the session can write.
     #[serde(with = "json_bytes::paths", default)]
     pub writable_programs: Vec<PathBuf>,
     /// What rules say of their own parts of it: the words of the part, and the rule's `description`.
     #[serde(default)]
     pub notes: Vec<(String, String)>,
-    /// What would confine it.
+    /// The regime that would confine it, in a line: `namespaces`, `landlock` or `none`, and how.
     pub regime: String,
-    /// Why that is less than usual, if it is.
+    /// Why that is less than usual; `None` if it is not.
     #[serde(default)]
     pub weaker: Option<String>,
-    /// Where it may read because of this approval, and could not without.
+    /// The directories that it may read because of this approval, and could not read without it.
     #[serde(with = "json_bytes::paths")]
     pub may_read: Vec<PathBuf>,
-    /// Where it may write.
+    /// The directories that it may write.
     #[serde(with = "json_bytes::paths")]
     pub may_write: Vec<PathBuf>,
-    /// What it may reach on the network.
+    /// The reach on the network, in words.
     pub may_reach: String,
 }
 
 type Build = dyn Fn() -> Result<Presentation, String> + Send + Sync;
 
-/// A presentation that is built when it is needed; building it may fail, which denies the request.
+/// A [`Presentation`] that is built when somebody is asked.
+///
+/// Use it for what is costly to build: a diff, the content of a file. The example of [`ApprovalRequest`] makes one.
 pub struct Lazy(Box<Build>);
 
 impl Lazy {
-    /// Built by `build`.
+    /// A presentation that `build` makes. An error of `build` denies the request; the agent is told the text.
     pub fn new(build: impl Fn() -> Result<Presentation, String> + Send + Sync + 'static) -> Self {
         Self(Box::new(build))
     }
@@ -284,12 +341,22 @@ impl fmt::Debug for Lazy {
     }
 }
 
-/// SHA-256 of a payload.
+/// The SHA-256 hash of a payload, by which decisions are kept and logged.
+///
+/// Use it to find a request of your own in [`Session::history`](crate::Session::history) or
+/// [`Session::approvals`](crate::Session::approvals).
+///
+/// ```
+/// let empty = stockade::Fingerprint::of(b"");
+/// assert!(empty.to_string().starts_with("e3b0c442"));
+/// ```
+///
+/// It prints as 64 hexadecimal digits. The hash is that of FIPS 180-4.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// The fingerprint of these bytes.
+    /// The fingerprint of a payload.
     pub fn of(payload: &[u8]) -> Self {
         Self(Sha256::digest(payload).into())
     }

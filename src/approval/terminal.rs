@@ -20,13 +20,21 @@ const MAX_KEYS: usize = 100;
 /// How long nothing may be typed before a key counts: whoever types as the question comes up does not answer it.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Asks on `/dev/tty`, whatever standard input and output are. One key answers.
+/// An approver that asks the person at the controlling terminal. One key answers.
 ///
-/// Input typed before a question stands on the screen is thrown away. Ctrl-C, Ctrl-\ and Ctrl-D
-/// are errors, and errors deny. Without a terminal, or in the background, it fails at once. While another
-/// question is open on the same terminal, of whatever process, it waits for its turn.
+/// It opens `/dev/tty` (tty(4)), whatever standard input and output are. Input that was typed before the question is shown
+/// is thrown away. Ctrl-C, Ctrl-\ and Ctrl-D deny. Without a terminal, or in the background, it fails at once. While
+/// another process of Stockade asks on the same terminal, it waits for its turn.
 ///
-/// It blocks the thread that asks; a [`CancelHandle`] ends that from another.
+/// It blocks the thread that asks. A [`CancelHandle`] ends that from another thread.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use stockade::{TerminalApprover, terminal_size};
+///
+/// let approver = TerminalApprover::new(terminal_size).with_timeout(Duration::from_secs(120));
+/// ```
 pub struct TerminalApprover {
     size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>,
     timeout: Option<Duration>,
@@ -45,10 +53,11 @@ enum Sequences {
 }
 
 impl TerminalApprover {
-    /// An approver without a timeout; `size` returns the columns and rows of the terminal, if known.
+    /// An approver without a timeout. `size` returns the columns and rows of the terminal:
+    /// [`terminal_size`](crate::terminal_size).
     ///
-    /// Colours are used unless `NO_COLOR` is set or `TERM` is `dumb`; letters beyond ASCII where the locale, or
-    /// the terminal itself, says that they are understood.
+    /// It uses colours unless `NO_COLOR` is set or `TERM` is `dumb` or missing. It uses letters beyond ASCII where the locale
+    /// or the terminal says that it understands them.
     pub fn new(size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -72,16 +81,19 @@ impl TerminalApprover {
         }
     }
 
-    /// Takes answers only once nothing was typed for this long after the question was shown: for questions that come up
-    /// while a person types something else.
+    /// Takes no answer before nothing was typed for `quiet`. Use it for questions that come up while a person types
+    /// something else.
     #[must_use]
     pub fn with_quiet_period(self, quiet: Duration) -> Self {
         Self { quiet, ..self }
     }
 
-    /// With a handle that withdraws its questions from another thread; fails if there is no pipe for it.
+    /// The same approver, with a handle that withdraws its questions from another thread.
     ///
     /// A second call leaves the first handle without effect.
+    ///
+    /// # Errors
+    /// No pipe can be made for the handle (pipe(2)).
     pub fn cancellable(self) -> io::Result<(Self, CancelHandle)> {
         let (handle, cancelled) = CancelHandle::new()?;
         let approver = Self {

@@ -8,25 +8,29 @@ use crate::policy::{Channel, Mode, path};
 /// Puts a decision on record before it takes effect, or says why it could not.
 pub type RecordDecision = Box<dyn Fn(&Record) -> Result<(), String> + Send + Sync>;
 
-/// A decision, and the error for the agent.
+/// A decision, who made it, and the error for the agent.
+///
+/// Part of a [`Record`]; the example there reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The decision.
     pub decision: ApprovalDecision,
     /// Who made it.
     pub by: DecidedBy,
-    /// Where the answer was given, if somebody was asked, now or earlier.
+    /// The channel of the answer; `None` where nobody was asked, now or earlier.
     pub channel: Option<Channel>,
-    /// The error for the agent; present exactly when the answer is no.
+    /// The error for the agent; `Some` exactly where the answer is no.
     pub denial: Option<String>,
 }
 
-/// Who made a decision.
+/// The maker of a decision.
+///
+/// Part of a [`Verdict`]; the example of [`Record`] reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// The mode, without asking.
+    /// The mode of the session; nobody was asked.
     Mode(Mode),
-    /// An earlier yes for the session.
+    /// An earlier yes of the session; nobody was asked again.
     Memory,
     /// The approver.
     Approver,
@@ -38,24 +42,37 @@ pub enum DecidedBy {
     Pending,
 }
 
-/// One decision, as kept in the history.
+/// One decision in the history of a session.
+///
+/// [`Session::history`](crate::Session::history) returns them. The audit log has the same decisions, and survives the session.
+///
+/// ```no_run
+/// use stockade::{DecidedBy, Session};
+///
+/// fn refusals(session: &Session) {
+///     for record in session.history().iter().filter(|record| record.verdict.denial.is_some()) {
+///         let by_person = record.verdict.by == DecidedBy::Approver;
+///         println!("{} ({}) by a person: {by_person}", record.description, record.fingerprint);
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// The time of the decision.
     pub at: SystemTime,
     /// The tool that asked.
     pub tool_name: String,
-    /// What it asked.
+    /// The call in one line, as the request described it.
     pub description: String,
-    /// Which lines of the config made it a question.
+    /// The config lines that made it a question.
     pub why: Vec<String>,
-    /// The payload it asked with.
+    /// The fingerprint of the request's payload.
     pub fingerprint: Fingerprint,
-    /// The call it asked for, as the audit log names it.
+    /// The name of the call in the audit log; `None` without a log.
     pub call: Option<String>,
-    /// The group it asked in.
+    /// The group of the request.
     pub group_id: Option<String>,
-    /// Who asked, if it was not the agent itself.
+    /// The nested worker or agent that asked; `None` for the agent itself.
     pub caller: Option<String>,
     /// What a yes for the session covers, where that is wider than the call.
     pub covers: Option<String>,

@@ -26,30 +26,42 @@ pub struct SystemCeiling {
     pub owner: u32,
 }
 
-/// Everything outside the config that its meaning depends on.
+/// Everything outside a config that its meaning depends on: the user, the environment, the ceilings.
+///
+/// [`load`](crate::load) and [`Session::open`](crate::Session::open) take one. [`Session::with_config`](crate::Session::with_config)
+/// makes its own. The functions that match rules come from a module of the program, which may change without notice.
+///
+/// ```
+/// use stockade::Context;
+/// use stockade::config::Matchers;
+/// use stockade::policy::shell::{rule_covers, rule_matches};
+///
+/// let mut context = Context::host(Matchers { matches: rule_matches, covers: rule_covers });
+/// context.ceilings.push("/etc/agents/ceiling.yaml".into());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The home directory that the passwd entry of this uid names. Never the variable: whoever
-    /// sets the environment does not choose where trust is kept.
+    /// The home directory of this user in the passwd database (getpwuid(3)); `None` where the user has no entry. It is
+    /// never taken from `HOME`, because whoever sets the environment must not choose the place of the trust store.
     pub home: Option<AbsPath>,
-    /// The passwd database, for the homes of other users.
+    /// The path of the passwd database (passwd(5)), for the homes of other users.
     pub passwd: PathBuf,
     /// The directory Stockade was started in, without links: `$CWD` in a config. No variable names it.
     pub start: Option<AbsPath>,
-    /// The environment, for presets and for refusing HOME as a workspace.
+    /// The environment. Presets expand variables of it, and `HOME` is refused as a workspace.
     pub variables: BTreeMap<OsString, OsString>,
-    /// How rule examples are checked.
+    /// The functions that check the examples of shell rules.
     pub matchers: Matchers,
-    /// The machine's ceiling.
+    /// The ceiling of the whole machine: `/etc/stockade/ceiling.yaml`. It need not exist.
     pub system_ceiling: SystemCeiling,
-    /// Ceilings that a person named (`--ceiling`).
+    /// Further ceilings, as `--ceiling` names them. These must exist.
     pub ceilings: Vec<PathBuf>,
     /// The presets, by name.
     pub(crate) presets: fn(&str) -> Option<Preset>,
 }
 
 impl Context {
-    /// The context of this process.
+    /// The context of this process: its user, its environment and the ceiling of this machine.
     pub fn host(matchers: Matchers) -> Self {
         // A uid without a passwd entry has no home: paths that need one are refused or skipped.
         let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective())

@@ -10,15 +10,18 @@ use serde::Serialize;
 use super::source::Span;
 use crate::policy::path::{display, escape};
 
-/// Why there is no policy.
+/// The reason why a config gives no policy.
+///
+/// [`load`](crate::load) returns it. It prints as a person is to read it: with the file, the line and advice for what is
+/// wrong in a config. [`line`](Self::line) is the short form. The example of [`Diagnostic`] reads one.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The config, or a file it depends on, could not be read.
     #[error("failed to read {}: {source}", display(.path))]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// The config is not a file.
@@ -30,21 +33,21 @@ pub enum ConfigError {
         display(.0)
     )]
     Link(PathBuf),
-    /// The config is larger than any config a person writes.
+    /// The config is larger than 1 MiB.
     #[error("{} is larger than 1 MiB: not read", display(.0))]
     TooLarge(PathBuf),
-    /// The config is not valid.
+    /// The text of the config is wrong; the diagnostic says where.
     #[error("{0}")]
     Invalid(Box<Diagnostic>),
-    /// A ceiling cannot be read, or not be trusted.
+    /// A ceiling cannot be read, or cannot be trusted. A ceiling is a second config that only takes away.
     #[error(
         "the ceiling {} cannot be held to: {why}\n\nA ceiling says what may be reached at most, so nothing is started without it.",
         display(.path)
     )]
     Ceiling {
-        /// The file.
+        /// The path of the ceiling.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A config that came with the working directory is not trusted.
@@ -53,23 +56,23 @@ pub enum ConfigError {
         display(.path)
     )]
     Untrusted {
-        /// The config.
+        /// The path of the config.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The trust store is not usable.
     #[error("failed to use the trust store {}: {why}", display(.path))]
     TrustStore {
-        /// The store.
+        /// The path of the store.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl ConfigError {
-    /// What is wrong, in a line; where it stands is left out.
+    /// The error in one line, without its place.
     pub fn line(&self) -> String {
         match self {
             Self::Invalid(diagnostic) => diagnostic.message.clone(),
@@ -90,13 +93,15 @@ impl From<Box<Diagnostic>> for ConfigError {
     }
 }
 
-/// The severity of a finding.
+/// The severity of a [`Diagnostic`].
+///
+/// The example of [`Diagnostic`] reads one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// There is no policy.
+    /// The config gives no policy.
     Error,
-    /// There is one, but a line may not mean what its writer thinks.
+    /// The config gives a policy, but a line may not mean what its writer thinks.
     Warning,
 }
 
@@ -117,24 +122,46 @@ impl Mark {
     }
 }
 
-/// One finding in a config: where it stands, and what to do about it.
+/// One finding in a config: what is wrong, where, and what to do about it.
+///
+/// [`ConfigError::Invalid`] holds one, [`Loaded::warnings`](crate::Loaded::warnings) several. It prints with the lines of the
+/// config that it is about. All of its text is safe to print: control and bidi characters are escaped.
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use stockade::{ConfigError, Context, Severity, load};
+///
+/// fn report(file: &Path, context: &Context) {
+///     match load(file, context) {
+///         Ok(loaded) => {
+///             for warning in &loaded.warnings {
+///                 assert_eq!(warning.severity, Severity::Warning);
+///                 eprintln!("{warning}");
+///             }
+///         }
+///         Err(ConfigError::Invalid(error)) => eprintln!("{}: {:?}", error.message, error.hints),
+///         Err(error) => eprintln!("{}", error.line()),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The severity.
+    /// Whether it is an error or a warning.
     pub severity: Severity,
-    /// One line; safe to print.
+    /// The finding in one line.
     pub message: String,
-    /// Where it stands.
+    /// The place in the config with a label; `None` where no line causes it.
     #[serde(rename = "place")]
     pub mark: Option<Mark>,
-    /// Other lines that matter.
+    /// Other places that it depends on.
     pub related: Vec<Mark>,
-    /// Advice.
+    /// What to do about it, one sentence each.
     pub hints: Vec<String>,
 }
 
 impl Diagnostic {
-    /// An error without a mark.
+    /// An error without a place.
     pub fn error(message: impl AsRef<str>) -> Box<Self> {
         Box::new(Self {
             severity: Severity::Error,
@@ -145,35 +172,35 @@ impl Diagnostic {
         })
     }
 
-    /// A warning without a mark.
+    /// A warning without a place.
     pub fn warning(message: impl AsRef<str>) -> Box<Self> {
         let mut diagnostic = Self::error(message);
         diagnostic.severity = Severity::Warning;
         diagnostic
     }
 
-    /// With a labelled span.
+    /// The same finding at this place. `label` stands under the place where the finding is printed.
     #[must_use]
     pub fn at(mut self: Box<Self>, place: Span, label: impl AsRef<str>) -> Box<Self> {
         self.mark = Some(Mark::new(place, label.as_ref()));
         self
     }
 
-    /// With another line that matters.
+    /// The same finding with one more related place.
     #[must_use]
     pub fn and(mut self: Box<Self>, place: Span, label: impl AsRef<str>) -> Box<Self> {
         self.related.push(Mark::new(place, label.as_ref()));
         self
     }
 
-    /// With advice.
+    /// The same finding with one more hint.
     #[must_use]
     pub fn hint(mut self: Box<Self>, hint: impl AsRef<str>) -> Box<Self> {
         self.hints.push(printable(hint.as_ref()));
         self
     }
 
-    /// With the nearest of `known` as a hint, else with all of them.
+    /// The same finding with a hint: the entry of `known` that `found` is a misspelling of, else all entries.
     #[must_use]
     pub fn did_you_mean<'a>(self: Box<Self>, found: &str, known: impl IntoIterator<Item = &'a str>) -> Box<Self> {
         let known: Vec<&str> = known.into_iter().collect();

@@ -55,7 +55,13 @@ fn create_root(path: &AbsPath) -> io::Result<Identity> {
     }
 }
 
-/// Loads a config that a person named, and so trusts.
+/// Loads a config that the caller trusts, with its presets and under every ceiling.
+///
+/// Use it where [`Session::with_config`](crate::Session::with_config) is not enough: to change the policy, to print warnings,
+/// to add flags. It creates the roots with `create: true`. It starts nothing. The example of [`Loaded`] uses it.
+///
+/// # Errors
+/// A file cannot be read, the config is wrong, a ceiling cannot be held to, or a root cannot be created.
 pub fn load(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
     let mut loaded = examine(path, context)?;
     create_missing(&mut loaded)?;

@@ -23,26 +23,42 @@ impl NamedFile {
     }
 }
 
-/// A policy and what it came from.
+/// A policy, and the files and findings that it came with.
+///
+/// [`load`](crate::load) returns one; [`Session::open`](crate::Session::open) takes one.
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use stockade::{Context, Mode, Narrowing, Session, SessionError, TerminalApprover, load, terminal_size};
+///
+/// /// A session that asks nobody, whatever the config says.
+/// fn strict(file: &Path, directory: &Path, context: &Context) -> Result<Session, SessionError> {
+///     let mut loaded = load(file, context)?;
+///     loaded.policy.mode = Mode::Strict;
+///     let approver = Box::new(TerminalApprover::new(terminal_size));
+///     Session::open(loaded, Narrowing::default(), directory, approver, context)
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// What the config says.
+    /// The policy.
     pub policy: Policy,
-    /// Custom tools.
+    /// The tools that the config defines itself (`custom_tools`).
     pub custom_tools: Vec<CustomTool>,
-    /// The config, and every file it names. Empty for a preset or flags. Presets are built in.
+    /// The config and every file that it names, with their hashes. Empty for a preset and for flags.
     pub files: Vec<NamedFile>,
-    /// Warnings.
+    /// Lines that may not mean what their writer thinks.
     pub warnings: Vec<Diagnostic>,
-    /// Notes for somebody who examines the config.
+    /// Remarks for somebody who reviews the config: `stockade check` prints them.
     pub notes: Vec<Diagnostic>,
-    /// Missing roots that are to be created (`create: true`). Empty once the config is applied.
+    /// The roots with `create: true` that do not exist. [`load`](crate::load) creates them, so it leaves none.
     pub missing: Vec<Missing>,
-    /// Roots whose directory was made by this load, by name.
+    /// The names of the roots whose directory this load created.
     pub made: Vec<String>,
     /// Roots that are told from the directory Stockade was started in: the name, and the path as it is written.
     pub at_start: Vec<(String, String)>,
-    /// The span of `audit.log`, if it is set.
+    /// The place of `audit.log` in the config, if it is set.
     pub log: Option<Span>,
 }
 

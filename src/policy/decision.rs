@@ -23,21 +23,24 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// What a config line demands: the `approval:` of a root, a rule or a tool. Ordered; the strictest wins.
+/// The value of an `approval:` key, of a root, a rule or a tool in a config.
+///
+/// It is ordered: where several lines speak of a call, the greatest wins. It prints as the config writes it. The example of
+/// [`ToolRule`](crate::ToolRule) reads one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Demand {
-    /// No question.
+    /// `none`: no question.
     None,
-    /// One yes per session covers later calls with the same payload.
+    /// `once_per_session`: a question, whose yes covers later calls with the same payload.
     OncePerSession,
-    /// A yes each time.
+    /// `required`: a question for each call.
     Required,
-    /// Always no.
+    /// `deny`: the call never runs.
     Deny,
 }
 
 impl Demand {
-    /// The requirement the demand amounts to.
+    /// What a call needs under this demand.
     pub const fn requirement(self) -> Requirement {
         match self {
             Self::None => Requirement::PreApproved,
@@ -67,14 +70,17 @@ pub enum DemandSource {
     Config,
 }
 
-/// How questions are answered in this session.
+/// The way in which a session answers questions.
+///
+/// The config sets it (`approval.mode`), or `policy.mode` of a [`Loaded`](crate::Loaded); the example there does. What is
+/// blocked stays blocked in every mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// Nobody is asked: what needs approval is denied.
+    /// Nobody is asked; what needs approval is denied.
     Strict,
-    /// A person is asked.
+    /// The approver is asked.
     Interactive,
-    /// Everything that is not blocked is approved.
+    /// Nobody is asked; what needs approval is approved.
     ApproveAll,
 }
 

@@ -239,12 +239,23 @@ pub enum HomeChoice {
     Real,
 }
 
-/// One entry of `tools:`.
+/// One entry of `tools:` in a config: what a call of the tool needs.
+///
+/// [`Session::rules`](crate::Session::rules) returns them by tool name.
+///
+/// ```no_run
+/// use stockade::{Demand, Session};
+///
+/// fn unasked(session: &Session) -> Vec<&String> {
+///     let rules = session.rules().iter();
+///     rules.filter(|(_, rule)| rule.approval == Demand::None).map(|(name, _)| name).collect()
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRule {
-    /// What the tool demands, whatever it says itself; it never un-blocks.
+    /// The demand of the config. It overrides the tool's own opinion, and never un-blocks.
     pub approval: Demand,
-    /// Where it was written.
+    /// The line of the config.
     pub origin: Origin,
 }
 

@@ -51,48 +51,65 @@ pub struct ShellCall {
     pub stops: mpsc::Receiver<Signal>,
 }
 
-/// Why a call gave no outcome. Nothing ran, or it was killed.
+/// The reason why a call gave no output.
+///
+/// Nothing ran, or what ran was killed; only [`AuditAfter`](Self::AuditAfter) comes after the deed. A command that failed is
+/// no error: its [`Output`](crate::Output) ends with [`OutputEnd::Failed`](crate::OutputEnd::Failed). Each variant prints as a message for
+/// the agent: what failed, why, and what would allow it. The session goes on after every one of them.
+///
+/// ```no_run
+/// use serde_json::json;
+/// use stockade::{Session, ToolError};
+///
+/// # async fn run(session: &Session) {
+/// match session.tools().call("read_file", json!({"path": "notes.md"})).await {
+///     Ok(output) => println!("{}", output.text),
+///     Err(ToolError::Blocked(_) | ToolError::Denied(_)) => println!("not permitted"),
+///     Err(error) => println!("{error}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// This machine cannot confine, and the config wants every call refused then.
+    /// This machine cannot confine, and the config does not permit commands without confinement.
     #[error("{0}")]
     Refused(String),
-    /// A rule forbids it.
+    /// A line of the config, the tool or a hook forbids it, for this reason.
     #[error("blocked: {0}")]
     Blocked(String),
-    /// A person or the mode said no.
+    /// The approver or the mode said no, or nobody could be asked.
     #[error("{0}")]
     Denied(String),
-    /// The question was handed on; whoever calls again brings the answer.
+    /// The question was handed to the caller, who answers it with a second call.
     #[error("permission denied: the question is not answered yet")]
     Pending,
-    /// What a yes was about is no longer there.
+    /// What was approved has changed since. A guarded tool asks again before it gives up.
     #[error("{0} changed after it was looked at; nothing was done")]
     Changed(String),
     /// The arguments are not what the tool takes.
     #[error("the arguments of {tool} cannot be read: {why}")]
     Arguments {
-        /// Which tool.
+        /// The name of the tool.
         tool: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// There is no such tool, or the config can never allow it.
+    /// No tool of this name is offered. A tool that the config can never allow is not offered.
     #[error("{0}")]
     NoSuchTool(String),
-    /// A file operation could not be done; nothing was changed.
+    /// A file operation failed; nothing was changed.
     #[error("{0}")]
     File(String),
-    /// A function of the program said so.
+    /// The function of a [`FunctionTool`](crate::FunctionTool) returned this error.
     #[error("{0}")]
     Function(String),
-    /// It was stopped by this signal before it ran.
+    /// The session was stopped with this signal before the call ran (signal(7)).
     #[error("stopped by {0} before it ran")]
     Stopped(Signal),
-    /// The working directory lies in no root.
+    /// The working directory lies in no root that may be read.
     #[error("the working directory {} is not readable in this sandbox", display(.0))]
     Directory(PathBuf),
-    /// No plan could be made.
+    /// The profile cannot be held here, or a check of the plan failed.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The child could not be confined, or was lost.
@@ -101,30 +118,30 @@ pub enum ToolError {
     /// The standard streams failed.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// It was under way, and failed; of a command whose network is a list of hosts.
+    /// A command whose network is a list of hosts failed while it ran.
     #[error("{failure}")]
     UnderWay {
-        /// Why.
+        /// The failure.
         #[source]
         failure: Box<ToolError>,
-        /// What the command had tried to reach.
+        /// The hosts that the command had tried to reach.
         network: NetworkUse,
     },
-    /// It failed, and protected names had been changed meanwhile.
+    /// The call failed, and protected names had been changed meanwhile.
     #[error("{failure}{}", aftermath(.changed, .unsettled.as_deref()))]
     PutBack {
-        /// Why.
+        /// The failure.
         #[source]
         failure: Box<ToolError>,
-        /// Protected names that were changed.
+        /// The protected names that were changed.
         changed: Changed,
-        /// Why others could not be, if they could not; escaped.
+        /// Why some could not be restored, if so; safe to print.
         unsettled: Option<String>,
     },
-    /// It could not be put on record beforehand, so it was not done.
+    /// The call could not be logged beforehand, so it was not done.
     #[error("{0}; nothing was done")]
     Audit(#[from] AuditError),
-    /// It was done, and what came of it could not be put on record.
+    /// The call was done, and its result could not be logged.
     #[error("it was done, and what came of it could not be put on record: {0}")]
     AuditAfter(#[source] AuditError),
     /// The private directories could not be prepared.
@@ -133,7 +150,7 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// What a command had tried to reach before it failed on the way; absent where its network is no list of hosts.
+    /// The hosts that a command had tried to reach before it failed; `None` where its network is no list of hosts.
     pub const fn network(&self) -> Option<&NetworkUse> {
         match self {
             Self::UnderWay { network, .. } => Some(network),

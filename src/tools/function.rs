@@ -24,7 +24,27 @@ enum Marker {
     PreApproved,
 }
 
-/// A function as a tool.
+/// A function of the embedding program as a [`Tool`].
+///
+/// Use it for what an agent may do beside files and commands. The function is not confined: it runs in the program. The
+/// session asks before it runs. Add it to [`Session::tools`](crate::Session::tools).
+///
+/// ```no_run
+/// use serde_json::json;
+/// use stockade::{FunctionTool, Session};
+///
+/// # async fn run(session: &Session) -> Result<(), stockade::ToolError> {
+/// let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+/// let notify = FunctionTool::new("notify", "Tell the team.", schema, |call| async move {
+///     // Send call.args["text"].
+///     Ok(json!("sent"))
+/// });
+/// let mut tools = session.tools();
+/// tools.add(Box::new(notify.requires_approval()));
+/// tools.call("notify", json!({"text": "the tests pass"})).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct FunctionTool {
     name: String,
     description: String,
@@ -36,10 +56,12 @@ pub struct FunctionTool {
 }
 
 impl FunctionTool {
-    /// A function that has no opinion about its calls: unless the config has one, each is asked about.
+    /// A tool that runs `handler` for each call. Each call is asked about, unless the config says otherwise.
     ///
-    /// `schema` is the JSON Schema of its arguments. What `handler` returns as an error is an ordinary tool error that
-    /// the agent sees.
+    /// `name` is what the agent and the config call it, `description` is for the agent, and `schema` is the JSON Schema of the
+    /// arguments: an object. The arguments are not checked against it. The value of `handler` becomes
+    /// [`Output::data`](crate::Output::data), and its text, or its JSON where it is no string, [`Output::text`](crate::Output::text).
+    /// An error of `handler` becomes [`ToolError::Function`].
     pub fn new<F, Fut>(name: &str, description: &str, schema: Value, handler: F) -> Self
     where
         F: Fn(ApprovalContext) -> Fut + Send + Sync + 'static,
@@ -56,7 +78,7 @@ impl FunctionTool {
         }
     }
 
-    /// Each call needs a yes.
+    /// The same tool, whose calls each need a yes.
     #[must_use]
     pub fn requires_approval(self) -> Self {
         Self {
@@ -65,7 +87,7 @@ impl FunctionTool {
         }
     }
 
-    /// No call needs a yes.
+    /// The same tool, whose calls need no yes.
     #[must_use]
     pub fn pre_approved(self) -> Self {
         Self {
@@ -74,7 +96,7 @@ impl FunctionTool {
         }
     }
 
-    /// What a person is told that a call wants, in a line.
+    /// The same tool, whose questions are described by `describe`: the arguments to one line.
     #[must_use]
     pub fn described_by(self, describe: impl Fn(&Value) -> String + Send + Sync + 'static) -> Self {
         Self {
@@ -83,9 +105,9 @@ impl FunctionTool {
         }
     }
 
-    /// What of the arguments is shown, remembered and recorded: secrets left out.
+    /// The same tool, where `payload` says what of the arguments is shown, remembered and logged: use it to leave out secrets.
     ///
-    /// Two calls with the same result are the same to a yes for the session, so leave in whatever makes a difference.
+    /// A yes for the session covers every call with the same result, so it must keep whatever makes a difference.
     #[must_use]
     pub fn redacted_by(self, payload: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         Self {

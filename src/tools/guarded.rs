@@ -22,19 +22,39 @@ use super::tool_question;
 use crate::approval::{ApprovalRequest, DecidedBy, Verdict};
 use crate::policy::{Demand, Requirement, ToolRule};
 
-/// Custom logic over what a tool says of a call: it may tighten or loosen, and never un-block.
+/// A function of the embedding program that may override an assessment.
+///
+/// Give it to [`Session::overridden_by`](crate::Session::overridden_by). It is called after the config was applied, for each call
+/// and again where a call is assessed again. It may tighten or loosen. What is blocked stays blocked. It must not block the
+/// thread: it runs on the runtime.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use stockade::{ApprovalContext, Assessment, Hook, Override};
+///
+/// let hook: Hook = Arc::new(|call: &ApprovalContext, assessment: &Assessment| match assessment {
+///     _ if call.tool_name == "delete_file" => Override::Block("this agent deletes nothing".to_owned()),
+///     Assessment::PreApproved(_) if call.caller.is_some() => Override::Ask,
+///     _ => Override::Keep,
+/// });
+/// let call = ApprovalContext::new("delete_file", serde_json::json!({"path": "notes.md"}));
+/// assert!(matches!(hook(&call, &Assessment::NoOpinion(None)), Override::Block(_)));
+/// ```
 pub type Hook = Arc<dyn Fn(&ApprovalContext, &Assessment) -> Override + Send + Sync>;
 
-/// What a hook makes of an assessment.
+/// The answer of a [`Hook`]: what becomes of an assessment.
+///
+/// The example of [`Hook`] returns several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Override {
-    /// It stands.
+    /// The assessment stands.
     Keep,
-    /// The call runs unasked.
+    /// The call runs without a question.
     PreApprove,
-    /// Somebody is asked.
+    /// The call is asked about, even where the config pre-approves it.
     Ask,
-    /// The call never runs, for this reason.
+    /// The call never runs; the agent is told this reason.
     Block(String),
 }
 
@@ -104,14 +124,31 @@ pub(super) async fn ask(
 /// How often a call is assessed anew because what it was about changed while somebody was asked.
 pub(super) const MAX_RETRIES: usize = 3;
 
-/// A tool behind a guard.
+/// A tool with approval around it.
+///
+/// [`Session::guarded`](crate::Session::guarded) makes one, for a tool that is called by itself; a [`ToolSet`](crate::ToolSet) guards
+/// what is added to it. [`call`](Tool::call) assesses, asks what must be asked, runs the tool, and logs all of it. It assesses
+/// again where what it was approved for has changed meanwhile.
+///
+/// ```no_run
+/// use serde_json::json;
+/// use stockade::{ApprovalContext, FunctionTool, Prepared, Session, Tool as _, ToolError};
+///
+/// # async fn run(session: &Session) -> Result<(), ToolError> {
+/// let clock = FunctionTool::new("clock", "Tell the time.", json!({"type": "object"}), |_| async { Ok(json!("noon")) });
+/// let mut clock = session.guarded(Box::new(clock));
+/// let output = clock.call(&ApprovalContext::new("clock", json!({})), Prepared::nothing()).await?;
+/// assert_eq!(output.text, "noon");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Guarded {
     tool: Box<dyn Tool>,
     guard: Guard,
 }
 
 impl Guarded {
-    /// This tool, guarded.
+    /// The tool behind a guard. [`Session::guarded`](crate::Session::guarded) has the guard of a session.
     pub fn new(tool: Box<dyn Tool>, guard: Guard) -> Self {
         Self { tool, guard }
     }
@@ -256,7 +293,7 @@ impl Tool for Guarded {
         })
     }
 
-    /// Assesses, asks what must be asked, and does it.
+    /// Assesses the call, asks what must be asked, and runs the tool. What was prepared before is not used.
     fn call<'a>(
         &'a mut self,
         context: &'a ApprovalContext,

@@ -5,21 +5,36 @@ use std::collections::BTreeMap;
 use crate::policy::{AbsPath, Deny, Grant, Identity, Limits, Network, Origin, Rights, UnixSockets};
 use crate::profile::{Profile, intersect};
 
-/// The flags `--rw`, `--ro`, `--deny`, `--net` beside a config.
+/// What is taken away from a policy, as the flags `--rw`, `--ro`, `--deny` and `--net` do beside a config.
+///
+/// Give one to [`Session::open`](crate::Session::open). It never adds anything. The default takes nothing away. Its paths are
+/// of a module of the program, which may change without notice.
+///
+/// ```
+/// use stockade::Narrowing;
+/// use stockade::policy::{AbsPath, Network};
+///
+/// let narrowing = Narrowing {
+///     denied: vec![AbsPath::new("/srv/secrets").expect("an absolute path")],
+///     network: Some(Network::Off),
+///     ..Narrowing::default()
+/// };
+/// assert!(!narrowing.is_empty());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Narrowing {
-    /// If not empty, writes reach these directories only.
+    /// The only directories that may be written, with the identity of each; empty for no change (`--rw`).
     pub writable: Vec<(AbsPath, Identity)>,
-    /// Directories that may be read and not written.
+    /// The directories that may not be written (`--ro`).
     pub readable: Vec<AbsPath>,
-    /// Paths that do not exist for the command.
+    /// The paths that may not be read, written or executed (`--deny`).
     pub denied: Vec<AbsPath>,
-    /// What may be reached at most, whatever the config says.
+    /// The most that may be reached on the network (`--net`); `None` for no change.
     pub network: Option<Network>,
 }
 
 impl Narrowing {
-    /// Whether it takes anything away.
+    /// Whether it takes nothing away.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -30,7 +45,7 @@ impl Narrowing {
         if self.is_empty() { profile } else { self.apply(&profile) }
     }
 
-    /// What the flags leave of a network.
+    /// What it leaves of a network.
     #[must_use]
     pub fn narrow_network(&self, network: &Network) -> Network {
         self.network
@@ -38,7 +53,7 @@ impl Narrowing {
             .map_or_else(|| network.clone(), |most| network.and(most))
     }
 
-    /// The greatest profile below `profile` that the flags permit.
+    /// The greatest profile below `profile` that it permits.
     #[must_use]
     pub fn apply(&self, profile: &Profile) -> Profile {
         let root = AbsPath::root();

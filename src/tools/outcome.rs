@@ -13,48 +13,62 @@ use super::restored::Changed;
 use crate::confine::{ConfineError, End, LimitKind};
 use crate::policy::path::escape;
 
-/// How a call ended, for people, agents and `--json`.
+/// The end and the output of a command, as `stockade run --json` prints it.
+///
+/// The tool `shell` and the tools of `custom_tools` return it as [`Output::data`](crate::Output::data), in JSON. The members have
+/// the names of these fields. `status` is `exited` (with `code`), `signaled` or `cancelled` (with `signal`), `timed_out`,
+/// `over_limit` (with `limit`), `not_found` (with `program`), `not_executable` or `failed` (with `why`). Exit codes and
+/// signals are those of wait(2) and signal(7).
+///
+/// ```no_run
+/// # async fn run(session: &stockade::Session) -> Result<(), stockade::ToolError> {
+/// let output = session.tools().call("shell", serde_json::json!({"command": "make"})).await?;
+/// let (status, seconds) = (&output.data["status"], &output.data["duration"]);
+/// println!("{status} after {seconds} s: {}", output.data["stderr"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Outcome {
-    /// How.
+    /// How it ended.
     #[serde(flatten)]
     pub status: Status,
-    /// What confined it.
+    /// The regime that confined it: `namespaces`, `landlock` or `none`.
     pub regime: String,
-    /// How long it took, approval not counted.
+    /// The time it took without the time for approval; in JSON a number of seconds.
     #[serde(serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub duration: Duration,
     /// Bytes written to standard output and error, kept or not.
     pub output_bytes: u64,
-    /// Bytes of them that nobody had read when there had to be an end. Only what is streamed is left unread.
+    /// Those of the bytes that the reader of the stream had not taken when the call ended; 0 where nothing is streamed.
     #[serde(skip)]
     pub undelivered_bytes: u64,
-    /// Standard output as far as it was kept; empty when it was streamed.
+    /// The kept part of standard output, its head and its tail; empty where it was streamed.
     pub stdout: String,
-    /// Standard error as far as it was kept; empty when it was streamed.
+    /// The kept part of standard error, its head and its tail; empty where it was streamed.
     pub stderr: String,
     /// Protected names that the command changed.
     #[serde(flatten)]
     pub changed: Changed,
-    /// What is new, and may be read or run by programs of the host.
+    /// New files that programs of the host may read or run.
     #[serde(flatten)]
     pub new_files: NewFiles,
-    /// What is new, and denied from here on.
+    /// New names that a deny matches; later commands cannot use them.
     #[serde(flatten)]
     pub denied: DeniedNames,
-    /// Why protected names could not be restored, if they could not.
+    /// Why protected names could not be restored; null where they could.
     pub unsettled: Option<String>,
-    /// What it tried to reach; absent where the network is no list of hosts.
+    /// The hosts it tried to reach; absent where the network is no list of hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
-    /// What was denied to it, and why; absent where nobody looked.
+    /// What was denied to it, and why; absent where denials are not explained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<Explained>,
-    /// What of the user's git settings does not hold inside and changes what the command did; absent where nothing of it matters.
+    /// The user's git settings that did not apply and would have mattered; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,
-    /// How to find out what was denied to it; absent where the config does not want it, or nothing sounds like a refusal.
+    /// How to find out what was denied; absent where the config turns hints off, or nothing looks like a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

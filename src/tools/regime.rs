@@ -17,20 +17,33 @@ use crate::policy::{
 };
 use crate::profile::{FileReach, Profile};
 
-/// What holds for the commands of a session.
+/// The confinement of a session's commands, as `stockade run` prints it in one line.
+///
+/// [`Session::regime_line`](crate::Session::regime_line) returns it. It prints as one line, and serializes for programs. What the
+/// regimes rest on: landlock(7), seccomp(2), namespaces(7).
+///
+/// ```no_run
+/// # async fn run(session: &stockade::Session) -> Result<(), stockade::ToolError> {
+/// let line = session.regime_line().await?;
+/// if line.regime == "none" || !line.left_open.is_empty() {
+///     eprintln!("{line}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RegimeLine {
     /// `namespaces`, `landlock` or `none`.
     pub regime: &'static str,
-    /// How it is made, or why there is none.
+    /// How the regime is made, or why there is none.
     pub detail: String,
-    /// Where commands may write, private directories aside.
+    /// The roots that commands may write. Private directories are left out.
     pub writes: Vec<String>,
-    /// Where of those only after a yes.
+    /// Those of `writes` that a command may write only after a yes.
     pub asks_to_write: BTreeSet<String>,
-    /// Their IP reach.
+    /// The reach on the network, in words.
     pub network: String,
-    /// What the regime leaves open or restores afterwards.
+    /// What the regime does not prevent, or restores only after the command.
     pub left_open: Vec<String>,
     /// Why it is not the strongest regime, where that was to be taken.
     #[serde(skip_serializing_if = "Option::is_none")]

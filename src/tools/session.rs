@@ -31,10 +31,35 @@ use crate::confine;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode, Network, ToolRule};
 
-/// One config, its tools, and whoever answers questions.
+/// One config, its tools, and the approver who answers questions.
 ///
-/// Every tool of a session is confined by the same policy and guarded by the same controller: what is approved for the
-/// session holds for all of them, and is gone with it.
+/// All tools of a session are confined by one policy and share one memory: what is approved for the session holds for all of
+/// them, and ends with it. A clone is the same session. Commands of one session run one after the other.
+///
+/// Commands run in a child that is this program, started again, so `main` must call [`init`](crate::init) first. Its async
+/// methods need a tokio runtime. What confines the child: landlock(7), seccomp(2), user_namespaces(7).
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use serde_json::json;
+/// use stockade::{Session, TerminalApprover, terminal_size};
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     stockade::init();
+///     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+///     runtime.block_on(async {
+///         let (approver, handle) = TerminalApprover::new(terminal_size).cancellable()?;
+///         let session = Session::with_preset("workspace-write", Path::new("/srv/project"), Box::new(approver))?
+///             .withdrawing_with(handle);
+///         println!("{}", session.regime_line().await?);
+///         let output = session.tools().call("shell", json!({"command": "make test"})).await?;
+///         println!("{}", output.text);
+///         session.finish().await;
+///         Ok(())
+///     })
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -43,10 +68,27 @@ pub struct Session {
     stopper: mpsc::Sender<Signal>,
 }
 
-/// Why there is no session.
+/// The reason why a session cannot be opened.
+///
+/// The methods of [`Session`] that open one return it. Nothing runs then. It prints for a person.
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use stockade::{Session, SessionError, TerminalApprover, terminal_size};
+///
+/// # async fn run() {
+/// let approver = Box::new(TerminalApprover::new(terminal_size));
+/// match Session::with_config(Path::new("agent.yaml"), Path::new("/srv/project"), approver) {
+///     Ok(_session) => {}
+///     Err(SessionError::Config(error)) => eprintln!("the config is wrong: {error}"),
+///     Err(error) => eprintln!("{error}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The config is wrong.
+    /// The config gives no policy.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// This machine cannot confine what the config permits.
@@ -58,13 +100,18 @@ pub enum SessionError {
          `stockade::init();` the first line of `main`"
     )]
     NotInitialized,
-    /// The user has no home in the passwd database, so there is no place for the journal.
+    /// The user has no home directory in the passwd database (getpwuid(3)), so there is no place for the journal.
     #[error("this user has no home directory in the passwd database, so there is no place for the journal")]
     NoHome,
 }
 
 impl Session {
-    /// A session under a config that the caller trusts, with this directory as the working directory and as `$CWD` in the config.
+    /// A session under a config that the caller trusts. `directory` is the working directory of its commands, and `$CWD` in
+    /// the config.
+    ///
+    /// # Errors
+    /// The config is wrong, [`init`](crate::init) was not called, the user has no home, or this machine cannot confine what
+    /// the config permits.
     pub fn with_config(
         file: &Path,
         directory: &Path,
@@ -78,14 +125,22 @@ impl Session {
         Self::open(loaded, Narrowing::default(), directory, approver, &context)
     }
 
-    /// A session under a shipped preset, such as `workspace-write`, with this directory as the workspace.
+    /// A session under a shipped preset, such as `workspace-write`. `directory` is the workspace.
+    ///
+    /// # Errors
+    /// There is no such preset; else those of [`with_config`](Self::with_config).
     pub fn with_preset(name: &str, directory: &Path, approver: Box<dyn Approver + Send>) -> Result<Self, SessionError> {
         let context = host();
         let loaded = git::preset(name, directory, &PresetChanges::default(), &context)?;
         Self::open(loaded, Narrowing::default(), directory, approver, &context)
     }
 
-    /// A session under what was loaded; it answers questions in the mode of the policy.
+    /// A session under a config that [`load`](crate::load) returned. The mode is that of its policy.
+    ///
+    /// The example of [`Loaded`] opens one.
+    ///
+    /// # Errors
+    /// Those of [`with_config`](Self::with_config).
     pub fn open(
         loaded: Loaded,
         narrowing: Narrowing,
@@ -144,31 +199,31 @@ impl Session {
         })
     }
 
-    /// Withdraws open questions through this handle of the approver when the session is stopped.
+    /// The same session, which withdraws open questions with this handle when it is stopped.
     #[must_use]
     pub fn withdrawing_with(mut self, handle: CancelHandle) -> Self {
         self.guard.deciding.withdraw = Some(handle);
         self
     }
 
-    /// Asks one of these for each question that comes up while a command runs: whether it may connect to a host that is
-    /// not listed. Without it the session's approver is asked, and such a question cannot be withdrawn.
+    /// The same session, which makes an approver with `another` for each question that comes up while a command runs:
+    /// whether it may connect to a host that is not listed.
+    ///
+    /// Without it the session's approver is asked, and such a question cannot be withdrawn.
     #[must_use]
     pub fn asking_meanwhile(mut self, another: ExtraApprover) -> Self {
         self.guard.deciding.extra_approver = Some(another);
         self
     }
 
-    /// Asks this what becomes of each assessment; it may tighten or loosen, and never un-block. For the tools that
-    /// the session is asked for afterwards.
+    /// The same session with a [`Hook`], for the tools that it makes from now on.
     #[must_use]
     pub fn overridden_by(mut self, hook: Hook) -> Self {
         self.guard.hook = Some(hook);
         self
     }
 
-    /// The same session for somebody that the agent delegates to: the same controller, the same memory, the same
-    /// confinement. Questions name the caller.
+    /// The same session for a worker or agent that the agent delegates to. Questions name it as the caller.
     #[must_use]
     pub fn delegate(&self, name: &str) -> Self {
         let mut delegate = self.clone();
@@ -209,8 +264,10 @@ impl Session {
         }
     }
 
-    /// The same session, where questions go to this approver; the handle withdraws them. Those that come up while a command
-    /// runs go to one of `another`. For the tools that the session is asked for afterwards.
+    /// The same session with another approver, for the tools that it makes from now on.
+    ///
+    /// `withdraw` withdraws the questions of that approver. `another` makes the approvers for questions that come up while a
+    /// command runs.
     #[must_use]
     pub fn asking(
         &self,
@@ -229,7 +286,7 @@ impl Session {
         while stops.try_recv().is_ok() {}
     }
 
-    /// The tools that the config can allow, guarded.
+    /// The tools that the config can allow, each behind the guard of the session.
     pub fn tools(&self) -> ToolSet {
         let mut set = ToolSet::new(self.guard.clone());
         for tool in self.made(Some(&self.guard.deciding)) {
@@ -238,12 +295,12 @@ impl Session {
         set
     }
 
-    /// The same tools without any approval: confined, and nobody is asked.
+    /// The same tools without approval: they are confined, and nobody is asked. What is blocked stays blocked.
     pub fn bare_tools(&self) -> Vec<Box<dyn Tool>> {
         self.made(None)
     }
 
-    /// The tools; while their commands run, this one decides what comes up.
+    /// The tools. `deciding` answers questions that come up while their commands run.
     fn made(&self, deciding: Option<&Deciding>) -> Vec<Box<dyn Tool>> {
         self.offered.all().map(|offer| self.make(offer, deciding)).collect()
     }
@@ -264,7 +321,7 @@ impl Session {
     /// Calls the tool that the context names, as the set of all tools does, and makes no other.
     pub(super) async fn call_in(&self, context: &ApprovalContext) -> Result<Output, ToolError> {
         let named = self.offered.all().filter(|offer| offer.name() == context.tool_name);
-        // Which there are is told by all of them.
+        // The error of the whole set lists the tools that there are.
         let Some(offer) = named.last() else {
             return self.tools().call_in(context).await;
         };
@@ -272,23 +329,24 @@ impl Session {
         ToolSet::new(self.guard.clone()).add(tool).call_in(context).await
     }
 
-    /// This tool, behind the guard of the session.
+    /// The tool behind the guard of the session. The example of [`Guarded`] makes one.
     pub fn guarded(&self, tool: Box<dyn Tool>) -> Guarded {
         Guarded::new(tool, self.guard.clone())
     }
 
-    /// The same, where the config pre-approves nothing of the tool's name: what it spoke of is not what it was.
+    /// The same, where an entry of `tools:` that pre-approves the tool does not count: the tool has changed since the entry
+    /// was written.
     pub fn guarded_anew(&self, tool: Box<dyn Tool>) -> Guarded {
         let guard = self.guard.clone().without_pre_approval(tool.name());
         Guarded::new(tool, guard)
     }
 
-    /// What the config says of tools, by name.
+    /// The entries of `tools:` in the config, by tool name.
     pub fn rules(&self) -> &BTreeMap<String, ToolRule> {
         &self.guard.rules
     }
 
-    /// The names of the config's own tools.
+    /// The names of the tools that the config defines itself (`custom_tools`).
     pub fn custom_names(&self) -> Vec<String> {
         self.offered.custom_names()
     }
@@ -297,12 +355,17 @@ impl Session {
         &self.shared
     }
 
-    /// Stops what is under way: commands get the signal, open questions are withdrawn.
+    /// A channel that stops the current call: a command gets the signal that is sent on it, an open question is withdrawn.
+    ///
+    /// The first signal is passed on, and the command's processes are killed after a grace period. A second one kills at once.
     pub fn stopper(&self) -> mpsc::Sender<Signal> {
         self.stopper.clone()
     }
 
-    /// What holds, in one line.
+    /// The confinement of the session's commands.
+    ///
+    /// # Errors
+    /// This machine cannot confine, and the config does not permit commands without confinement.
     pub async fn regime_line(&self) -> Result<RegimeLine, ToolError> {
         self.shared.executor.lock().await.regime_line()
     }
@@ -312,32 +375,35 @@ impl Session {
         self.shared.executor.lock().await.is_unconfined()
     }
 
-    /// What is approved for the session, oldest first.
+    /// The approvals that hold for the session, oldest first. At most 10,000 are kept.
     pub fn approvals(&self) -> Vec<Approval> {
         self.guard.deciding.controller.approvals()
     }
 
-    /// Takes one approval back; the same call is asked about again.
+    /// Takes back the approval with this [`id`](Approval::id), and returns it. The same call is asked about again.
     pub fn revoke(&self, id: u64) -> Option<Approval> {
         self.guard.deciding.controller.revoke(id)
     }
 
-    /// Takes every approval back.
+    /// Takes back every approval.
     pub fn forget_approvals(&self) {
         self.guard.deciding.controller.forget_approvals();
     }
 
-    /// The latest decisions, oldest first.
+    /// The latest decisions, oldest first. At most 10,000 are kept.
     pub fn history(&self) -> Vec<Record> {
         self.guard.deciding.controller.history()
     }
 
-    /// How questions are answered.
+    /// The mode in which questions are answered.
     pub fn mode(&self) -> Mode {
         self.guard.deciding.controller.mode()
     }
 
-    /// Records that the session began, where there is a log; the first call does it otherwise.
+    /// Logs the beginning of the session, where there is an audit log. Without it the first call does.
+    ///
+    /// # Errors
+    /// The log cannot be written.
     pub async fn begin_record(&self) -> Result<(), ToolError> {
         let recorder = self.shared.executor.lock().await.deciding.recorder.clone();
         match recorder {
@@ -346,9 +412,10 @@ impl Session {
         }
     }
 
-    /// Ends every forker and waits until nothing of them is left.
+    /// Ends every child of the session, and waits until all of their processes are gone.
     ///
-    /// Tools of the session that are still held keep it alive; their forkers end with this all the same.
+    /// Call it before the program ends. Tools that are still held keep the memory of the session; their children end all the
+    /// same.
     pub async fn finish(&self) {
         let mut executor = self.shared.executor.lock().await;
         executor.pool.end_all().await;

@@ -9,34 +9,64 @@ use super::guarded::{Guard, Guarded, ask, record_outcome};
 use super::tool::{ApprovalContext, Effect, Output, Prepared, Tool};
 use crate::policy::path::escape;
 
-/// Tools behind one guard.
+/// A set of guarded tools, called by name.
+///
+/// [`Session::tools`](crate::Session::tools) makes one with the tools that the config can allow. The calls of one set run one after
+/// the other.
+///
+/// ```no_run
+/// use serde_json::json;
+/// use stockade::{ApprovalContext, Session};
+///
+/// # async fn run(session: &Session) -> Result<(), stockade::ToolError> {
+/// let mut tools = session.tools();
+/// for tool in tools.list() {
+///     println!("{}: {}", tool.name, tool.description);
+/// }
+/// let output = tools.call("read_file", json!({"path": "README.md"})).await?;
+/// println!("{}", output.text);
+///
+/// // One question about two changes.
+/// let write = |path: &str| ApprovalContext {
+///     group_id: Some("notes".to_owned()),
+///     ..ApprovalContext::new("write_file", json!({"path": path, "content": "fine\n"}))
+/// };
+/// let results = tools.call_together(&[write("a"), write("b")]).await;
+/// assert_eq!(results.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ToolSet {
     guard: Guard,
     tools: Vec<Guarded>,
 }
 
-/// What an agent is told of a tool.
+/// The description of a tool for an agent.
+///
+/// [`ToolSet::list`] returns them; the example of [`ToolSet`] prints them. Its members serialize under the names of these
+/// fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does.
+    /// What the tool does, in words for the agent.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the arguments: an object.
     pub input_schema: Value,
-    /// JSON Schema of what it gives as data, where that always has the same shape.
+    /// The JSON Schema of [`Output::data`]; `None` where it has no fixed shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// What a call may do to the world.
     pub effect: Effect,
-    /// What a third party claims of it, in the words of the protocol: passed on as that, and never believed.
+    /// What a third party's server claims of the tool, in the words of its protocol. Stockade passes it on and never relies
+    /// on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<Value>,
 }
 
 impl ToolSet {
-    /// An empty set behind this guard.
+    /// An empty set behind this guard. [`Session::tools`](crate::Session::tools) has the guard of a session.
     pub const fn new(guard: Guard) -> Self {
         Self {
             guard,
@@ -44,7 +74,7 @@ impl ToolSet {
         }
     }
 
-    /// Adds a tool, guarded. One of the same name takes the place of an earlier one.
+    /// Adds a tool behind the guard of the set. It replaces a tool of the same name.
     pub fn add(&mut self, tool: Box<dyn Tool>) -> &mut Self {
         self.tools.retain(|other| other.name() != tool.name());
         self.tools.push(Guarded::new(tool, self.guard.clone()));
@@ -66,12 +96,18 @@ impl ToolSet {
             .collect()
     }
 
-    /// Calls a tool for the agent itself.
+    /// Calls a tool for the agent itself. `args` are its arguments: an object.
+    ///
+    /// # Errors
+    /// No tool has the name; the call is blocked or denied; it could not be done.
     pub async fn call(&mut self, name: &str, args: Value) -> Result<Output, ToolError> {
         self.call_in(&ApprovalContext::new(name, args)).await
     }
 
     /// Calls the tool that the context names.
+    ///
+    /// # Errors
+    /// The same as those of [`call`](Self::call).
     pub async fn call_in(&mut self, context: &ApprovalContext) -> Result<Output, ToolError> {
         match self.tools.iter_mut().find(|tool| tool.name() == context.tool_name) {
             Some(tool) => tool.call(context, Prepared::nothing()).await,
@@ -79,9 +115,10 @@ impl ToolSet {
         }
     }
 
-    /// Calls several tools, one after the other, and asks what those of one group ask as one question beforehand.
+    /// Calls several tools, one after the other. The questions of one group are asked as one, before the first call runs.
     ///
-    /// Each has an outcome of its own. What an earlier one changes of what a later one was asked about is asked anew.
+    /// It returns one result for each context, in their order. A call is asked about again where an earlier one changed what
+    /// it was approved for.
     pub async fn call_together(&mut self, contexts: &[ApprovalContext]) -> Vec<Result<Output, ToolError>> {
         let mut pending = Vec::new();
         let mut questions = Vec::new();

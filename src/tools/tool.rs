@@ -12,103 +12,211 @@ use super::call::ToolError;
 use crate::approval::ApprovalRequest;
 use crate::policy::{Demand, DemandSource};
 
-/// A future of a tool.
+/// A boxed future, as the methods of a [`Tool`] return it.
+///
+/// `Box::pin(async move { … })` makes one; the example of [`Tool`] does.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A tool of an agent.
+/// A tool of an agent: it says what a call needs, and does it.
 ///
-/// A tool may be used bare: `call` asks nobody. What guards it is [`Guarded`](super::Guarded).
+/// Implement it where a [`FunctionTool`](crate::FunctionTool) is not enough: where a call needs preparation, or a question of
+/// its own. [`ToolSet::add`](crate::ToolSet::add) guards it. A tool that is used without a guard asks nobody: see
+/// [`Session::bare_tools`](crate::Session::bare_tools).
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use stockade::{
+///     ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OutputEnd, OverrideByConfig, Prepared, Tool, ToolError,
+/// };
+///
+/// /// Counts the characters of a text.
+/// struct Count;
+///
+/// impl Tool for Count {
+///     fn name(&self) -> &str {
+///         "count"
+///     }
+///
+///     fn description(&self) -> String {
+///         "Counts the characters of a text.".to_owned()
+///     }
+///
+///     fn input_schema(&self) -> Value {
+///         json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
+///     }
+///
+///     fn effect(&self) -> Effect {
+///         Effect::Reads
+///     }
+///
+///     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>> {
+///         Box::pin(async move {
+///             let Some(text) = context.args["text"].as_str() else {
+///                 let (tool, why) = ("count".to_owned(), "`text` is missing".to_owned());
+///                 return Err(ToolError::Arguments { tool, why });
+///             };
+///             Ok(Assessed {
+///                 assessment: Assessment::PreApproved(None),
+///                 prepared: Prepared::of(text.to_owned()),
+///                 override_by_config: OverrideByConfig::Possible,
+///             })
+///         })
+///     }
+///
+///     fn call<'a>(
+///         &'a mut self,
+///         context: &'a ApprovalContext,
+///         prepared: Prepared,
+///     ) -> Boxed<'a, Result<Output, ToolError>> {
+///         Box::pin(async move {
+///             let prepared = match prepared.is_nothing() {
+///                 true => self.assess(context).await?.into_prepared()?,
+///                 false => prepared,
+///             };
+///             let count = prepared.take::<String>().unwrap_or_default().chars().count();
+///             Ok(Output::new(OutputEnd::Done, count.to_string(), json!({"count": count})))
+///         })
+///     }
+/// }
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # runtime.block_on(async {
+/// let call = ApprovalContext::new("count", json!({"text": "four"}));
+/// let output = Count.call(&call, Prepared::nothing()).await?;
+/// assert_eq!(output.text, "4");
+/// # Ok::<(), ToolError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Tool: Send + Sync {
-    /// The name that `tools:` in the config speaks of.
+    /// The name, as agents call it and as `tools:` in the config has it.
     fn name(&self) -> &str;
 
-    /// What it does, told to the agent.
+    /// What the tool does, in words for the agent.
     fn description(&self) -> String;
 
-    /// JSON Schema of its arguments: an object.
+    /// The JSON Schema of the arguments: an object.
     fn input_schema(&self) -> Value;
 
-    /// What a call of it may do to the world. The worst, where nothing better is known.
+    /// The most that a call may do. The default is the worst. Clients of MCP are told it.
     fn effect(&self) -> Effect {
         Effect::Destroys(Reach::World)
     }
 
-    /// What of the arguments of a call is put on record: secrets left out.
+    /// The arguments as they are logged. Leave out secrets; the default logs all of them.
     fn recorded(&self, args: &Value) -> Value {
         args.clone()
     }
 
-    /// JSON Schema of what a call gives as data, where it always has the same shape.
+    /// The JSON Schema of [`Output::data`]; `None` where it has no fixed shape.
     fn output_schema(&self) -> Option<Value> {
         None
     }
 
-    /// Says what this call needs. Changes nothing.
+    /// Says what a call needs before it may run. It must change nothing: nobody has approved anything yet.
+    ///
+    /// # Errors
+    /// The arguments are wrong, or what the call needs cannot be found out.
     fn assess<'a>(&'a mut self, context: &'a ApprovalContext) -> Boxed<'a, Result<Assessed, ToolError>>;
 
-    /// Does it: what was assessed, or, where nothing was, what the arguments say.
+    /// Does what was prepared by [`assess`](Self::assess). Where nothing was prepared, it does what the arguments say.
+    ///
+    /// # Errors
+    /// It could not be done. [`ToolError::Changed`]: what was prepared is out of date; the guard assesses the call again.
     fn call<'a>(&'a mut self, context: &'a ApprovalContext, prepared: Prepared)
     -> Boxed<'a, Result<Output, ToolError>>;
 }
 
-/// What a call of a tool may do to the world, the least first.
+/// The most that a call of a tool may do. Ordered, the least first.
+///
+/// [`Tool::effect`] returns it, and the example of [`Tool`] has one. [`ToolInfo`](crate::ToolInfo) tells it to agents. It decides
+/// about no question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Nothing: it looks.
+    /// The call changes nothing.
     Reads,
-    /// It adds, and takes nothing away; twice is the same as once.
+    /// The call adds and takes nothing away. A second equal call changes nothing more.
     Adds,
-    /// It may overwrite or remove.
+    /// The call may overwrite or remove.
     Destroys(Reach),
 }
 
-/// How far a call reaches.
+/// The reach of a call that may overwrite or remove.
+///
+/// Part of [`Effect::Destroys`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// The files that the config grants.
     Files,
-    /// Whatever is reachable: hosts, services.
+    /// Everything that the machine reaches: hosts, services.
     World,
 }
 
-/// One call, and who makes it.
+/// One call of a tool, and who makes it.
+///
+/// Make one to call a tool for somebody else than the agent itself, or in a group: [`ToolSet::call_in`](crate::ToolSet::call_in).
+/// A [`Hook`](crate::Hook) and every [`Tool`] receive it.
+///
+/// ```
+/// use serde_json::json;
+/// use stockade::ApprovalContext;
+///
+/// let call = ApprovalContext {
+///     run_id: Some("nightly-17".to_owned()),
+///     ..ApprovalContext::new("read_file", json!({"path": "README.md"}))
+/// };
+/// let call = call.called_by("reviewer").called_by("planner");
+/// assert_eq!(call.caller.as_deref(), Some("planner › reviewer"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ApprovalContext {
-    /// The tool that is called.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its arguments: an object.
+    /// The arguments: an object.
     pub args: Value,
-    /// The run of the agent, as the program names it.
+    /// The agent's run, as the embedding program names it. The audit log has it.
     pub run_id: Option<String>,
-    /// The session of the agent, as the program names it.
+    /// The agent's session, as the embedding program names it. The audit log has it.
     pub session_id: Option<String>,
-    /// Who calls, if it is not the agent itself: `reviewer`, or `planner › reviewer` where that one was called too.
+    /// The caller, where it is not the agent itself: `reviewer`, or `planner › reviewer` where `planner` called `reviewer`.
     pub caller: Option<String>,
-    /// Calls of one group are asked about as one; see [`ToolSet::call_together`](super::ToolSet::call_together).
+    /// The group of the call. The calls of one group are asked about as one question; see
+    /// [`ToolSet::call_together`](super::ToolSet::call_together).
     pub group_id: Option<String>,
-    /// Whatever else an override hook wants to know.
+    /// Further values for a [`Hook`](crate::Hook). Stockade does not read them.
     pub tags: BTreeMap<String, String>,
-    /// The request of the protocol that it came with, for the audit log.
+    /// The protocol request that the call came with, for the audit log.
     pub request: Option<CallRequest>,
-    /// The call, as the audit log names it; whoever guards it sets this.
+    /// The name of the call in the audit log. The guard sets it.
     pub call: Option<String>,
 }
 
-/// The request of a protocol that a call came with.
+/// The protocol request that a call came with, for the audit log.
+///
+/// Set it in an [`ApprovalContext`] where the program itself serves agents over a protocol.
+///
+/// ```
+/// use serde_json::json;
+/// use stockade::{ApprovalContext, CallRequest};
+///
+/// let request = CallRequest { method: "tools/call", session: None, id: "7".to_owned() };
+/// let call = ApprovalContext { request: Some(request), ..ApprovalContext::new("list_files", json!({})) };
+/// # assert_eq!(call.request.unwrap().id, "7");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRequest {
-    /// The method.
+    /// The method of the protocol: `tools/call`.
     pub method: &'static str,
-    /// The client's session, where the transport has one.
+    /// The client's session; `None` where the transport has none.
     pub session: Option<String>,
-    /// The name that the client gave the request.
+    /// The client's id of the request.
     pub id: String,
 }
 
 impl ApprovalContext {
-    /// A call by the agent itself.
+    /// A call by the agent itself. `args` are the arguments: an object.
     pub fn new(tool_name: impl Into<String>, args: Value) -> Self {
         Self {
             tool_name: tool_name.into(),
@@ -117,7 +225,7 @@ impl ApprovalContext {
         }
     }
 
-    /// The same call, passed on by somebody of this name, who stands before whoever is named already.
+    /// The same call, passed on by `name`. That name is put before the caller that is there already.
     #[must_use]
     pub fn called_by(mut self, name: &str) -> Self {
         self.caller = Some(match self.caller {
@@ -129,20 +237,22 @@ impl ApprovalContext {
 }
 
 /// What a call needs before it may run.
+///
+/// [`Tool::assess`] returns it within an [`Assessed`]; the example of [`Tool`] does. A [`Hook`](crate::Hook) reads it.
 #[derive(Debug)]
 pub enum Assessment {
-    /// It never runs, for this reason; no answer and no override changes that.
+    /// The call never runs, for this reason. No answer and no override changes that.
     Blocked(String),
-    /// It runs unasked.
+    /// The call runs without a question.
     PreApproved(Question),
-    /// It runs after a yes to this.
+    /// The call runs after a yes to this request.
     NeedsApproval(Box<ApprovalRequest>),
-    /// The tool has no opinion. Unless the config has one, somebody is asked.
+    /// The tool has no opinion. The call is asked about, unless the config says otherwise.
     NoOpinion(Question),
 }
 
 impl Assessment {
-    /// What a demand of the config amounts to for a call that would be asked about like this.
+    /// The assessment that a demand of the config leads to. `question` is the question about the call.
     pub(super) fn demanded(demand: Demand, question: Box<ApprovalRequest>) -> Self {
         match demand {
             Demand::None => Self::PreApproved(Some(question)),
@@ -152,27 +262,34 @@ impl Assessment {
     }
 }
 
-/// How it would be asked, should the config or a hook want to; without one, with the arguments as they are.
+/// The request that is used where the config or a hook wants a question that the tool itself does not need.
+///
+/// `None` asks with the name of the tool and its arguments. Part of an [`Assessment`]; the example of [`Tool`] has `None`.
 pub type Question = Option<Box<ApprovalRequest>>;
 
-/// An assessment, and what was prepared for it.
+/// An assessment of a call, with the work that was prepared for it.
+///
+/// [`Tool::assess`] returns it; the example of [`Tool`] makes one. `Assessed::from(assessment)` prepares nothing.
 #[derive(Debug)]
 pub struct Assessed {
-    /// What it needs.
+    /// What the call needs.
     pub assessment: Assessment,
-    /// What would be done; handed back to [`Tool::call`].
+    /// The prepared work. The guard hands it to [`Tool::call`].
     pub prepared: Prepared,
     /// Whether an entry of `tools:` may loosen what the call needs.
     pub override_by_config: OverrideByConfig,
 }
 
 /// Whether an entry of `tools:` in the config may loosen what a call needs.
+///
+/// Part of [`Assessed`]; the example of [`Tool`] sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverrideByConfig {
-    /// It may.
+    /// The entry decides.
     #[default]
     Possible,
-    /// The config itself says of this very call that somebody is asked: a dangerous pattern, or what a root demands.
+    /// The entry can only forbid: another line of the config, a dangerous pattern or the demand of a root, asks about this very
+    /// call.
     Never,
 }
 
@@ -197,7 +314,10 @@ impl From<Assessment> for Assessed {
 }
 
 impl Assessed {
-    /// What was prepared, for whoever asks nobody; what is blocked is an error all the same.
+    /// The prepared work without any question.
+    ///
+    /// # Errors
+    /// [`ToolError::Blocked`]: the call is blocked.
     pub fn into_prepared(self) -> Result<Prepared, ToolError> {
         match self.assessment {
             Assessment::Blocked(why) => Err(ToolError::Blocked(why)),
@@ -219,23 +339,27 @@ pub(super) async fn ready(
     }
 }
 
-/// What a tool prepared when it was assessed, so that exactly that is done.
+/// The work that a tool prepared when it assessed a call, so that exactly that is done after a yes.
+///
+/// It holds one value of any type. The example of [`Tool`] puts one in and takes it out.
 pub struct Prepared {
     work: Option<Box<dyn Any + Send>>,
     answer: Answered,
 }
 
-/// Whether somebody was asked and said yes.
+/// Whether a prepared call was asked about and approved.
+///
+/// [`Prepared::answer`] returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
-    /// Nobody was asked.
+    /// The call was not asked about.
     NotAsked,
-    /// A person, session memory or `approve_all` said yes.
+    /// The approver, session memory or the mode `approve_all` said yes.
     Yes,
 }
 
 impl Prepared {
-    /// Nothing: the arguments say it all.
+    /// No prepared work: [`Tool::call`] does what the arguments say.
     pub const fn nothing() -> Self {
         Self {
             work: None,
@@ -243,7 +367,7 @@ impl Prepared {
         }
     }
 
-    /// This.
+    /// This value as prepared work.
     pub fn of<T: Send + 'static>(work: T) -> Self {
         Self {
             work: Some(Box::new(work)),
@@ -259,17 +383,17 @@ impl Prepared {
         }
     }
 
-    /// Whether somebody said yes to it.
+    /// Whether it was asked about and approved.
     pub const fn answer(&self) -> Answered {
         self.answer
     }
 
-    /// Whether there is nothing.
+    /// Whether there is no prepared work.
     pub const fn is_nothing(&self) -> bool {
         self.work.is_none()
     }
 
-    /// What was prepared, if it is one of these.
+    /// The prepared work, if it is a value of this type.
     pub fn take<T: 'static>(self) -> Option<T> {
         self.work?.downcast().ok().map(|work| *work)
     }
@@ -283,22 +407,32 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// What a call gave.
+/// The result of a call, for the agent and for programs.
+///
+/// [`ToolSet::call`](crate::ToolSet::call) returns it. A tool of your own makes one.
+///
+/// ```
+/// use serde_json::json;
+/// use stockade::{Output, OutputEnd, Picture};
+///
+/// let mut output = Output::new(OutputEnd::Done, "a chart".to_owned(), json!({"bars": 3}));
+/// output.pictures.push(Picture { mime_type: "image/png".to_owned(), base64: "iVBORw0KGgo=".to_owned() });
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Output {
-    /// Whether it did what it was told.
+    /// Whether the call succeeded.
     pub end: OutputEnd,
-    /// For the agent, and for people.
+    /// The result as text, for the agent and for people.
     pub text: String,
-    /// The same for a program.
+    /// The result as JSON, for programs. That of a command is an [`Outcome`](crate::Outcome).
     pub data: Value,
-    /// Pictures that belong to the text.
+    /// The pictures that belong to the text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
 }
 
 impl Output {
-    /// Text and data without pictures.
+    /// A result without pictures.
     pub const fn new(end: OutputEnd, text: String, data: Value) -> Self {
         Self {
             end,
@@ -309,21 +443,25 @@ impl Output {
     }
 }
 
-/// A picture that a call gave.
+/// A picture in the result of a call.
+///
+/// Part of an [`Output`]; the example there makes one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Picture {
-    /// Its type, as in `image/png`.
+    /// The media type: `image/png`.
     pub mime_type: String,
-    /// Its bytes in base64.
+    /// The bytes in base64, with padding (RFC 4648, section 4).
     pub base64: String,
 }
 
-/// Whether a call did what it was told.
+/// Whether a call succeeded.
+///
+/// Part of an [`Output`]; the example there has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputEnd {
-    /// It did.
+    /// The call succeeded.
     Done,
-    /// It ran, and failed: a command with another exit code than 0.
+    /// The call ran and failed: a command with an exit code other than 0, or one that was killed.
     Failed,
 }

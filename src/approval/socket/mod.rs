@@ -41,7 +41,24 @@ pub use sessions::{ApprovalsAddress, SessionEvent, SessionEvents, SessionRequest
 /// How often an approver checks whether the request before its own was answered.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Asks over a socket.
+/// An approver that asks the clients of a Unix socket.
+///
+/// Use it where a person answers from another terminal or another program: `stockade approvals` is a client. A request
+/// stays open until a client answers it or its time is over. Only clients that know the token are served. The token is in
+/// a file beside the socket, `SOCKET.token`. Socket and token are removed when the last approver of the socket is dropped.
+///
+/// The socket is of the type that unix(7) calls a pathname socket. On Linux write permission on it is needed to connect.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use std::time::Duration;
+///
+/// use stockade::SocketApprover;
+///
+/// // The caller knows that no command can reach /run/agent.
+/// let approver = SocketApprover::new(Path::new("/run/agent/approvals"), Duration::from_secs(600), |_| None)?;
+/// # Ok::<(), stockade::ApproverError>(())
+/// ```
 pub struct SocketApprover {
     server: Arc<ServerThread>,
     deadline: Duration,
@@ -67,9 +84,12 @@ fn unusable(path: &Path) -> impl Fn(String) -> ApproverError {
 }
 
 impl SocketApprover {
-    /// An approver that listens at `socket` and denies what nobody has answered by `deadline`.
+    /// An approver that listens at `socket` and waits `deadline` for each answer.
     ///
-    /// The token file is `SOCKET.token`. A path is refused for the reason that `reachable` gives, if commands can get at it.
+    /// `reachable` returns a reason where commands of the session can get at a path: such a path is refused.
+    ///
+    /// # Errors
+    /// [`ApproverError::Socket`]: the path is refused, or socket or token cannot be created there.
     pub fn new(
         socket: &Path,
         deadline: Duration,
@@ -79,7 +99,10 @@ impl SocketApprover {
         Self::serve(created, socket, deadline)
     }
 
-    /// The same at a new socket in the directory that all sessions of the user share.
+    /// The same approver, at a new socket in a directory that all sessions of the user share.
+    ///
+    /// # Errors
+    /// [`ApproverError::Socket`]: the directory is refused, or socket or token cannot be created there.
     pub fn in_directory(
         directory: &Path,
         deadline: Duration,
@@ -116,7 +139,8 @@ impl SocketApprover {
         })
     }
 
-    /// Another approver at the same socket. One request is open at a time.
+    /// Another approver at the same socket, for a second session or for questions while a command runs. One request is
+    /// open at a time; the others wait.
     #[must_use]
     pub fn another(&self) -> Self {
         Self {
@@ -143,7 +167,10 @@ impl SocketApprover {
         }
     }
 
-    /// With a handle that withdraws its questions from another thread; fails if there is no pipe for it.
+    /// The same approver, with a handle that withdraws its questions from another thread.
+    ///
+    /// # Errors
+    /// No pipe can be made for the handle (pipe(2)).
     pub fn cancellable(mut self) -> io::Result<(Self, CancelHandle)> {
         let (handle, cancelled) = CancelHandle::new()?;
         self.cancelled = Some(cancelled);

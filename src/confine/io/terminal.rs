@@ -151,7 +151,10 @@ fn saved() -> MutexGuard<'static, Option<(OwnedFd, Termios)>> {
     SAVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The columns and rows of the terminal `fd`, if it is one and knows them.
+/// The columns and rows of a terminal; `None` where `fd` is no terminal, or its size is not known.
+///
+/// Give it to [`TerminalApprover::new`](crate::TerminalApprover::new), whose example does. The size is that of `TIOCGWINSZ`
+/// (ioctl_tty(2)); a terminal without a size reports zeros.
 pub fn size(fd: BorrowedFd<'_>) -> Option<(u16, u16)> {
     sys::window_size(fd)
         .ok()
