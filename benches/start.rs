@@ -12,7 +12,7 @@ use stockade::backend::{attributes, landlock};
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{DenyFallback, Residuals};
-use stockade::profile::{Asked, Call, derive, files_within};
+use stockade::profile::{ApprovedRoots, Call, derive, files_within};
 
 const ROUNDS: usize = 101;
 
@@ -32,7 +32,7 @@ fn steps() {
     let load = || config::preset("workspace-write", folder.path(), &context).unwrap();
     report("load the preset", load);
     let policy = load().policy;
-    let call = Call::of(Asked::Everything);
+    let call = Call::of(ApprovedRoots::All);
     report("derive", || derive(&policy, &call));
     let profile = derive(&policy, &call);
     report("hold it against the config", || {

@@ -10,7 +10,7 @@ use stockade::backend::landlock;
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{DenyFallback, Policy, Residuals};
-use stockade::profile::{Asked, Call, derive, files_within};
+use stockade::profile::{ApprovedRoots, Call, derive, files_within};
 
 use super::programs::Workshop;
 use super::sheet::{Sheet, Wanted, Way};
@@ -62,7 +62,7 @@ fn policy(folder: &Path, size: usize) -> Policy {
 }
 
 fn whole(policy: &Policy) {
-    let profile = derive(policy, &Call::of(Asked::Everything));
+    let profile = derive(policy, &Call::of(ApprovedRoots::All));
     files_within(&profile, policy).unwrap();
     let options = landlock::Options {
         abi: 7,

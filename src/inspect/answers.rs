@@ -8,7 +8,7 @@ use crate::config::CustomTool;
 use crate::policy::path::escape;
 use crate::policy::shell::runs_other_code;
 use crate::policy::{Demand, Origin, Policy, Right};
-use crate::profile::{Asked, Call, InAdvance, derive};
+use crate::profile::{ApprovedRoots, Call, InAdvance, derive};
 use crate::tools::narrowing::Narrowing;
 use crate::tools::written_roots;
 
@@ -94,7 +94,7 @@ pub fn answers(policy: &Policy, custom_tools: &[CustomTool], narrowing: &Narrowi
 fn written(policy: &Policy, named: Option<&[String]>, narrow: Option<&[String]>, narrowing: &Narrowing) -> Vec<String> {
     let call = Call {
         narrow: narrow.map(<[String]>::to_vec),
-        ..Call::of(Asked::InAdvance(InAdvance::by(named)))
+        ..Call::of(ApprovedRoots::InAdvance(InAdvance::by(named)))
     };
     let profile = narrowing.narrow(derive(policy, &call));
     let writes = |path| {

@@ -16,7 +16,7 @@ use crate::backend::status::{ClauseStatus, Status};
 use crate::backend::survey::Survey;
 use crate::policy::path::escape;
 use crate::policy::{BackendChoice, NamePattern, Policy};
-use crate::profile::{Asked, Call, Profile, derive};
+use crate::profile::{ApprovedRoots, Call, Profile, derive};
 use crate::tools::checked_plan::CheckedPlan;
 use crate::tools::plan::{PlanError, check_against};
 
@@ -267,12 +267,12 @@ impl Inspection {
     fn check_derivation(&self, profiles: &[(&str, &Profile)]) -> Vec<Arrow> {
         let mut arrows = Vec::new();
         for (name, profile) in profiles {
-            let asked = if *name == "unasked" {
-                Asked::Nobody
+            let approved_roots = if *name == "unasked" {
+                ApprovedRoots::None
             } else {
-                Asked::Everything
+                ApprovedRoots::All
             };
-            let held = check_against(&self.policy, &Call::of(asked), profile);
+            let held = check_against(&self.policy, &Call::of(approved_roots), profile);
             arrows.push(Arrow::new(format!("config ⊒ profile ({name})"), message(held)));
         }
         let narrowed_rules: BTreeSet<&Vec<String>> = self
@@ -284,7 +284,7 @@ impl Inspection {
         for narrow in narrowed_rules {
             let call = Call {
                 narrow: Some(narrow.clone()),
-                ..Call::of(Asked::Everything)
+                ..Call::of(ApprovedRoots::All)
             };
             let profile = self.narrowing.narrow(derive(&self.policy, &call));
             let held = check_against(&self.policy, &call, &profile);
@@ -292,8 +292,8 @@ impl Inspection {
             arrows.push(Arrow::new(claim, message(held)));
         }
         for (whose, own) in self.policy.own_networks() {
-            let each = [Asked::Everything, Asked::Nobody].map(|asked| {
-                let (call, profile) = self.derived_with(&own.network, asked);
+            let each = [ApprovedRoots::All, ApprovedRoots::None].map(|approved_roots| {
+                let (call, profile) = self.derived_with(&own.network, approved_roots);
                 check_against(&self.policy, &call, &profile)
             });
             let claim = format!("config ⊒ profile (network of {whose})");

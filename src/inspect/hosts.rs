@@ -6,7 +6,7 @@ use super::inspection::Inspection;
 use crate::backend::Regime;
 use crate::backend::status::refuse_hosts;
 use crate::policy::{HostAccess, Network, Origin};
-use crate::profile::{Asked, Call, Profile, derive};
+use crate::profile::{ApprovedRoots, Call, Profile, derive};
 
 /// One network of the policy, with the profiles of what has it.
 #[derive(Debug, Clone)]
@@ -92,15 +92,15 @@ impl Inspection {
                     of: whose.to_string(),
                     origin: Some(own.origin.clone()),
                     requested: requested_network.clone(),
-                    approved: profile(Asked::Everything),
-                    unasked: profile(Asked::Nobody),
+                    approved: profile(ApprovedRoots::All),
+                    unasked: profile(ApprovedRoots::None),
                 }
             });
         std::iter::once(all).chain(own).collect()
     }
 
     /// The profile of a call that has this network, and the call.
-    pub(super) fn derived_with(&self, network: &Network, requested: Asked) -> (Call, Profile) {
+    pub(super) fn derived_with(&self, network: &Network, requested: ApprovedRoots) -> (Call, Profile) {
         let call = Call {
             network: Some(network.clone()),
             ..Call::of(requested)

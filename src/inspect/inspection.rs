@@ -5,7 +5,7 @@ use crate::backend::survey::Survey;
 use crate::config::ABSENT;
 use crate::confine::protect::Person;
 use crate::policy::{Policy, Root};
-use crate::profile::{Asked, Call, Profile, derive};
+use crate::profile::{ApprovedRoots, Call, Profile, derive};
 use crate::tools::Narrowing;
 use crate::tools::explain::Permissions;
 
@@ -29,8 +29,8 @@ pub struct Inspection {
 impl Inspection {
     /// Derives the profiles.
     pub fn of(policy: Policy, narrowing: Narrowing) -> Self {
-        let profile = |asked| narrowing.narrow(derive(&policy, &Call::of(asked)));
-        let (approved, unasked) = (profile(Asked::Everything), profile(Asked::Nobody));
+        let profile = |approved_roots| narrowing.narrow(derive(&policy, &Call::of(approved_roots)));
+        let (approved, unasked) = (profile(ApprovedRoots::All), profile(ApprovedRoots::None));
         Self {
             backends: Regime::for_choice(policy.backend),
             person: Person::default(),

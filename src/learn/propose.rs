@@ -74,7 +74,7 @@ pub fn propose(
     let how = explained
         .call
         .as_ref()
-        .map_or(Writing::Asked, |call| writing(&call.asked));
+        .map_or(Writing::Asked, |call| writing(&call.approved_roots));
     collector.roots(policy, how);
     let mut still_denied = collector.still_denied;
     let mut proposed: Vec<Proposal> = Vec::new();

@@ -4,7 +4,7 @@ use crate::config::amend::Change;
 use crate::policy::{
     AbsPath, Access, Grant, HostList, HostRule, Network, NetworkOf, Operation, Origin, Policy, Rights, Scope,
 };
-use crate::profile::{Asked, Call, FileReach, Landmarks, Profile, Reach, Witness, derive, files_within};
+use crate::profile::{ApprovedRoots, Call, FileReach, Landmarks, Profile, Reach, Witness, derive, files_within};
 
 /// How an amended config differs from the old one with the accepted changes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum Mismatch {
 /// # Errors
 /// The first difference.
 pub fn verify(old: &Policy, new: &Policy, accepted: &[&Change]) -> Result<(), Mismatch> {
-    for asked in [Asked::Nobody, Asked::Everything] {
+    for asked in [ApprovedRoots::None, ApprovedRoots::All] {
         let call = Call::of(asked);
         profiles(old, &derive(old, &call), &derive(new, &call), accepted)?;
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::derive::{Asked, Call, own};
+use super::derive::{ApprovedRoots, Call, own};
 use super::index::Index;
 use super::order::{FileReach, Landmarks, Reach};
 use super::profile::Profile;
@@ -19,7 +19,7 @@ pub fn cuts(policy: &Policy) -> Vec<Cut> {
     if policy.ceilings.all.is_empty() {
         return all;
     }
-    let (unapproved, approved) = (Call::of(Asked::Nobody), Call::of(Asked::Everything));
+    let (unapproved, approved) = (Call::of(ApprovedRoots::None), Call::of(ApprovedRoots::All));
     let (without_approval, with_approval) = (own(policy, &unapproved), own(policy, &approved));
     for ceiling in &policy.ceilings.all {
         let most = own(&ceiling.policy, &approved);

@@ -20,17 +20,17 @@ use crate::policy::{
     Root, Scope,
 };
 
-/// What a person, session memory or `approve_all` said yes to.
+/// The roots that a person, session memory or `approve_all` said yes to, or a rule in advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    /// Nothing was asked.
-    Nobody,
-    /// Rules of the config answered in advance.
+pub enum ApprovedRoots {
+    /// No root: nobody was asked.
+    None,
+    /// The roots that rules of the config answer for in advance.
     InAdvance(InAdvance),
-    /// A request that named these roots.
-    Roots(BTreeSet<String>),
-    /// A request that named all of them.
-    Everything,
+    /// The roots of these names.
+    Named(BTreeSet<String>),
+    /// All roots.
+    All,
 }
 
 /// The roots for which rules that ask nobody answer. A rule answers for its `sandbox_paths`; without them, for the roots whose demand
@@ -71,14 +71,14 @@ impl InAdvance {
     }
 }
 
-impl Asked {
+impl ApprovedRoots {
     /// Whether it answers what the root demands, where this is who demands it.
     fn covers(&self, root: &Root, source: DemandSource) -> bool {
         match self {
-            Self::Nobody => false,
+            Self::None => false,
             Self::InAdvance(answered) => answered.covers(root, source),
-            Self::Roots(names) => names.contains(&root.name),
-            Self::Everything => true,
+            Self::Named(names) => names.contains(&root.name),
+            Self::All => true,
         }
     }
 }
@@ -86,8 +86,8 @@ impl Asked {
 /// One call, as far as its reach depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Who said yes to what.
-    pub asked: Asked,
+    /// The roots that were approved for it.
+    pub approved_roots: ApprovedRoots,
     /// A rule's `sandbox_paths`: the names of the only roots that writes reach.
     pub narrow: Option<Vec<String>>,
     /// The network that rules or a tool have in place of the policy's.
@@ -96,9 +96,9 @@ pub struct Call {
 
 impl Call {
     /// A call for which no rule says anything.
-    pub const fn of(asked: Asked) -> Self {
+    pub const fn of(approved_roots: ApprovedRoots) -> Self {
         Self {
-            asked,
+            approved_roots,
             narrow: None,
             network: None,
         }
@@ -107,18 +107,18 @@ impl Call {
     /// The same call to a ceiling. Names are the config's own: a ceiling's root of the same name is another
     /// one, so a yes that names roots opens none of the ceiling's.
     fn for_ceiling(&self) -> Self {
-        let asked = match &self.asked {
-            Asked::Nobody | Asked::InAdvance(_) | Asked::Roots(_) => Asked::Nobody,
-            Asked::Everything => Asked::Everything,
+        let approved_roots = match &self.approved_roots {
+            ApprovedRoots::None | ApprovedRoots::InAdvance(_) | ApprovedRoots::Named(_) => ApprovedRoots::None,
+            ApprovedRoots::All => ApprovedRoots::All,
         };
-        Self::of(asked)
+        Self::of(approved_roots)
     }
 
     /// What is left of a root's rights in this call.
     fn rights_in(&self, root: &Root) -> Rights {
         let open = |demand: Demand, source| match demand {
             Demand::None => true,
-            Demand::OncePerSession | Demand::Required => self.asked.covers(root, source),
+            Demand::OncePerSession | Demand::Required => self.approved_roots.covers(root, source),
             Demand::Deny => false,
         };
         // By default reading demands nothing, so what it demands is written.
@@ -244,9 +244,9 @@ pub(super) fn own(policy: &Policy, call: &Call) -> Profile {
         denies: draft.denies,
         network: {
             let most = call.network.as_ref().unwrap_or(&policy.network);
-            match call.asked {
-                Asked::Nobody | Asked::InAdvance(_) => most.free_only(),
-                Asked::Roots(_) | Asked::Everything => most.clone(),
+            match call.approved_roots {
+                ApprovedRoots::None | ApprovedRoots::InAdvance(_) => most.free_only(),
+                ApprovedRoots::Named(_) | ApprovedRoots::All => most.clone(),
             }
         },
         unix_sockets: policy.unix_sockets,

@@ -23,7 +23,7 @@ mod profile;
 mod representatives;
 
 pub use cuts::cuts;
-pub use derive::{Asked, Call, InAdvance, derive};
+pub use derive::{ApprovedRoots, Call, InAdvance, derive};
 pub use diff::{Excess, diff};
 pub use explain::{Decided, Explanation};
 pub use intersect::intersect;

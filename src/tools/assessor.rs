@@ -24,7 +24,7 @@ use crate::policy::shell::{
     Directory, Judgement, Names, Part, RuleNetwork, RuleRef, judge_argv_in, judge_in, names_of_argv, names_of_line,
 };
 use crate::policy::{AbsPath, Demand, Policy, Requirement, ShellRule};
-use crate::profile::{Asked, Call, InAdvance};
+use crate::profile::{ApprovedRoots, Call, InAdvance};
 
 /// Assesses the commands of a session.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl Assessor<'_> {
         // Also where an entry of `tools:` or a hook has a person asked, and no rule.
         let is_answered = asks
             || needs_answer(policy, &judgement)
-            || answered_in_advance(policy, &judgement, &Programs::default()) != Asked::Nobody;
+            || answered_in_advance(policy, &judgement, &Programs::default()) != ApprovedRoots::None;
         // Where nothing of PATH is in the session's reach, names are looked up for a question alone.
         let is_looked_up = is_answered && (asks || searches_in_reach(self.0, wanted.environment));
         Sought {
@@ -98,13 +98,14 @@ impl Assessor<'_> {
         // A rule with a bare name speaks for a program outside what the session may write.
         let rules = outside(policy, &policy.rules, programs);
         let judgement = judged_by(policy, &rules, wanted.command, (wanted.directory, wanted.start));
-        let asked = answered_in_advance(policy, &judgement, programs);
+        let approved_roots = answered_in_advance(policy, &judgement, programs);
         let may_ask = wanted.authority.may_ask(policy, NAME);
         // The files that were found may show that the rule answers for none of them.
-        let is_answered = sought.is_answered && (may_ask || asked != Asked::Nobody || needs_answer(policy, &judgement));
+        let is_answered = sought.is_answered
+            && (may_ask || approved_roots != ApprovedRoots::None || needs_answer(policy, &judgement));
         Ruled {
             call: Call {
-                asked,
+                approved_roots,
                 narrow: judgement.narrow.clone(),
                 network: judgement.network.override_of(&policy.network),
             },
@@ -272,7 +273,7 @@ fn needs_answer(policy: &Policy, judgement: &Judgement) -> bool {
 
 /// The roots for which rules answer in advance, or the entry of the shell under `tools:`. `shell.default` names no command, so it
 /// answers for none; nor does a rule answer for a program of its name that the session may write.
-fn answered_in_advance(policy: &Policy, judgement: &Judgement, programs: &Programs) -> Asked {
+fn answered_in_advance(policy: &Policy, judgement: &Judgement, programs: &Programs) -> ApprovedRoots {
     let answer_of = |part: &Part| match part.rule {
         RuleRef::Default => None,
         RuleRef::Rule(index) => {
@@ -288,7 +289,9 @@ fn answered_in_advance(policy: &Policy, judgement: &Judgement, programs: &Progra
         let entry = policy.tools.get(NAME).filter(|entry| entry.approval == Demand::None);
         entry.map(|_| InAdvance::by(None))
     };
-    by_rules.or_else(by_entry).map_or(Asked::Nobody, Asked::InAdvance)
+    by_rules
+        .or_else(by_entry)
+        .map_or(ApprovedRoots::None, ApprovedRoots::InAdvance)
 }
 
 /// Whether the bare name that a rule speaks of leads to a program in the session's reach.

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::narrowing::Narrowing;
 use crate::policy::path::escape;
 use crate::policy::{AbsPath, Access, EnvRule, Operation, Policy, VarName};
-use crate::profile::{Asked, Call, FileReach, derive};
+use crate::profile::{ApprovedRoots, Call, FileReach, derive};
 
 /// The variables by which programs are told of them, as the preset `system` passes them.
 const NAMES: [&str; 15] = [
@@ -38,7 +38,7 @@ pub fn unreadable_authorities(policy: &Policy, narrowing: &Narrowing, extra: &[(
     if values.is_empty() {
         return Vec::new();
     }
-    let envelope = narrowing.narrow(derive(policy, &Call::of(Asked::Everything)));
+    let envelope = narrowing.narrow(derive(policy, &Call::of(ApprovedRoots::All)));
     // What is not there is missed without a sandbox too.
     let is_unreadable = |path: &Path| {
         let Ok(path) = std::fs::canonicalize(path) else {

@@ -28,7 +28,7 @@ use super::tool::{
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Demand};
-use crate::profile::{Asked, Call, InAdvance};
+use crate::profile::{ApprovedRoots, Call, InAdvance};
 
 /// A program with typed arguments.
 pub struct CommandTool {
@@ -331,9 +331,9 @@ async fn assess_custom(
         .get(&tool.name)
         .map_or(tool.approval, |entry| entry.approval);
     let call = Call {
-        asked: match demand {
-            Demand::None => Asked::InAdvance(InAdvance::by(tool.sandbox_paths.as_deref())),
-            Demand::OncePerSession | Demand::Required | Demand::Deny => Asked::Nobody,
+        approved_roots: match demand {
+            Demand::None => ApprovedRoots::InAdvance(InAdvance::by(tool.sandbox_paths.as_deref())),
+            Demand::OncePerSession | Demand::Required | Demand::Deny => ApprovedRoots::None,
         },
         narrow,
         network: own.map(|own| own.network.clone()),

@@ -31,7 +31,7 @@ use crate::approval::{ApprovalRequest, Approver, CancelHandle, Controller, Verdi
 use crate::config::NamedFile;
 use crate::confine::ForkerFor;
 use crate::policy::{AbsPath, Mode, Policy};
-use crate::profile::{Asked, Call, Profile};
+use crate::profile::{ApprovedRoots, Call, Profile};
 
 /// Runs calls of one session under one policy.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Executor {
         let SessionPolicy { policy, envelope, .. } = &session;
         let chosen = Enforcement::choose(policy, &user_paths.state).map_err(ToolError::Refused)?;
         let chosen = fallback::choose(chosen, policy, envelope);
-        plan::check_against(policy, &Call::of(Asked::Everything), envelope)?;
+        plan::check_against(policy, &Call::of(ApprovedRoots::All), envelope)?;
         if let Enforcement::Confined(options) = &chosen.enforcement {
             fallback::can_protect(policy, *options)?;
         }
@@ -177,7 +177,7 @@ impl Executor {
     }
 
     async fn start_and_end(&mut self, profile: &Profile) -> Result<(), ToolError> {
-        let start = self.pool.start(profile, ForkerFor::Others, &Asked::Nobody);
+        let start = self.pool.start(profile, ForkerFor::Others, &ApprovedRoots::None);
         let mut forker = start.await?;
         let ready = forker.ready().await;
         forker.finish().await;

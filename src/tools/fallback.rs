@@ -17,7 +17,7 @@ use super::starter::Starter;
 use crate::backend::protected::protected;
 use crate::confine::{ConfineError, Confinement, ForkerFor, SessionName, Step};
 use crate::policy::{Policy, Right};
-use crate::profile::{Asked, Call, Profile};
+use crate::profile::{ApprovedRoots, Call, Profile};
 
 /// Whether protected names may be held as this regime holds them.
 pub(super) fn can_protect(policy: &Policy, options: BackendOptions) -> Result<(), PlanError> {
@@ -93,7 +93,7 @@ pub(super) fn can_enforce_call(
     let Enforcement::Confined(options) = &chosen.enforcement else {
         return Ok(());
     };
-    let envelope = checked_profile(policy, narrowing, &Call::of(Asked::Everything))?;
+    let envelope = checked_profile(policy, narrowing, &Call::of(ApprovedRoots::All))?;
     let profile = checked_profile(policy, narrowing, call)?;
     let on = |options: BackendOptions| -> Result<(), ToolError> {
         let place = options.mechanism.place(&profile.network);
@@ -116,7 +116,7 @@ impl Starter {
         &mut self,
         profile: &Profile,
         forker_for: ForkerFor,
-        asked: &Asked,
+        approved_roots: &ApprovedRoots,
     ) -> Result<Confinement, ToolError> {
         let error = match Box::pin(self.start_covering(profile, forker_for)).await {
             Ok(forker) => return Ok(forker),
@@ -130,9 +130,11 @@ impl Starter {
             fallback_reason: Some(why.clone()),
             fallback: None,
         };
-        match asked {
-            Asked::Nobody | Asked::InAdvance(_) => Box::pin(self.start_covering(profile, forker_for)).await,
-            Asked::Everything | Asked::Roots(_) => Err(ToolError::Refused(format!(
+        match approved_roots {
+            ApprovedRoots::None | ApprovedRoots::InAdvance(_) => {
+                Box::pin(self.start_covering(profile, forker_for)).await
+            }
+            ApprovedRoots::All | ApprovedRoots::Named(_) => Err(ToolError::Refused(format!(
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"
             ))),

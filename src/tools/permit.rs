@@ -8,7 +8,7 @@ use super::files::Operands;
 use super::search::Search;
 use super::tool::OverrideByConfig;
 use crate::policy::AbsPath;
-use crate::profile::{Asked, Call};
+use crate::profile::{ApprovedRoots, Call};
 
 #[derive(Debug)]
 pub(super) struct Permit {
@@ -34,7 +34,7 @@ impl Permit {
 /// The same call after a yes.
 pub(super) fn approved(call: &Call) -> Call {
     Call {
-        asked: Asked::Everything,
+        approved_roots: ApprovedRoots::All,
         ..call.clone()
     }
 }

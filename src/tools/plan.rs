@@ -15,7 +15,7 @@ use crate::backend::survey::{Survey, SurveyError};
 use crate::backend::{NetworkExit, Plan, World, attributes, namespaces};
 use crate::policy::{AbsPath, Network, Policy, Residuals};
 use crate::profile::order::Permission;
-use crate::profile::{Asked, Call, Profile, Witness, files_within};
+use crate::profile::{ApprovedRoots, Call, Profile, Witness, files_within};
 
 /// Why there is no plan, so nothing starts.
 #[derive(Debug, thiserror::Error)]
@@ -300,13 +300,13 @@ pub(super) fn check_network_against(config: &Policy, call: &Call, profile: &Prof
         let within = profile.network.within(words);
         within.map_err(|what| PlanError::WeakProfile(witness(what)))?;
     }
-    match (&call.asked, &profile.network) {
+    match (&call.approved_roots, &profile.network) {
         // Whoever is not asked about a command is not asked about its hosts either.
-        (Asked::Nobody | Asked::InAdvance(_), Network::Hosts(list)) if list.asks() => {
+        (ApprovedRoots::None | ApprovedRoots::InAdvance(_), Network::Hosts(list)) if list.asks() => {
             Err(PlanError::Unasked(list.to_string()))
         }
         (
-            Asked::Nobody | Asked::InAdvance(_) | Asked::Roots(_) | Asked::Everything,
+            ApprovedRoots::None | ApprovedRoots::InAdvance(_) | ApprovedRoots::Named(_) | ApprovedRoots::All,
             Network::Off | Network::Hosts(_) | Network::Full,
         ) => Ok(()),
     }
@@ -334,7 +334,7 @@ mod tests {
         });
         let text = "extends: []\nsandbox: {paths: {a: {root: /usr/bin, mode: ro}}}\n";
         let loaded = load_amended(Path::new("/agent.yaml"), text, &context).unwrap();
-        derive(&loaded.policy, &Call::of(Asked::Nobody))
+        derive(&loaded.policy, &Call::of(ApprovedRoots::None))
     }
 
     const fn options(mechanism: Mechanism) -> BackendOptions {

@@ -23,7 +23,7 @@ use super::starter::Starter;
 use super::user_paths::UserPaths;
 use crate::confine::{Confinement, ForkerFor};
 use crate::policy::{AbsPath, Access, Operation};
-use crate::profile::{Asked, FileReach, Profile};
+use crate::profile::{ApprovedRoots, FileReach, Profile};
 
 /// How many forkers live at once. An executor seldom has more profiles than these: what was approved, what
 /// nobody was asked about, and what some rules narrow.
@@ -97,9 +97,9 @@ impl Pool {
         &mut self,
         profile: &Profile,
         forker_for: ForkerFor,
-        asked: &Asked,
+        approved_roots: &ApprovedRoots,
     ) -> Result<Confinement, ToolError> {
-        self.starter.start(profile, forker_for, asked).await
+        self.starter.start(profile, forker_for, approved_roots).await
     }
 
     /// Takes out the forker of this profile, or starts one. Whoever took it keeps it again when its call came to an end: one whose
@@ -108,12 +108,12 @@ impl Pool {
         &mut self,
         derived: &Derived,
         forker_for: ForkerFor,
-        asked: &Asked,
+        approved_roots: &ApprovedRoots,
     ) -> Result<Confinement, ToolError> {
         // One that has ended itself, because what it held was replaced, is started anew.
         match self.take(&derived.digest()).filter(Confinement::is_serving) {
             Some(forker) => Ok(forker),
-            None => self.start(&derived.profile, forker_for, asked).await,
+            None => self.start(&derived.profile, forker_for, approved_roots).await,
         }
     }
 
@@ -122,11 +122,11 @@ impl Pool {
         &mut self,
         derived: &Derived,
         forker_for: ForkerFor,
-        asked: &Asked,
+        approved_roots: &ApprovedRoots,
         stops: &mut mpsc::Receiver<Signal>,
     ) -> Result<Confinement, ToolError> {
         self.end_outdated(derived).await?;
-        let (forker, stop) = with_stop_timeout(self.take_or_start(derived, forker_for, asked), stops).await?;
+        let (forker, stop) = with_stop_timeout(self.take_or_start(derived, forker_for, approved_roots), stops).await?;
         match (forker, stop.or_else(|| stops.try_recv().ok())) {
             (forker, None) => forker,
             (Ok(forker), Some(signal)) => {

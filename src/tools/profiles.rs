@@ -7,7 +7,7 @@ use super::narrowing::Narrowing;
 use super::plan::{self, ProfileDigest};
 use super::session_policy::SessionPolicy;
 use crate::policy::{Network, Policy, UnixSockets};
-use crate::profile::{Asked, Call, Profile, derive};
+use crate::profile::{ApprovedRoots, Call, Profile, derive};
 
 /// How many profiles are kept; a session seldom asks about more sets of roots.
 const MOST: usize = 32;
@@ -38,7 +38,7 @@ impl Derived {
 pub(super) struct Profiles {
     session: Arc<SessionPolicy>,
     of_calls: Vec<(Call, Derived)>,
-    of_files: Vec<(Asked, Derived)>,
+    of_files: Vec<(ApprovedRoots, Derived)>,
     /// The profile of a call that nobody was asked about, once somebody needs it.
     unasked: OnceLock<Profile>,
 }
@@ -60,7 +60,7 @@ impl Profiles {
     /// The profile of a call that nobody was asked about.
     pub(super) fn unasked(&self) -> &Profile {
         let SessionPolicy { policy, narrowing, .. } = &*self.session;
-        let derived = || narrowing.narrow(derive(policy, &Call::of(Asked::Nobody)));
+        let derived = || narrowing.narrow(derive(policy, &Call::of(ApprovedRoots::None)));
         self.unasked.get_or_init(derived)
     }
 
@@ -69,7 +69,7 @@ impl Profiles {
         if let Some((_, known)) = self.of_calls.iter().find(|(key, _)| key == call) {
             return Ok(known.clone());
         }
-        let derived = Derived::of(if *call == Call::of(Asked::Everything) {
+        let derived = Derived::of(if *call == Call::of(ApprovedRoots::All) {
             self.session.envelope.clone()
         } else {
             self.checked_profile(call)?
@@ -82,17 +82,17 @@ impl Profiles {
     ///
     /// Which suffixes and sizes a root takes is held by the judgement of each path and by the server, which runs no
     /// code of an agent's; the kernel could only forbid to create anything there. All else is held by the kernel.
-    pub(super) fn of_files(&mut self, asked: &Asked) -> Result<Derived, ToolError> {
-        if let Some((_, known)) = self.of_files.iter().find(|(key, _)| key == asked) {
+    pub(super) fn of_files(&mut self, approved_roots: &ApprovedRoots) -> Result<Derived, ToolError> {
+        if let Some((_, known)) = self.of_files.iter().find(|(key, _)| key == approved_roots) {
             return Ok(known.clone());
         }
         let SessionPolicy { policy, narrowing, .. } = &*self.session;
         let derived = Derived::of(checked_profile(
             &without_sizes(policy),
             narrowing,
-            &Call::of(asked.clone()),
+            &Call::of(approved_roots.clone()),
         )?);
-        keep(&mut self.of_files, asked, &derived);
+        keep(&mut self.of_files, approved_roots, &derived);
         Ok(derived)
     }
 
@@ -103,7 +103,7 @@ impl Profiles {
             narrowing,
             envelope,
         } = &*self.session;
-        let profile = if *call == Call::of(Asked::Nobody) {
+        let profile = if *call == Call::of(ApprovedRoots::None) {
             self.unasked().clone()
         } else {
             narrowing.narrow(derive(policy, call))

@@ -72,7 +72,7 @@ mod tests {
     use crate::config::{Context, Matchers};
     use crate::policy::Grant;
     use crate::policy::shell::{rule_covers, rule_matches};
-    use crate::profile::{Asked, Call, derive};
+    use crate::profile::{ApprovedRoots, Call, derive};
 
     fn identity(path: &Path) -> Identity {
         let meta = fs::symlink_metadata(path).unwrap();
@@ -90,7 +90,7 @@ mod tests {
         });
         let text = "sandbox: {paths: {}}\n";
         let loaded = load_amended(Path::new("/agent.yaml"), text, &context).unwrap();
-        derive(&loaded.policy, &Call::of(Asked::Nobody))
+        derive(&loaded.policy, &Call::of(ApprovedRoots::None))
     }
 
     /// A profile that reads one file, which was another one before.

@@ -4,7 +4,7 @@ use super::narrowing::Narrowing;
 use super::search::may_take_names;
 use crate::confine::SessionName;
 use crate::policy::{AbsPath, Access, Operation, Policy};
-use crate::profile::{Asked, Call, FileReach, Profile, derive};
+use crate::profile::{ApprovedRoots, Call, FileReach, Profile, derive};
 
 /// The policy of a session, what flags leave of it, and the profile within which each call of the session lies.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl SessionPolicy {
     /// Derives the envelope; nothing is checked yet.
     pub(super) fn of(policy: Policy, narrowing: Narrowing) -> Self {
         Self {
-            envelope: narrowing.narrow(derive(&policy, &Call::of(Asked::Everything))),
+            envelope: narrowing.narrow(derive(&policy, &Call::of(ApprovedRoots::All))),
             policy,
             narrowing,
         }

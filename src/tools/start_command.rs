@@ -120,7 +120,7 @@ async fn try_start(
     let profile = &derived.profile;
     let forker_for = ForkerFor::input(*input);
     let mut forker = pool
-        .ready(derived, forker_for, &permit.call.asked, &mut call.stops)
+        .ready(derived, forker_for, &permit.call.approved_roots, &mut call.stops)
         .await?;
     let digest = derived.digest();
     let name = context.call.as_deref();

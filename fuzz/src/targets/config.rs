@@ -10,7 +10,7 @@ use crate::bounds::{Bounds, bounded, workplace};
 use stockade::config::{ConfigError, Context, Diagnostic, Loaded, Mark, Matchers, examine};
 use stockade::policy::AbsPath;
 use stockade::policy::shell::{rule_covers, rule_matches};
-use stockade::profile::{Asked, Call, derive, within};
+use stockade::profile::{ApprovedRoots, Call, derive, within};
 use stockade::tools::plan::check_against;
 
 const BOUNDS: Bounds = Bounds {
@@ -87,7 +87,7 @@ fn accepted(loaded: &Loaded) {
         assert_eq!(found, (root.identity.device, root.identity.inode), "{}", root.path);
     }
     let some: Vec<String> = policy.roots.iter().step_by(2).map(|root| root.name.clone()).collect();
-    let by = |asked: &Asked, narrow: Option<Vec<String>>| {
+    let by = |asked: &ApprovedRoots, narrow: Option<Vec<String>>| {
         let asked = asked.clone();
         let call = Call {
             narrow,
@@ -98,9 +98,9 @@ fn accepted(loaded: &Loaded) {
         profile
     };
     let asked = [
-        Asked::Nobody,
-        Asked::Roots(some.iter().cloned().collect()),
-        Asked::Everything,
+        ApprovedRoots::None,
+        ApprovedRoots::Named(some.iter().cloned().collect()),
+        ApprovedRoots::All,
     ];
     let wide = asked.each_ref().map(|asked| by(asked, None));
     for pair in wide.windows(2) {

@@ -19,7 +19,7 @@ use crate::config::Context;
 use crate::config::amend::Change;
 use crate::learn::{AcceptedBy, Consent, Proposal, Proposals, StillDenied, Surroundings, Trial, propose};
 use crate::policy::{AbsPath, Explain};
-use crate::profile::{Asked, Call};
+use crate::profile::{ApprovedRoots, Call};
 use crate::tools::{Executor, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin};
 
 /// One run of the command.
@@ -204,7 +204,7 @@ impl LearnRun {
         let call = outcome.explained.as_ref().and_then(|explained| explained.call.clone());
         let trial = Trial {
             executor,
-            call: call.unwrap_or_else(|| Call::of(Asked::Everything)),
+            call: call.unwrap_or_else(|| Call::of(ApprovedRoots::All)),
             accepted: self.draft.accepted(),
             amended: &|change: &Change| self.draft.policy_with(round.args, change, round.context),
         };

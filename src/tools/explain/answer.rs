@@ -11,7 +11,7 @@ use crate::config::amend::{self, Writing};
 use crate::confine::protect::protected_by;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Demand, Deny, Grant, Operation, Origin, Policy, Right, Rights, Root};
-use crate::profile::{Asked, Decided, FileReach, Profile};
+use crate::profile::{ApprovedRoots, Decided, FileReach, Profile};
 use crate::tools::checked_plan::CheckedPlan;
 use crate::tools::plan::PlanError;
 use crate::tools::protected_names::names;
@@ -282,10 +282,10 @@ fn mode(rights: Rights, writing: Writing) -> String {
 }
 
 /// Who may have to write in what a command that was permitted this lacks.
-pub(crate) const fn writing(asked: &Asked) -> Writing {
-    match asked {
-        Asked::Nobody | Asked::InAdvance(_) => Writing::Free,
-        Asked::Roots(_) | Asked::Everything => Writing::Asked,
+pub(crate) const fn writing(approved_roots: &ApprovedRoots) -> Writing {
+    match approved_roots {
+        ApprovedRoots::None | ApprovedRoots::InAdvance(_) => Writing::Free,
+        ApprovedRoots::Named(_) | ApprovedRoots::All => Writing::Asked,
     }
 }
 

@@ -41,7 +41,7 @@ pub(in crate::tools) async fn explained(
     } = attempted;
     let count = all.iter().fold(0u64, |count, (_, times)| count.saturating_add(*times));
     // A file system that hangs keeps its thread, and nothing else.
-    let writing = writing(&call.asked);
+    let writing = writing(&call.approved_roots);
     let progress = Arc::new(AtomicU64::new(0));
     let steps = Arc::clone(&progress);
     let looking = tokio::task::spawn_blocking(move || forker_plan.explain(all, (writing, command_result), &steps));

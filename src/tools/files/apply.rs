@@ -8,7 +8,7 @@ use crate::confine::ConfineError;
 use crate::confine::files::protocol::{Bound, FileOperation, FileReply};
 use crate::confine::wire::protocol::{PutBack, Watch};
 use crate::policy::path::escape;
-use crate::profile::Asked;
+use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::on_record::record_restored;
@@ -18,7 +18,7 @@ use crate::tools::undo_offer::offer;
 /// Makes changes; what became of protected names.
 pub(super) async fn apply(
     executor: &mut Executor,
-    asked: &Asked,
+    approved_roots: &ApprovedRoots,
     changes: Vec<Bound>,
     call: Option<&str>,
     stops: &mut mpsc::Receiver<Signal>,
@@ -26,7 +26,7 @@ pub(super) async fn apply(
     let request = executor.files(stops).request(FileOperation::Apply(changes));
     let mut tries = 0..1;
     let (digest, mut forker, server, mut running) = loop {
-        let (digest, mut forker) = executor.files(stops).forker(asked, Walks::Yes).await?;
+        let (digest, mut forker) = executor.files(stops).forker(approved_roots, Walks::Yes).await?;
         match forker.start_file_server(Watch::ProtectedNames).await {
             Ok((server, running)) => break (digest, forker, server, running),
             // Nothing was changed: another forker does it.

@@ -20,7 +20,7 @@ use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
 use crate::confine::files::protocol::{Bound, Change, FileOperation, FileReply, Prepared as Measured, State, Tree};
 use crate::policy::Demand;
-use crate::profile::Asked;
+use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::restored::{Changed, MEANWHILE, Then};
@@ -29,7 +29,7 @@ use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEn
 /// What was prepared, and what it is called.
 #[derive(Debug)]
 pub(super) struct Work {
-    asked: Asked,
+    approved_roots: ApprovedRoots,
     /// What to do, or why it cannot be done.
     plan: Result<Vec<Bound>, ToolError>,
     /// What is done, in the past: for the answer.
@@ -60,7 +60,9 @@ pub(super) async fn assess_change(
     let (measured, server) = match measure(&mut executor.files(stops), &parts, &changes, &view_access).await? {
         Ok(ready) => ready,
         // Why not is told after a yes: it speaks of what nobody may read without one.
-        Err(why) if view_access != Asked::Nobody => return failing_question(executor, kind, context, &parts, sum, why),
+        Err(why) if view_access != ApprovedRoots::None => {
+            return failing_question(executor, kind, context, &parts, sum, why);
+        }
         Err(ToolError::Blocked(why)) => return Ok(Assessment::Blocked(why).into()),
         Err(why) => return Err(why),
     };
@@ -74,7 +76,7 @@ pub(super) async fn assess_change(
         })
         .collect();
     let description: Vec<&str> = parts.iter().map(|step| step.description.as_str()).collect();
-    let profile = executor.profiles.of_files(&sum.asked)?;
+    let profile = executor.profiles.of_files(&sum.approved_roots)?;
     let once = once(executor, &bound);
     let facts = Facts {
         kind,
@@ -90,13 +92,13 @@ pub(super) async fn assess_change(
         demand,
         demand_source,
         why,
-        asked,
+        approved_roots,
     } = sum;
-    let is_safe = executor.judge().is_safe(kind, &judged, &asked, &view_access);
+    let is_safe = executor.judge().is_safe(kind, &judged, &approved_roots, &view_access);
     let demand = if is_safe { Demand::None } else { demand };
     let question = Box::new(question::request(context, facts, demand, why));
     let prepared = Prepared::of(Work {
-        asked,
+        approved_roots,
         plan: Ok(bound),
         done: parts
             .iter()
@@ -136,7 +138,7 @@ async fn measure(
     files: &mut Files<'_>,
     parts: &[Step],
     changes: &[Change],
-    view_access: &Asked,
+    view_access: &ApprovedRoots,
 ) -> Result<Result<(Vec<Measured>, FileServer), ToolError>, ToolError> {
     let answer = files.ask(view_access, FileOperation::Prepare(changes.to_vec())).await?;
     let measured = match measured(answer.last, changes.len()) {
@@ -162,7 +164,7 @@ async fn measure(
 async fn check_emptied(
     files: &mut Files<'_>,
     parts: &[Step],
-    view_access: &Asked,
+    view_access: &ApprovedRoots,
 ) -> Result<Result<(), ToolError>, ToolError> {
     let emptied: Vec<Change> = parts.iter().filter_map(|step| step.empties.clone()).collect();
     if emptied.is_empty() {
@@ -201,7 +203,7 @@ fn failing_question(
         demand,
         demand_source,
         why: lines,
-        asked,
+        approved_roots,
     } = sum;
     let description: Vec<&str> = parts.iter().map(|step| step.description.as_str()).collect();
     let changes: Vec<&Change> = parts.iter().map(|step| &step.change).collect();
@@ -211,7 +213,7 @@ fn failing_question(
         places: Vec::new(),
         description: described(&description, &[]),
         subject: question::of_failure(&changes, &shown),
-        digest: executor.profiles.of_files(&asked)?.digest(),
+        digest: executor.profiles.of_files(&approved_roots)?.digest(),
         regime: executor.regime_line()?.to_string(),
         presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
     };
@@ -220,7 +222,7 @@ fn failing_question(
         override_by_config: OverrideByConfig::of_root(demand, demand_source),
         assessment: Assessment::demanded(demand, question),
         prepared: Prepared::of(Work {
-            asked,
+            approved_roots,
             plan: Err(why),
             done: String::new(),
             data: Value::Null,
@@ -236,12 +238,12 @@ pub(super) async fn make_change(
 ) -> Result<Output, ToolError> {
     let started = Instant::now();
     let Work {
-        asked,
+        approved_roots,
         plan,
         done,
         data,
     } = work;
-    let (reply, restored, unsettled) = apply(executor, &asked, plan?, call, stops).await?;
+    let (reply, restored, unsettled) = apply(executor, &approved_roots, plan?, call, stops).await?;
     match reply {
         FileReply::Applied => {}
         FileReply::Failed(failure) => return Err(failures::error(&failure).with_put_back(&restored, unsettled)),

@@ -12,7 +12,7 @@ use super::judge::Judge;
 use crate::confine::files::protocol::{FileOperation, FileReply, FileRequest};
 use crate::confine::files::{FileServer, Progress};
 use crate::confine::{ConfineError, Confinement, ForkerFor};
-use crate::profile::Asked;
+use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::plan::ProfileDigest;
 use crate::tools::pool::Pool;
@@ -58,7 +58,7 @@ impl Files<'_> {
     }
 
     /// Sends a request that changes nothing.
-    pub(super) async fn ask(&mut self, approved: &Asked, ask: FileOperation) -> Result<Answer, ToolError> {
+    pub(super) async fn ask(&mut self, approved: &ApprovedRoots, ask: FileOperation) -> Result<Answer, ToolError> {
         // One path is judged by its name; what a walk comes by is not.
         let walks = match &ask {
             FileOperation::List(_) | FileOperation::Search(_) => Walks::Yes,
@@ -87,7 +87,7 @@ impl Files<'_> {
 
     pub(super) async fn forker(
         &mut self,
-        approved: &Asked,
+        approved: &ApprovedRoots,
         walks: Walks,
     ) -> Result<(ProfileDigest, Confinement), ToolError> {
         self.pool.chosen().ensure_usable()?;

@@ -19,7 +19,7 @@ use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
 use crate::confine::files::protocol::{Bound, Change, FileOperation, FileReply, FileRequest, Include, List, Select};
 use crate::policy::{AbsPath, Demand, Operation};
-use crate::profile::Asked;
+use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::tool::{ApprovalContext, Output};
@@ -90,7 +90,14 @@ impl Parent {
         };
         Ok(Made {
             led: self.leads(last.clone()),
-            told: render_reply(&self.executor, &self.start, &Asked::Nobody, stream_kind, parts, last),
+            told: render_reply(
+                &self.executor,
+                &self.start,
+                &ApprovedRoots::None,
+                stream_kind,
+                parts,
+                last,
+            ),
             question,
         })
     }

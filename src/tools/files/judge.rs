@@ -6,7 +6,7 @@ use std::path::Path;
 use super::arguments::FileKind;
 use crate::confine::protect::protected_by;
 use crate::policy::{AbsPath, Access, Demand, DemandSource, Grant, Operation, Policy, Root, Target};
-use crate::profile::Asked;
+use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::protected_names::names;
 use crate::tools::session_policy::SessionPolicy;
@@ -35,7 +35,7 @@ pub(super) struct Sum {
     /// The lines that ask for it.
     pub(super) why: Vec<String>,
     /// What is asked for when somebody says yes, or nothing demands it.
-    pub(super) asked: Asked,
+    pub(super) approved_roots: ApprovedRoots,
 }
 
 /// What judges the paths of a session: the config's own words, and what flags leave of them.
@@ -117,31 +117,39 @@ impl Judge<'_> {
             })
         });
         let roots: BTreeSet<String> = judged.iter().map(|one| one.root.clone()).collect();
-        let asked = match demand {
-            Demand::None => Asked::Nobody,
+        let approved_roots = match demand {
+            Demand::None => ApprovedRoots::None,
             // A ceiling's roots have names of their own.
-            Demand::OncePerSession | Demand::Required | Demand::Deny if by_a_ceiling => Asked::Everything,
-            Demand::OncePerSession | Demand::Required | Demand::Deny => Asked::Roots(roots),
+            Demand::OncePerSession | Demand::Required | Demand::Deny if by_a_ceiling => ApprovedRoots::All,
+            Demand::OncePerSession | Demand::Required | Demand::Deny => ApprovedRoots::Named(roots),
         };
         Sum {
             demand,
             demand_source,
             why,
-            asked,
+            approved_roots,
         }
     }
 
     /// Whether the tool asks nobody about these paths: `safe_paths` of its entry. That answers for writing only, and not for what a
     /// ceiling demands.
-    pub(super) fn is_safe(self, kind: FileKind, judged: &[Judged], asked: &Asked, view_access: &Asked) -> bool {
+    pub(super) fn is_safe(
+        self,
+        kind: FileKind,
+        judged: &[Judged],
+        approved_roots: &ApprovedRoots,
+        view_access: &ApprovedRoots,
+    ) -> bool {
         let Some(safe) = self.0.policy.safe_paths.get(kind.name()) else {
             return false;
         };
         let is_safe = |one: &Judged| safe.iter().any(|safe| one.path.is_within(&safe.path));
-        match (asked, view_access) {
-            (Asked::Nobody | Asked::Roots(_), Asked::Nobody) => !judged.is_empty() && judged.iter().all(is_safe),
-            (Asked::InAdvance(_) | Asked::Everything, _)
-            | (_, Asked::InAdvance(_) | Asked::Roots(_) | Asked::Everything) => false,
+        match (approved_roots, view_access) {
+            (ApprovedRoots::None | ApprovedRoots::Named(_), ApprovedRoots::None) => {
+                !judged.is_empty() && judged.iter().all(is_safe)
+            }
+            (ApprovedRoots::InAdvance(_) | ApprovedRoots::All, _)
+            | (_, ApprovedRoots::InAdvance(_) | ApprovedRoots::Named(_) | ApprovedRoots::All) => false,
         }
     }
 
@@ -234,11 +242,11 @@ impl Judge<'_> {
     }
 
     /// The approval needed to look at these paths.
-    pub(super) fn view_access(self, judged: &[Judged]) -> Asked {
+    pub(super) fn view_access(self, judged: &[Judged]) -> ApprovedRoots {
         self.view_access_of(judged.iter().map(|one| &one.path))
     }
 
-    pub(super) fn view_access_of<'a>(self, paths: impl IntoIterator<Item = &'a AbsPath>) -> Asked {
+    pub(super) fn view_access_of<'a>(self, paths: impl IntoIterator<Item = &'a AbsPath>) -> ApprovedRoots {
         let closed: BTreeSet<String> = paths
             .into_iter()
             .filter_map(|path| self.0.policy.root_for(path))
@@ -246,9 +254,9 @@ impl Judge<'_> {
             .map(|root| root.name.clone())
             .collect();
         if closed.is_empty() {
-            Asked::Nobody
+            ApprovedRoots::None
         } else {
-            Asked::Roots(closed)
+            ApprovedRoots::Named(closed)
         }
     }
 
@@ -307,14 +315,14 @@ impl Judge<'_> {
     }
 
     /// Whether an entry below the start may be reported.
-    pub(super) fn may_report(self, operation: Operation, path: &AbsPath, asked: &Asked) -> bool {
+    pub(super) fn may_report(self, operation: Operation, path: &AbsPath, approved_roots: &ApprovedRoots) -> bool {
         if self.0.may(operation, path) == Access::Denied {
             return false;
         }
-        let open = |name: &str| match asked {
-            Asked::Nobody | Asked::InAdvance(_) => false,
-            Asked::Roots(names) => names.contains(name),
-            Asked::Everything => true,
+        let open = |name: &str| match approved_roots {
+            ApprovedRoots::None | ApprovedRoots::InAdvance(_) => false,
+            ApprovedRoots::Named(names) => names.contains(name),
+            ApprovedRoots::All => true,
         };
         self.0
             .policy

@@ -12,7 +12,7 @@ use crate::confine::files::protocol::{
 };
 use crate::policy::path::escape;
 use crate::policy::{AbsPath, Operation};
-use crate::profile::Asked;
+use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,13 +41,13 @@ impl Files<'_> {
     pub(super) async fn target(&mut self, directory: &Path, written: &str, last: Last) -> Result<Looked, ToolError> {
         let written_path = parse_path(&self.session().policy, directory, written)
             .map_err(|why| ToolError::File(format!("{why}: no file")))?;
-        let asked = self.judge().view_access_of([&written_path.plain]);
+        let approved_roots = self.judge().view_access_of([&written_path.plain]);
         let look = Look {
             path: written_path.path.clone(),
             last,
             hash: Hash::Skip,
         };
-        let reply = self.ask(&asked, FileOperation::Look(look)).await?.last;
+        let reply = self.ask(&approved_roots, FileOperation::Look(look)).await?.last;
         lead(self.judge(), &written_path, reply)
     }
 
@@ -61,17 +61,17 @@ impl Files<'_> {
     ) -> Result<(Looked, Option<Text>), ToolError> {
         let written_path = parse_path(&self.session().policy, directory, written)
             .map_err(|why| ToolError::File(format!("{why}: no file")))?;
-        let asked = self.judge().view_access_of([&written_path.plain]);
+        let approved_roots = self.judge().view_access_of([&written_path.plain]);
         let look = Look {
             path: written_path.path.clone(),
             last: Last::Target,
             hash: Hash::Skip,
         };
-        let ask = match asked {
-            Asked::Nobody => FileOperation::Peek(look, lines),
-            Asked::InAdvance(_) | Asked::Roots(_) | Asked::Everything => FileOperation::Look(look),
+        let ask = match approved_roots {
+            ApprovedRoots::None => FileOperation::Peek(look, lines),
+            ApprovedRoots::InAdvance(_) | ApprovedRoots::Named(_) | ApprovedRoots::All => FileOperation::Look(look),
         };
-        match self.ask(&asked, ask).await?.last {
+        match self.ask(&approved_roots, ask).await?.last {
             FileReply::Peeked(found, text) => Ok((lead(self.judge(), &written_path, FileReply::Found(found))?, text)),
             reply => Ok((lead(self.judge(), &written_path, reply)?, None)),
         }
@@ -127,8 +127,8 @@ impl Files<'_> {
             last: Last::Target,
             hash,
         };
-        let asked = self.judge().view_access_of([&plain(path)]);
-        match self.ask(&asked, FileOperation::Look(look)).await?.last {
+        let approved_roots = self.judge().view_access_of([&plain(path)]);
+        match self.ask(&approved_roots, FileOperation::Look(look)).await?.last {
             FileReply::Found(found) => Ok(Ok(found)),
             FileReply::Failed(failure) => Ok(Err(failure.why)),
             _ => Err(ConfineError::Malformed.into()),
@@ -138,13 +138,13 @@ impl Files<'_> {
 
 /// Judges where a written path leads, by the server's reply.
 pub(super) fn lead(judge: Judge<'_>, written_path: &WrittenPath, reply: FileReply) -> Result<Looked, ToolError> {
-    let asked = judge.view_access_of([&written_path.plain]);
+    let approved_roots = judge.view_access_of([&written_path.plain]);
     let found = match reply {
         FileReply::Found(found) => found,
         FileReply::Failed(failure) => {
             // Whether anything is where nothing may be looked at, nobody is told.
             judge.judge_view(&written_path.plain).map_err(ToolError::Blocked)?;
-            if asked == Asked::Nobody {
+            if approved_roots == ApprovedRoots::None {
                 return Err(failures::error(&failure));
             }
             // Nor, before a yes, what is where that needs one. Without a symlink on the way it leads there; with
@@ -157,7 +157,7 @@ pub(super) fn lead(judge: Judge<'_>, written_path: &WrittenPath, reply: FileRepl
         _ => return Err(ConfineError::Malformed.into()),
     };
     let path = AbsPath::new(&found.path).map_err(|_| ConfineError::Malformed)?;
-    if asked != Asked::Nobody && judge.view_access_of([&path]) != asked {
+    if approved_roots != ApprovedRoots::None && judge.view_access_of([&path]) != approved_roots {
         return Err(ToolError::Blocked(format!(
             "{} leads out of its root, which may not be looked at unasked",
             escape(written_path.written.as_bytes())

@@ -22,7 +22,7 @@ use crate::confine::files::protocol::{
 };
 use crate::confine::wire;
 use crate::policy::{AbsPath, Demand, Operation};
-use crate::profile::Asked;
+use crate::profile::ApprovedRoots;
 use crate::tools::approval_authority::ApprovalAuthority;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
@@ -35,7 +35,7 @@ const MAX_LIMIT: u64 = 10_000;
 /// What was prepared: what to ask, and with what open.
 #[derive(Debug)]
 pub(super) struct Work {
-    asked: Asked,
+    approved_roots: ApprovedRoots,
     ask: FileOperation,
     start: AbsPath,
     /// What was read already, where nobody is asked about it.
@@ -60,7 +60,7 @@ pub(super) async fn assess_read(
         demand,
         demand_source,
         why,
-        asked,
+        approved_roots,
     } = executor.judge().sum(std::slice::from_ref(&judged));
     if demand == Demand::None && !authority.may_ask(&executor.session().policy, kind.name()) {
         // A question that is never asked is not made.
@@ -68,7 +68,7 @@ pub(super) async fn assess_read(
             override_by_config: OverrideByConfig::Possible,
             assessment: Assessment::PreApproved(None),
             prepared: Prepared::of(Work {
-                asked,
+                approved_roots,
                 ask,
                 start: judged.path,
                 preread,
@@ -87,13 +87,13 @@ pub(super) async fn assess_read(
         places: vec![judged.clone()],
         description,
         subject: wire::encode(&ask).unwrap_or_default(),
-        digest: executor.profiles.of_files(&asked)?.digest(),
+        digest: executor.profiles.of_files(&approved_roots)?.digest(),
         regime: executor.regime_line()?.to_string(),
         presentation: Lazy::new(move || Ok(Presentation::Text(shown.clone()))),
     };
     let question = Box::new(question::request(context, facts, demand, why));
     let prepared = Prepared::of(Work {
-        asked,
+        approved_roots,
         ask,
         start: judged.path,
         preread: None,
@@ -111,7 +111,7 @@ pub(super) async fn look(
     stops: &mut mpsc::Receiver<Signal>,
 ) -> Result<Output, ToolError> {
     let Work {
-        asked,
+        approved_roots,
         ask,
         start,
         preread,
@@ -120,15 +120,22 @@ pub(super) async fn look(
         return Ok(text_of(&start, text));
     }
     let stream_kind = StreamKind::by(&ask);
-    let answer = executor.files(stops).ask(&asked, ask).await?;
-    render_reply(executor, &start, &asked, stream_kind, answer.parts, answer.last)
+    let answer = executor.files(stops).ask(&approved_roots, ask).await?;
+    render_reply(
+        executor,
+        &start,
+        &approved_roots,
+        stream_kind,
+        answer.parts,
+        answer.last,
+    )
 }
 
 /// Renders a reply for the agent.
 pub(super) fn render_reply(
     executor: &Executor,
     start: &AbsPath,
-    asked: &Asked,
+    approved_roots: &ApprovedRoots,
     stream_kind: StreamKind,
     parts: Vec<FileReply>,
     last: FileReply,
@@ -136,7 +143,7 @@ pub(super) fn render_reply(
     match last {
         FileReply::Text(text) => Ok(text_of(start, text)),
         FileReply::Failed(failure) => Err(failures::error(&failure)),
-        FileReply::Done(done) => stream_of(executor, start, asked, stream_kind, parts, done),
+        FileReply::Done(done) => stream_of(executor, start, approved_roots, stream_kind, parts, done),
         _ => Err(ConfineError::Malformed.into()),
     }
 }
@@ -214,7 +221,7 @@ async fn look_up(
 fn stream_of(
     executor: &Executor,
     start: &AbsPath,
-    asked: &Asked,
+    approved_roots: &ApprovedRoots,
     stream_kind: StreamKind,
     parts: Vec<FileReply>,
     done: Done,
@@ -236,7 +243,7 @@ fn stream_of(
         }
         Ok(*render_reply
             .entry(path.clone())
-            .or_insert_with(|| executor.judge().may_report(operation, &path, asked)))
+            .or_insert_with(|| executor.judge().may_report(operation, &path, approved_roots)))
     };
     let before = entries.len() + matches.len();
     let mut kept_entries = Vec::new();

@@ -45,7 +45,7 @@ use crate::confine::{ConfineError, Confinement, ForkerFor, Launch, Running};
 use crate::policy::path::escape;
 use crate::policy::shell::{Judgement, RuleNetwork, RuleRef};
 use crate::policy::{AbsPath, Access, Operation, Requirement, Right};
-use crate::profile::{Asked, Call, FileReach};
+use crate::profile::{ApprovedRoots, Call, FileReach};
 pub use end::ServedEnd;
 use record::Record;
 
@@ -160,7 +160,7 @@ fn served_regime_line(executor: &mut Executor, judgement: &Judgement) -> Result<
 fn served_profile(executor: &mut Executor, judgement: &Judgement) -> Result<Derived, ToolError> {
     let call = Call {
         network: judgement.network.override_of(&executor.session().policy.network),
-        ..Call::of(Asked::Nobody)
+        ..Call::of(ApprovedRoots::None)
     };
     executor.profiles.of(&call)
 }
@@ -199,7 +199,10 @@ async fn try_to_serve(
         return Err(ToolError::Directory(directory.as_path().to_owned()));
     }
     let (child, PipeEnds { stdin, stdout, stderr }) = make_pipes()?;
-    let mut forker = executor.pool.start(&profile, ForkerFor::Others, &Asked::Nobody).await?;
+    let mut forker = executor
+        .pool
+        .start(&profile, ForkerFor::Others, &ApprovedRoots::None)
+        .await?;
     let mut limits = command_limits(
         &profile.limits,
         None,

@@ -7,7 +7,7 @@ use stockade::backend::seccomp::Attempts;
 use stockade::config::{self, Context, Matchers};
 use stockade::policy::Explain;
 use stockade::policy::shell::{rule_covers, rule_matches};
-use stockade::profile::{Asked, Call, derive};
+use stockade::profile::{ApprovedRoots, Call, derive};
 use stockade::tools::plan::{self, BackendOptions, Mechanism, Surroundings};
 
 #[test]
@@ -21,7 +21,7 @@ fn the_plan_of_who_does_not_look_is_that_of_who_does_without_its_watched_filters
         .unwrap()
         .policy;
     assert_eq!(policy.explain, Explain::Off);
-    let profile = derive(&policy, &Call::of(Asked::Everything));
+    let profile = derive(&policy, &Call::of(ApprovedRoots::All));
     let host = Host::quick();
     for mechanism in [Mechanism::Landlock, Mechanism::Namespaces(Maker::Stockade)] {
         let lowered = |attempts| {

@@ -10,7 +10,7 @@ use stockade::policy::{
     Ceiling, Destination, Host, HostAccess, HostList, HostRule, Limits, Lost, Mode, Network, Operation, Origin,
     OwnNetwork, Policy, Residuals, ShellRule, UnixSockets,
 };
-use stockade::profile::{Asked, Call, FileReach, Profile, cuts, derive, files_within, within};
+use stockade::profile::{ApprovedRoots, Call, FileReach, Profile, cuts, derive, files_within, within};
 use stockade::tools::Narrowing;
 
 use super::make;
@@ -29,7 +29,7 @@ fn under(policy: &Policy, ceilings: &[Policy]) -> Policy {
     policy
 }
 
-fn call(asked: Asked) -> Call {
+fn call(asked: ApprovedRoots) -> Call {
     Call::of(asked)
 }
 
@@ -75,7 +75,7 @@ proptest! {
         prop_assert_eq!(files_within(&effective, &policy), Ok(()));
         for ceiling in [&a, &b] {
             prop_assert_eq!(files_within(&effective, ceiling), Ok(()));
-            let at_most = derive(ceiling, &Call::of(Asked::Everything));
+            let at_most = derive(ceiling, &Call::of(ApprovedRoots::All));
             prop_assert_eq!(within(&effective, &at_most), Ok(()));
             prop_assert_eq!(effective.network.within(&ceiling.network), Ok(()));
         }
@@ -119,14 +119,14 @@ proptest! {
     ) {
         let held = under(&policy, &[ceiling]);
         let of = |asked| derive(&held, &call(asked));
-        prop_assert_eq!(within(&of(Asked::Nobody), &of(asked.clone())), Ok(()));
-        prop_assert_eq!(within(&of(asked), &of(Asked::Everything)), Ok(()));
+        prop_assert_eq!(within(&of(ApprovedRoots::None), &of(asked.clone())), Ok(()));
+        prop_assert_eq!(within(&of(asked), &of(ApprovedRoots::All)), Ok(()));
     }
 
     #[test]
     fn nothing_is_named_exactly_where_nothing_is_taken(policy in make::policy(), ceiling in make::policy()) {
         let held = under(&policy, std::slice::from_ref(&ceiling));
-        for (asked, unasked) in [(Asked::Everything, false), (Asked::Nobody, true)] {
+        for (asked, unasked) in [(ApprovedRoots::All, false), (ApprovedRoots::None, true)] {
             let named = cuts(&held).into_iter().any(|cut| match cut.what {
                 Lost::Files { .. } => true,
                 Lost::Unasked { .. } => unasked,
@@ -142,7 +142,7 @@ proptest! {
     #[test]
     fn every_named_path_really_loses_what_is_named(policy in make::policy(), ceiling in make::policy()) {
         let held = under(&policy, std::slice::from_ref(&ceiling));
-        let everything = call(Asked::Everything);
+        let everything = call(ApprovedRoots::All);
         let (wide, tight) = (derive(&policy, &everything), derive(&ceiling, &everything));
         for cut in cuts(&held) {
             if let Lost::Files { rights, path, witness } = cut.what {

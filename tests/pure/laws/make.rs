@@ -14,7 +14,7 @@ use stockade::policy::{
     Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals, Rights, Root, Scope, ShellRule, Suffix,
     SuffixSet, Target, UnixSockets, VarName,
 };
-use stockade::profile::{Asked, Call, InAdvance, Profile};
+use stockade::profile::{ApprovedRoots, Call, InAdvance, Profile};
 
 use super::naive::{Names, names};
 
@@ -342,12 +342,12 @@ pub(crate) fn in_advance() -> impl Strategy<Value = InAdvance> {
     })
 }
 
-pub(crate) fn asked() -> impl Strategy<Value = Asked> {
+pub(crate) fn asked() -> impl Strategy<Value = ApprovedRoots> {
     prop_oneof![
-        Just(Asked::Nobody),
-        in_advance().prop_map(Asked::InAdvance),
-        root_names().prop_map(Asked::Roots),
-        Just(Asked::Everything)
+        Just(ApprovedRoots::None),
+        in_advance().prop_map(ApprovedRoots::InAdvance),
+        root_names().prop_map(ApprovedRoots::Named),
+        Just(ApprovedRoots::All)
     ]
 }
 
@@ -356,5 +356,9 @@ pub(crate) fn narrow() -> impl Strategy<Value = Option<Vec<String>>> {
 }
 
 pub(crate) fn call() -> impl Strategy<Value = Call> {
-    (asked(), narrow(), option::of(network())).prop_map(|(asked, narrow, network)| Call { asked, narrow, network })
+    (asked(), narrow(), option::of(network())).prop_map(|(approved_roots, narrow, network)| Call {
+        approved_roots,
+        narrow,
+        network,
+    })
 }

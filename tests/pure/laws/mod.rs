@@ -30,7 +30,9 @@ mod tests {
         AbsPath, Access, Demand, DemandSource, Identity, Operation, Origin, Policy, Rights, Root, Scope,
     };
     use stockade::profile::order::Permission;
-    use stockade::profile::{Asked, Call, FileReach, InAdvance, Profile, derive, files_within, intersect, within};
+    use stockade::profile::{
+        ApprovedRoots, Call, FileReach, InAdvance, Profile, derive, files_within, intersect, within,
+    };
 
     use stockade::tools::plan::check_against;
 
@@ -235,8 +237,8 @@ mod tests {
         #[test]
         fn what_was_asked_only_widens(policy in make::policy(), asked in make::asked(), narrow in make::narrow()) {
             let of = |asked| derive(&policy, &Call { narrow: narrow.clone(), ..Call::of(asked) });
-            prop_assert_eq!(within(&of(Asked::Nobody), &of(asked.clone())), Ok(()));
-            prop_assert_eq!(within(&of(asked), &of(Asked::Everything)), Ok(()));
+            prop_assert_eq!(within(&of(ApprovedRoots::None), &of(asked.clone())), Ok(()));
+            prop_assert_eq!(within(&of(asked), &of(ApprovedRoots::All)), Ok(()));
         }
 
         #[test]
@@ -259,7 +261,7 @@ mod tests {
 
         #[test]
         fn rules_answer_for_what_each_of_them_answers_for(policy in make::policy(), a in make::in_advance(), b in make::in_advance()) {
-            let of = |answered: &InAdvance| derive(&policy, &Call::of(Asked::InAdvance(answered.clone())));
+            let of = |answered: &InAdvance| derive(&policy, &Call::of(ApprovedRoots::InAdvance(answered.clone())));
             let both = of(&a.and(&b));
             prop_assert_eq!(within(&both, &of(&a)), Ok(()));
             prop_assert_eq!(within(&both, &of(&b)), Ok(()));
@@ -269,7 +271,7 @@ mod tests {
         #[test]
         fn a_rule_that_names_no_root_opens_none_whose_demand_is_written(policy in make::policy(), named in make::in_advance()) {
             let answered = InAdvance::by(None).and(&named);
-            let profile = derive(&policy, &Call::of(Asked::InAdvance(answered)));
+            let profile = derive(&policy, &Call::of(ApprovedRoots::InAdvance(answered)));
             for (path, names) in UNIVERSE.iter() {
                 let Some(root) = naive::speaker(&policy, Operation::Write, names) else { continue };
                 let is_written = root.write_approval != Demand::None && root.write_demand_source == DemandSource::Config;
@@ -281,7 +283,7 @@ mod tests {
 
         #[test]
         fn what_nobody_was_asked_about_needs_no_asking(policy in make::policy()) {
-            let profile = derive(&policy, &Call::of(Asked::Nobody));
+            let profile = derive(&policy, &Call::of(ApprovedRoots::None));
             for (path, names) in UNIVERSE.iter() {
                 for operation in Operation::ALL {
                     let Some(root) = naive::speaker(&policy, operation, names) else { continue };
@@ -297,7 +299,7 @@ mod tests {
 
         #[test]
         fn what_is_always_denied_is_denied_to_everyone(policy in make::policy()) {
-            let profile = derive(&policy, &Call::of(Asked::Everything));
+            let profile = derive(&policy, &Call::of(ApprovedRoots::All));
             for (path, names) in UNIVERSE.iter() {
                 if naive::speaker(&policy, Operation::Write, names).is_some_and(|r| r.write_approval == Demand::Deny) {
                     prop_assert_eq!(naive::profile(&profile, Operation::Write, names), Access::Denied, "{}", path);
@@ -315,7 +317,7 @@ mod tests {
             });
             let roots = policy.roots.clone();
             policy.base.retain(|base| !roots.iter().any(|root| root.path.is_within(&base.grant.path)));
-            let profile = derive(&policy, &Call::of(Asked::Nobody));
+            let profile = derive(&policy, &Call::of(ApprovedRoots::None));
             for (path, names) in UNIVERSE.iter() {
                 for operation in Operation::ALL {
                     let (got, said) = (of(&profile)(operation, names), said(&policy)(operation, names));
@@ -333,7 +335,7 @@ mod tests {
                 root.read_approval = Demand::None;
                 root.write_approval = Demand::None;
             });
-            let profile = derive(&policy, &Call::of(Asked::Nobody));
+            let profile = derive(&policy, &Call::of(ApprovedRoots::None));
             let file = |path: &AbsPath| policy.roots.iter().any(|root| root.scope == Scope::File && path.is_within(&root.path));
             for (path, names) in UNIVERSE.iter().filter(|(path, _)| !file(path)) {
                 for operation in Operation::ALL {
@@ -391,7 +393,7 @@ mod tests {
             root("in", "/w/vendor", Rights::READ),
         ];
         let policy = make::with(roots, Vec::new());
-        let asked = Call::of(Asked::Nobody);
+        let asked = Call::of(ApprovedRoots::None);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/a"), Access::Full);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/vendor/a"), Access::Denied);
         assert_eq!(access(&policy, &asked, Operation::Read, "/w/vendor/a"), Access::Full);
@@ -404,7 +406,7 @@ mod tests {
             root("cache", "/w/cache", Rights::READ | Rights::WRITE),
         ];
         let policy = make::with(roots, Vec::new());
-        let asked = Call::of(Asked::Nobody);
+        let asked = Call::of(ApprovedRoots::None);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/cache/a"), Access::Full);
         assert_eq!(access(&policy, &asked, Operation::Write, "/w/a"), Access::Denied);
         assert_eq!(derive(&policy, &asked).denies, []);
@@ -417,7 +419,7 @@ mod tests {
             root.write_approval = Demand::Required;
         }
         let policy = make::with(roots, Vec::new());
-        let asked = Call::of(Asked::Roots(["a".to_owned()].into()));
+        let asked = Call::of(ApprovedRoots::Named(["a".to_owned()].into()));
         assert_eq!(access(&policy, &asked, Operation::Write, "/a/x"), Access::Full);
         assert_eq!(access(&policy, &asked, Operation::Write, "/b/x"), Access::Denied);
         assert_eq!(access(&policy, &asked, Operation::Read, "/b/x"), Access::Full);
@@ -425,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_witness_says_who_permits_what() {
-        let asked = Call::of(Asked::Nobody);
+        let asked = Call::of(ApprovedRoots::None);
         let policy = make::with(vec![root("a", "/srv", Rights::READ)], Vec::new());
         let mut profile = derive(&policy, &asked);
         profile.grants[0].rights = Rights::READ | Rights::WRITE;
@@ -441,7 +443,7 @@ mod tests {
         let policy = make::with(vec![root("a", "/a", Rights::ALL)], Vec::new());
         let narrowed = Call {
             narrow: Some(Vec::new()),
-            ..Call::of(Asked::Nobody)
+            ..Call::of(ApprovedRoots::None)
         };
         let home = AbsPath::new("/run/s/home").unwrap();
         let profile = derive(&policy, &narrowed).with_private([(home.clone(), make::identity(&home))]);
@@ -477,7 +479,7 @@ mod tests {
             residuals: policy.residuals,
         };
         let start = std::time::Instant::now();
-        let profile = derive(&policy, &Call::of(Asked::Nobody));
+        let profile = derive(&policy, &Call::of(ApprovedRoots::None));
         println!("derive {:?}", start.elapsed());
         files_within(&profile, &policy).unwrap();
         println!("check {:?}", start.elapsed());

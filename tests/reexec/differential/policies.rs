@@ -7,7 +7,7 @@ use stockade::policy::{
     Limits, Mode, NameChanges, Network, Origin, OsSandbox, Pattern, Policy, Protect, ProtectFallback, Residuals,
     Rights, Root, Scope, ShellRule, Suffix, SuffixSet, Target, UnixSockets,
 };
-use stockade::profile::{Asked, Call, InAdvance};
+use stockade::profile::{ApprovedRoots, Call, InAdvance};
 
 use super::random::Random;
 use super::tools::Tools;
@@ -226,13 +226,13 @@ pub(crate) fn call(random: &mut Random) -> Call {
             .collect::<Vec<_>>()
     };
     let asked = match random.below(5) {
-        0 => Asked::Nobody,
+        0 => ApprovedRoots::None,
         1 => {
             let by = |random: &mut Random| InAdvance::by(random.chance(70).then(|| some(random)).as_deref());
-            Asked::InAdvance(by(random).and(&by(random)))
+            ApprovedRoots::InAdvance(by(random).and(&by(random)))
         }
-        2 => Asked::Roots(some(random).into_iter().collect()),
-        _ => Asked::Everything,
+        2 => ApprovedRoots::Named(some(random).into_iter().collect()),
+        _ => ApprovedRoots::All,
     };
     let narrow = random.chance(15).then(|| some(random));
     Call {

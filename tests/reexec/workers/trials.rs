@@ -26,7 +26,7 @@ use stockade::confine::{
 };
 use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
-use stockade::profile::{Asked, Call, derive};
+use stockade::profile::{ApprovedRoots, Call, derive};
 use stockade::tools::plan::{self, BackendOptions, Mechanism, Surroundings};
 use stockade::tools::{
     Caches, Executor, GitFiles, Narrowing, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin,
@@ -602,7 +602,7 @@ fn changed_meanwhile(backend: BackendChoice) {
 fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineError> {
     let world = World::new(BackendChoice::Namespaces);
     let before = children();
-    let profile = derive(&world.policy, &Call::of(Asked::Nobody));
+    let profile = derive(&world.policy, &Call::of(ApprovedRoots::None));
     let ground = BackendOptions {
         mechanism: Mechanism::Namespaces(Maker::Stockade),
         landlock_abi: 6,
