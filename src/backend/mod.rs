@@ -20,5 +20,5 @@ pub mod status;
 pub mod survey;
 
 pub use clauses::obstacles::in_the_way;
-pub use plan::{MadeBy, NetworkExit, Plan, World};
+pub use plan::{MadeBy, NamespacePlan, NetworkExit, Plan};
 pub use regime::Regime;

@@ -23,12 +23,12 @@ pub struct Plan {
     /// Where the broker lets attributes be changed.
     pub attributes: AttributePlan,
     /// The namespaces around all of it; `None` in the `landlock` regime.
-    pub world: Option<World>,
+    pub namespaces: Option<NamespacePlan>,
 }
 
 /// The namespaces and mounts around the Landlock layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct World {
+pub struct NamespacePlan {
     /// Who makes it.
     pub made_by: MadeBy,
     /// What is mounted, and which network there is.

@@ -14,7 +14,7 @@ pub enum Regime {
     Landlock,
     /// `sandbox-exec`, on a Mac.
     Seatbelt,
-    /// Namespaces in which only the granted world is mounted, with Landlock and seccomp inside.
+    /// Namespaces in which only what is granted is mounted, with Landlock and seccomp inside.
     Namespaces,
 }
 

@@ -14,9 +14,9 @@ use crate::tools::plan::Surroundings;
 /// The status of existing protected names, without those that are `listed` already.
 pub(super) fn protected_names(plan: &Plan, surroundings: &Surroundings, listed: &[ClauseStatus]) -> Vec<ClauseStatus> {
     let covered: BTreeSet<&OsStr> = plan
-        .world
+        .namespaces
         .iter()
-        .flat_map(|world| world.protected.iter().map(OsString::as_os_str))
+        .flat_map(|namespace_plan| namespace_plan.protected.iter().map(OsString::as_os_str))
         .collect();
     let row = |path: &AbsPath| ClauseStatus {
         clause: format!("protect {path}"),

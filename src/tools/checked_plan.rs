@@ -64,26 +64,26 @@ impl CheckedPlan {
     /// The plan cannot be read.
     pub fn with_readers<T>(&self, query: impl FnOnce(&PlanReaders<'_>) -> T) -> Result<T, PlanError> {
         match &self.plan {
-            BackendPlan::Kernel { plan, survey, shown } => match &plan.world {
+            BackendPlan::Kernel { plan, survey, shown } => match &plan.namespaces {
                 None => Ok(query(&PlanReaders {
                     plan: plan.landlock.prepared(),
                     mounts: None,
                     hides: Box::new(|_| false),
                 })),
-                Some(world) => {
-                    let view = namespaces::Walls {
-                        argv: &world.mounts.render(),
+                Some(namespace_plan) => {
+                    let view = namespaces::LayeredPlan {
+                        argv: &namespace_plan.mounts.render(),
                         layer: &plan.landlock,
-                        own: &world.own,
+                        own: &namespace_plan.own,
                         copies: &[],
                         loader: shown,
                         new_names: namespaces::NewNames::Refused,
                     };
-                    let pair = namespaces::Pair::read(&view, survey).map_err(PlanError::WeakPlan)?;
+                    let layered_reach = namespaces::LayeredReach::read(&view, survey).map_err(PlanError::WeakPlan)?;
                     Ok(query(&PlanReaders {
-                        plan: pair.prepared(),
-                        mounts: Some(pair.mounts().prepared()),
-                        hides: Box::new(pair.mounts().hiding()),
+                        plan: layered_reach.prepared(),
+                        mounts: Some(layered_reach.mounts().prepared()),
+                        hides: Box::new(layered_reach.mounts().hiding()),
                     }))
                 }
             },

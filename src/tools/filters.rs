@@ -1,7 +1,7 @@
 //! The settings of the filters for a profile.
 
 use super::backend_options::{BackendOptions, Mechanism};
-use crate::backend::World;
+use crate::backend::NamespacePlan;
 use crate::backend::namespaces::NetworkNamespace;
 use crate::backend::seccomp::{Attempts, Attributes, Copies, IpSockets, Role, Settings, UnixDomain};
 use crate::profile::Profile;
@@ -14,8 +14,8 @@ pub(super) const fn mounted(settings: Settings) -> Settings {
     }
 }
 
-pub(super) fn copies_in(world: Option<&World>) -> Copies {
-    match world.and_then(|world| world.mounts.copied_files().next()) {
+pub(super) fn copies_in(namespace_plan: Option<&NamespacePlan>) -> Copies {
+    match namespace_plan.and_then(|namespace_plan| namespace_plan.mounts.copied_files().next()) {
         Some(_) => Copies::Shown,
         None => Copies::None,
     }

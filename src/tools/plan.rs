@@ -12,7 +12,7 @@ use crate::backend::seatbelt::{self, SeatbeltPlan};
 use crate::backend::seccomp::{self, Attempts, Filters, Role, SeccompError, SeccompWitness};
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::{Survey, SurveyError};
-use crate::backend::{NetworkExit, Plan, World, attributes, namespaces};
+use crate::backend::{NamespacePlan, NetworkExit, Plan, attributes, namespaces};
 use crate::policy::{AbsPath, Network, Policy, Residuals};
 use crate::profile::order::Permission;
 use crate::profile::{ApprovedRoots, Call, Profile, Witness, files_within};
@@ -116,7 +116,7 @@ fn draft(seen: &Survey, profile: &Profile, options: BackendOptions, around: &Sur
 impl Lowered {
     /// What mounts cover of what patterns name; none where there are no mounts, or no patterns to look for.
     pub(super) fn matches(&self, profile: &Profile) -> Option<Matches> {
-        self.plan.world.as_ref()?;
+        self.plan.namespaces.as_ref()?;
         Matches::seen(profile, &self.survey)
     }
 }
@@ -125,13 +125,13 @@ impl Draft {
     /// Proves that the plan permits no more than the profile that it was drafted from.
     fn prove(&self, profile: &Profile) -> Result<(), PlanError> {
         let plan = &self.lowered.plan;
-        match &plan.world {
+        match &plan.namespaces {
             None => landlock::validate(&plan.landlock, profile).and_then(|()| files_within(&plan.attributes, profile)),
-            Some(world) => {
-                let view = namespaces::Walls {
-                    argv: &world.mounts.render(),
+            Some(namespace_plan) => {
+                let view = namespaces::LayeredPlan {
+                    argv: &namespace_plan.mounts.render(),
                     layer: &plan.landlock,
-                    own: &world.own,
+                    own: &namespace_plan.own,
                     copies: &self.copies,
                     loader: &self.shown,
                     new_names: NewNames::under(self.options.deny_fallback, self.options.residuals),
@@ -141,7 +141,7 @@ impl Draft {
         }
         .map_err(PlanError::WeakPlan)?;
         let watched = plan.watched.iter().map(|filters| (Attempts::Watched, filters));
-        let copies = copies_in(plan.world.as_ref());
+        let copies = copies_in(plan.namespaces.as_ref());
         for (attempts, filters) in std::iter::once((Attempts::Unseen, &plan.filters)).chain(watched) {
             let settings_for = |role| settings(profile, role, attempts, copies, self.options);
             for role in [Role::Forker, Role::Command] {
@@ -188,7 +188,7 @@ fn lower_namespaces(
             .map(|path| path.as_path().as_os_str().to_owned())
             .collect()
     };
-    let world = World {
+    let namespace_plan = NamespacePlan {
         made_by: maker.made_by(),
         mounts,
         own,
@@ -196,13 +196,13 @@ fn lower_namespaces(
         matched: as_paths(matched),
         exit: NetworkExit::of(&profile.network),
     };
-    let mut plan = complete(layer, Some(world), profile, options)?;
+    let mut plan = complete(layer, Some(namespace_plan), profile, options)?;
     if mounts_keep_attributes(&plan, profile, &around.copies, &survey).is_ok() {
         let settings = settings(
             profile,
             Role::Command,
             Attempts::Unseen,
-            copies_in(plan.world.as_ref()),
+            copies_in(plan.namespaces.as_ref()),
             options,
         );
         plan.filters.mounted = Some(seccomp::lower(mounted(settings))?);
@@ -234,7 +234,7 @@ fn mounts_keep_attributes(
     survey: &Survey,
 ) -> Result<(), Witness> {
     namespaces::attributes_within(
-        plan.world.as_ref(),
+        plan.namespaces.as_ref(),
         profile.unix_sockets,
         copies,
         &plan.attributes,
@@ -244,11 +244,11 @@ fn mounts_keep_attributes(
 
 fn complete(
     landlock: LandlockPlan,
-    world: Option<World>,
+    namespace_plan: Option<NamespacePlan>,
     profile: &Profile,
     options: BackendOptions,
 ) -> Result<Plan, PlanError> {
-    let copies = copies_in(world.as_ref());
+    let copies = copies_in(namespace_plan.as_ref());
     let made = |role, attempts| seccomp::lower(settings(profile, role, attempts, copies, options));
     let filters = |attempts| -> Result<Filters, SeccompError> {
         Ok(Filters {
@@ -261,14 +261,16 @@ fn complete(
         Attempts::Unseen => None,
         Attempts::Watched | Attempts::WatchedWithLooks => Some(filters(Attempts::Watched)?),
     };
-    let private = world.as_ref().and_then(|world| world.mounts.private_directory());
+    let private = namespace_plan
+        .as_ref()
+        .and_then(|namespace_plan| namespace_plan.mounts.private_directory());
     let private = private.and_then(|at| AbsPath::new(at).ok());
     Ok(Plan {
         landlock,
         filters: filters(Attempts::Unseen)?,
         watched,
         attributes: attributes::lower(&profile.grants, &profile.denies, private.as_ref()),
-        world,
+        namespaces: namespace_plan,
     })
 }
 
@@ -379,7 +381,7 @@ mod tests {
     fn a_mount_that_no_clause_grants_is_not_proven() {
         let (mut draft, profile) = drafted(Mechanism::Namespaces(Maker::Stockade));
         draft.prove(&profile).unwrap();
-        let steps = &mut draft.lowered.plan.world.as_mut().unwrap().mounts.steps;
+        let steps = &mut draft.lowered.plan.namespaces.as_mut().unwrap().mounts.steps;
         steps.push(Step::Bind {
             path: "/usr/bin".into(),
             access: BindAccess::Writable,

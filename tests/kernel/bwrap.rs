@@ -13,7 +13,7 @@ mod tests {
 
     use stockade::backend::attributes::AttributePlan;
     use stockade::backend::namespaces::reader::{Mount, read};
-    use stockade::backend::namespaces::{Lowered, NewNames, Options, Walls, lower, survey, validate};
+    use stockade::backend::namespaces::{LayeredPlan, Lowered, NewNames, Options, lower, survey, validate};
     use stockade::backend::survey::Survey;
     use stockade::policy::{
         AbsPath, Access, Deny, DenyFallback, Environment, Grant, Limits, Network, Operation, Origin, Pattern,
@@ -121,7 +121,7 @@ mod tests {
             let survey = survey(&self.profile, &self.options).unwrap();
             let lowered = lower(&self.profile, &survey, &self.options).unwrap();
             let argv = lowered.plan.render();
-            let walls = Walls {
+            let layered_plan = LayeredPlan {
                 argv: &argv,
                 layer: &lowered.layer,
                 own: &lowered.own,
@@ -129,7 +129,7 @@ mod tests {
                 loader: &[],
                 new_names: NewNames::Refused,
             };
-            validate(&walls, &AttributePlan::default(), &self.profile, &survey).unwrap();
+            validate(&layered_plan, &AttributePlan::default(), &self.profile, &survey).unwrap();
             (lowered, survey)
         }
 

@@ -9,23 +9,23 @@ use super::plan::BindAccess;
 use super::reader::{Frozen, Mount, PLAN, View, read, refused};
 use crate::backend::attributes::AttributePlan;
 use crate::backend::survey::{Kind, Survey};
-use crate::backend::{MadeBy, World};
+use crate::backend::{MadeBy, NamespacePlan};
 use crate::policy::{AbsPath, Access, Operation, UnixSockets};
 use crate::profile::index::Index;
 use crate::profile::{FileReach, Landmarks, Reach, Witness, files_within};
 
-/// Holds what the mounts of a world leave to be changed against the attribute plan.
+/// Checks that what the mounts leave to be changed is within the attribute plan.
 ///
 /// # Errors
 /// What they leave beyond that: then the broker must judge.
 pub fn attributes_within(
-    world: Option<&World>,
+    namespace_plan: Option<&NamespacePlan>,
     sockets: UnixSockets,
     copies: &[PrivateCopy],
     plan: &AttributePlan,
     survey: &Survey,
 ) -> Result<(), Witness> {
-    let mounts = match world.map(|world| (&world.made_by, &world.mounts)) {
+    let mounts = match namespace_plan.map(|namespace_plan| (&namespace_plan.made_by, &namespace_plan.mounts)) {
         Some((MadeBy::Stockade, mounts)) => mounts,
         Some((MadeBy::Bwrap(_), _)) => return Err(refused("attributes of devices".to_owned())),
         None => return Err(refused("attributes outside: there are no mounts".to_owned())),

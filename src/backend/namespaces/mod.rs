@@ -49,4 +49,4 @@ pub use matches::{Matches, NewNames};
 pub use mounts_only::mounts_within;
 pub use own::{OwnFileSystem, OwnRule};
 pub use plan::{BindAccess, MOST_PROTECTED, MountPlan, NetworkNamespace, Step};
-pub use validate::{Pair, Walls, validate};
+pub use validate::{LayeredPlan, LayeredReach, validate};

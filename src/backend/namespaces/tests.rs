@@ -9,7 +9,7 @@ use crate::backend::attributes::{self, AttributePlan};
 use crate::backend::landlock::Beneath;
 use crate::backend::status::{Refusal, Status};
 use crate::backend::survey::{Kind, Link, Node, Survey};
-use crate::backend::{MadeBy, NetworkExit, World};
+use crate::backend::{MadeBy, NamespacePlan, NetworkExit};
 use crate::policy::{
     AbsPath, Deny, DenyFallback, Environment, Grant, Identity, Limits, Network, Origin, Pattern, Residuals, Rights,
     Scope, Suffix, Target, UnixSockets,
@@ -150,7 +150,7 @@ fn check(lowered: &Lowered, argv: &[OsString]) -> Result<(), String> {
 }
 
 fn check_against(profile: &Profile, survey: &Survey, lowered: &Lowered, argv: &[OsString]) -> Result<(), String> {
-    let walls = Walls {
+    let layered_plan = LayeredPlan {
         argv,
         layer: &lowered.layer,
         own: &lowered.own,
@@ -158,7 +158,7 @@ fn check_against(profile: &Profile, survey: &Survey, lowered: &Lowered, argv: &[
         loader: &[],
         new_names: NewNames::Refused,
     };
-    validate(&walls, &AttributePlan::default(), profile, survey).map_err(|witness| witness.to_string())
+    validate(&layered_plan, &AttributePlan::default(), profile, survey).map_err(|witness| witness.to_string())
 }
 
 /// One option a line.
@@ -261,7 +261,7 @@ fn attributes_left(steps: impl FnOnce(&mut Vec<Step>), grants: &[Grant]) -> Resu
     let mut mounts = lower(&profile, &machine(), &options()).unwrap().plan;
     steps(&mut mounts.steps);
     let attributes = attributes::lower(&profile.grants, &profile.denies, Some(&path("/tmp")));
-    let world = World {
+    let namespace_plan = NamespacePlan {
         made_by: MadeBy::Stockade,
         mounts,
         own: Vec::new(),
@@ -269,7 +269,8 @@ fn attributes_left(steps: impl FnOnce(&mut Vec<Step>), grants: &[Grant]) -> Resu
         matched: Vec::new(),
         exit: NetworkExit::None,
     };
-    attributes_within(Some(&world), UnixSockets::None, &[], &attributes, &machine()).map_err(|left| left.to_string())
+    attributes_within(Some(&namespace_plan), UnixSockets::None, &[], &attributes, &machine())
+        .map_err(|left| left.to_string())
 }
 
 #[test]
@@ -306,7 +307,7 @@ fn mounts_keep_attributes_where_nothing_else_is_left_to_be_changed() {
 #[test]
 fn the_broker_keeps_attributes_where_mounts_are_not_enough() {
     let attributes = attributes::lower(&profile().grants, &profile().denies, Some(&path("/tmp")));
-    let world = |made_by| World {
+    let namespace_plan = |made_by| NamespacePlan {
         made_by,
         mounts: lowered().plan,
         own: Vec::new(),
@@ -314,16 +315,16 @@ fn the_broker_keeps_attributes_where_mounts_are_not_enough() {
         matched: Vec::new(),
         exit: NetworkExit::None,
     };
-    let kept = |world: Option<World>, sockets| {
-        attributes_within(world.as_ref(), sockets, &[], &attributes, &machine()).is_ok()
+    let kept = |namespace_plan: Option<NamespacePlan>, sockets| {
+        attributes_within(namespace_plan.as_ref(), sockets, &[], &attributes, &machine()).is_ok()
     };
-    assert!(kept(Some(world(MadeBy::Stockade)), UnixSockets::None));
+    assert!(kept(Some(namespace_plan(MadeBy::Stockade)), UnixSockets::None));
     assert!(!kept(
-        Some(world(MadeBy::Bwrap("/usr/bin/bwrap".into()))),
+        Some(namespace_plan(MadeBy::Bwrap("/usr/bin/bwrap".into()))),
         UnixSockets::None
     ));
-    assert!(!kept(Some(world(MadeBy::Stockade)), UnixSockets::All));
-    assert!(!kept(Some(world(MadeBy::Stockade)), UnixSockets::WithinRoots));
+    assert!(!kept(Some(namespace_plan(MadeBy::Stockade)), UnixSockets::All));
+    assert!(!kept(Some(namespace_plan(MadeBy::Stockade)), UnixSockets::WithinRoots));
     assert!(!kept(None, UnixSockets::None));
 }
 
@@ -706,7 +707,7 @@ fn abstract_sockets_of_the_host_are_kept_out_by_a_scope_or_a_network_namespace_o
     let argv = plan.render();
     let mut valid = |abi| {
         layer.abi = abi;
-        let walls = Walls {
+        let layered_plan = LayeredPlan {
             argv: &argv,
             layer: &layer,
             own: &own,
@@ -714,7 +715,7 @@ fn abstract_sockets_of_the_host_are_kept_out_by_a_scope_or_a_network_namespace_o
             loader: &[],
             new_names: NewNames::Refused,
         };
-        validate(&walls, &AttributePlan::default(), &open, &machine())
+        validate(&layered_plan, &AttributePlan::default(), &open, &machine())
     };
     assert_eq!(valid(6), Ok(()));
     // The proof refuses it by itself.
@@ -737,7 +738,7 @@ fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
     let lowered = lower(&single, &survey, &options()).unwrap();
     let argv = lowered.plan.render();
     let holds = |argv: &[OsString]| {
-        let walls = Walls {
+        let layered_plan = LayeredPlan {
             argv,
             layer: &lowered.layer,
             own: &lowered.own,
@@ -745,7 +746,7 @@ fn a_single_file_in_tmp_is_granted_and_the_rest_stays_private() {
             loader: &[],
             new_names: NewNames::Refused,
         };
-        validate(&walls, &AttributePlan::default(), &single, &survey)
+        validate(&layered_plan, &AttributePlan::default(), &single, &survey)
     };
     assert_eq!(holds(&argv), Ok(()));
     assert!(lowered.own.iter().any(|rule| rule.path == "/tmp"));
@@ -786,7 +787,7 @@ fn names_of_any_bytes_pass_through_unchanged() {
         argv.windows(3)
             .any(|step| step[0] == "--ro-bind" && step[1] == "/dev/null" && step[2] == hostile)
     );
-    let walls = Walls {
+    let layered_plan = LayeredPlan {
         argv: &argv,
         layer: &lowered.layer,
         own: &lowered.own,
@@ -794,5 +795,8 @@ fn names_of_any_bytes_pass_through_unchanged() {
         loader: &[],
         new_names: NewNames::Refused,
     };
-    assert_eq!(validate(&walls, &AttributePlan::default(), &hidden, &survey), Ok(()));
+    assert_eq!(
+        validate(&layered_plan, &AttributePlan::default(), &hidden, &survey),
+        Ok(())
+    );
 }

@@ -1,6 +1,6 @@
 //! Checks the arguments of bwrap and the Landlock layer against a profile.
 //!
-//! Three checks. Both walls together permit only what the profile permits. Mounts alone show and change only what some clause
+//! Three checks. Mounts and layer together permit only what the profile permits. Mounts alone show and change only what some clause
 //! names, so the first wall is as tight as mounts can be. The namespaces exist, the root is read-only, and no mount can be moved
 //! away.
 
@@ -26,7 +26,7 @@ use crate::profile::{FileReach, Landmarks, Profile, Reach, Witness, files_within
 
 /// The mounts, namespaces and Landlock layer of the `namespaces` regime.
 #[derive(Debug, Clone, Copy)]
-pub struct Walls<'a> {
+pub struct LayeredPlan<'a> {
     /// The arguments of bwrap.
     pub argv: &'a [OsString],
     /// The layer inside.
@@ -41,31 +41,34 @@ pub struct Walls<'a> {
     pub new_names: NewNames,
 }
 
-/// Checks the walls, and the attribute plan, against the profile and the survey.
+/// Checks the layered plan and the attribute plan against the profile and the survey.
 pub fn validate(
-    walls: &Walls<'_>,
+    layered_plan: &LayeredPlan<'_>,
     attributes: &AttributePlan,
     profile: &Profile,
     survey: &Survey,
 ) -> Result<(), Witness> {
-    let pair = Pair::read(walls, survey)?;
-    let view = &pair.view;
+    let layered_reach = LayeredReach::read(layered_plan, survey)?;
+    let view = &layered_reach.view;
     check_namespaces(view, profile)?;
-    let open = open_patterns(walls.new_names, profile);
+    let open = open_patterns(layered_plan.new_names, profile);
     check_pins(view, profile, &open)?;
-    if walls.layer.abi < OLDEST_ABI {
-        return Err(refused(format!("emptying files (Landlock ABI {})", walls.layer.abi)));
+    if layered_plan.layer.abi < OLDEST_ABI {
+        return Err(refused(format!(
+            "emptying files (Landlock ABI {})",
+            layered_plan.layer.abi
+        )));
     }
     // No path leads to them: a network namespace or a scope keeps them out, or that no socket can be made.
     if !view.namespaces.contains(OsStr::new("net"))
         && profile.unix_sockets == UnixSockets::All
-        && walls.layer.abi < SCOPE_ABI
+        && layered_plan.layer.abi < SCOPE_ABI
     {
         return Err(refused("the host's abstract sockets".to_owned()));
     }
-    check_rules(walls.layer, profile)?;
-    check_own_rules(walls.own, view, profile)?;
-    sockets_within(walls.layer, profile)?;
+    check_rules(layered_plan.layer, profile)?;
+    check_own_rules(layered_plan.own, view, profile)?;
+    sockets_within(layered_plan.layer, profile)?;
     let tmp = tmp_of(view);
     let permitted = ProfileWithOwnMounts { profile, tmp };
     let later = without(profile, &open);
@@ -75,10 +78,10 @@ pub fn validate(
         open: &open,
         survey,
     };
-    pair.nodes_within(&permitted)?;
-    files_within(&pair, &admitted)?;
+    layered_reach.nodes_within(&permitted)?;
+    files_within(&layered_reach, &admitted)?;
     files_within(attributes, &permitted)?;
-    check_mount_reach((view, tmp_of(view)), walls.loader, profile, survey)
+    check_mount_reach((view, tmp_of(view)), layered_plan.loader, profile, survey)
 }
 
 /// Whether the private directory is there.
@@ -195,20 +198,20 @@ fn with_own_mounts(layer: &LandlockPlan, own: &[OwnRule]) -> LandlockPlan {
     layer
 }
 
-/// What both walls together permit, with the survey.
+/// What mounts and Landlock layer together permit, given the survey.
 #[derive(Debug)]
-pub struct Pair<'a> {
+pub struct LayeredReach<'a> {
     layer: LandlockPlan,
     view: View,
     survey: &'a Survey,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> LayeredReach<'a> {
     /// Reads the bytes.
-    pub fn read(walls: &Walls<'_>, survey: &'a Survey) -> Result<Self, Witness> {
+    pub fn read(layered_plan: &LayeredPlan<'_>, survey: &'a Survey) -> Result<Self, Witness> {
         Ok(Self {
-            layer: with_own_mounts(walls.layer, walls.own),
-            view: read(walls.argv, walls.copies, survey)?,
+            layer: with_own_mounts(layered_plan.layer, layered_plan.own),
+            view: read(layered_plan.argv, layered_plan.copies, survey)?,
             survey,
         })
     }
@@ -221,11 +224,11 @@ impl<'a> Pair<'a> {
     /// Everything that was seen, path by path: whether something exists decides as well, and the finitely
     /// many classes of paths know nothing of that.
     fn nodes_within(&self, permitted: &ProfileWithOwnMounts<'_>) -> Result<(), Witness> {
-        let (walls, profile) = (self.prepared(), permitted.prepared());
+        let (reach, profile) = (self.prepared(), permitted.prepared());
         // A link is never opened itself; what it leads to is looked at where it lies.
         let seen = self.survey.nodes().filter(|(_, node)| node.kind != Kind::Symlink);
         let beyond = seen.filter_map(|(path, _)| {
-            let (operation, access) = walls(path).beyond(|| profile(path))?;
+            let (operation, access) = reach(path).beyond(|| profile(path))?;
             Some((path, operation, access))
         });
         match beyond.min_by_key(|(path, ..)| *path) {
@@ -243,7 +246,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-impl FileReach for Pair<'_> {
+impl FileReach for LayeredReach<'_> {
     fn name(&self) -> &'static str {
         "the mounts and the Landlock plan"
     }

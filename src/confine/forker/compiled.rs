@@ -47,9 +47,9 @@ pub(crate) fn confine(
     prctl::set_child_subreaper(true).map_err(at(Step::ParentDeath))?;
     let SetupMessage { plan, forker_for } = setup;
     let Some(plan) = plan else { return Ok((None, None)) };
-    let mounts = match (parent, &plan.world) {
+    let mounts = match (parent, &plan.namespaces) {
         (ForkerParent::Supervisor(_), None) => None,
-        (ForkerParent::Hidden, Some(world)) => Some(Mounts::verify(world)?),
+        (ForkerParent::Hidden, Some(namespace_plan)) => Some(Mounts::verify(namespace_plan)?),
         (ForkerParent::Supervisor(_), Some(_)) | (ForkerParent::Hidden, None) => {
             return Err(StartFailure::new(
                 Step::Setup,

@@ -22,7 +22,7 @@ use nix::unistd::{Pid, dup2_stderr, execve, getppid};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::namespaces::NetworkNamespace;
-use crate::backend::{MadeBy, World};
+use crate::backend::{MadeBy, NamespacePlan};
 use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::forker::serve;
 use crate::confine::layers::privilege;
@@ -56,12 +56,12 @@ pub(crate) fn make(control: &OwnedFd, link: OwnedFd, supervisor: Pid, session: &
     // Other failures are reported after the setup has come: until then only the supervisor sends.
     let setup = serve::receive_setup(control);
     let done = entered.and_then(|namespaces| {
-        let world = planned_world(&setup)?;
-        match &world.made_by {
-            MadeBy::Stockade if world.mounts.network == network => {}
+        let namespace_plan = planned_namespaces(&setup)?;
+        match &namespace_plan.made_by {
+            MadeBy::Stockade if namespace_plan.mounts.network == network => {}
             MadeBy::Stockade | MadeBy::Bwrap(_) => return Err(plan_mismatch()),
         }
-        namespaces.apply(&world.mounts, &[control.as_fd(), link.as_fd()])
+        namespaces.apply(&namespace_plan.mounts, &[control.as_fd(), link.as_fd()])
     });
     match done {
         Ok(()) => serve::begin(control, link, ForkerParent::Hidden, setup, session),
@@ -72,7 +72,9 @@ pub(crate) fn make(control: &OwnedFd, link: OwnedFd, supervisor: Pid, session: &
 /// Waits for the setup and becomes bwrap, and the forker in there; never returns. Errors of bwrap go to `bwrap_stderr`.
 pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, bwrap_stderr: &OwnedFd, supervisor: Pid, session: &Path) -> ! {
     let setup = serve::receive_setup(control);
-    let failure = match planned_world(&setup).map(|world| (&world.made_by, world.mounts.bytes())) {
+    let failure = match planned_namespaces(&setup)
+        .map(|namespace_plan| (&namespace_plan.made_by, namespace_plan.mounts.bytes()))
+    {
         Ok((MadeBy::Bwrap(program), arguments)) => {
             let program = program.clone();
             let session = session.as_os_str().to_owned();
@@ -94,9 +96,9 @@ pub(crate) fn wrap(control: &OwnedFd, link: &OwnedFd, bwrap_stderr: &OwnedFd, su
 }
 
 /// The namespaces of a plan.
-fn planned_world(setup: &SetupMessage) -> Result<&World, StartFailure> {
-    let world = setup.plan.as_ref().and_then(|plan| plan.world.as_ref());
-    world.ok_or_else(|| StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces"))
+fn planned_namespaces(setup: &SetupMessage) -> Result<&NamespacePlan, StartFailure> {
+    let namespace_plan = setup.plan.as_ref().and_then(|plan| plan.namespaces.as_ref());
+    namespace_plan.ok_or_else(|| StartFailure::new(Step::Setup, Errno::EPROTO, "a plan without namespaces"))
 }
 
 fn plan_mismatch() -> StartFailure {

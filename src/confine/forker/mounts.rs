@@ -24,7 +24,7 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use crate::backend::landlock::Beneath;
 use crate::backend::namespaces::{BindAccess, Step as MountStep};
-use crate::backend::{MadeBy, World};
+use crate::backend::{MadeBy, NamespacePlan};
 use crate::confine::sys;
 use crate::confine::wire::protocol::{StartFailure, Step};
 use crate::policy::path::display;
@@ -57,11 +57,11 @@ pub(crate) enum Changed {
 
 impl Mounts {
     /// Compares the mounts with the plan, for later checks.
-    pub(crate) fn verify(world: &World) -> Result<Self, StartFailure> {
+    pub(crate) fn verify(namespace_plan: &NamespacePlan) -> Result<Self, StartFailure> {
         let failed = |errno| StartFailure::new(Step::Mounts, errno, "the table of mounts");
         let table = File::open("/proc/self/mountinfo").map_err(|error| failed(errno_of(&error)))?;
         let mut last: BTreeMap<&OsStr, &MountStep> = BTreeMap::new();
-        for step in &world.mounts.steps {
+        for step in &namespace_plan.mounts.steps {
             match step {
                 MountStep::Bind { path, .. }
                 | MountStep::Copy { path, .. }
@@ -77,12 +77,12 @@ impl Mounts {
         }
         let mut ids = Vec::new();
         for (path, step) in &last {
-            let mount = compare(path, step, &world.made_by)?;
+            let mount = compare(path, step, &namespace_plan.made_by)?;
             ids.push(mount_id(&mount).map(|id| (id, (*path).to_owned())));
         }
-        for step in &world.mounts.steps {
+        for step in &namespace_plan.mounts.steps {
             match step {
-                MountStep::Freeze { path } => drop(compare(path, step, &world.made_by)?),
+                MountStep::Freeze { path } => drop(compare(path, step, &namespace_plan.made_by)?),
                 MountStep::Bind { .. }
                 | MountStep::Copy { .. }
                 | MountStep::MaskDirectory { .. }
@@ -95,10 +95,10 @@ impl Mounts {
             }
         }
         // A path that is not mounted cannot be reached and needs no cover.
-        let covered = world
+        let covered = namespace_plan
             .protected
             .iter()
-            .chain(&world.matched)
+            .chain(&namespace_plan.matched)
             .filter(|path| last.contains_key(path.as_os_str()));
         let protected: BTreeSet<OsString> = covered.cloned().collect();
         let mut mounts = Self {

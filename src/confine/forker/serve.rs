@@ -226,8 +226,11 @@ impl Forker<'_> {
 
     /// Makes a way out and sends its sockets to the parent; none stays open here.
     fn make_way_out(&mut self) {
-        let world = self.compiled.as_ref().and_then(|compiled| compiled.plan.world.as_ref());
-        let made = match world.map(|world| world.exit) {
+        let namespace_plan = self
+            .compiled
+            .as_ref()
+            .and_then(|compiled| compiled.plan.namespaces.as_ref());
+        let made = match namespace_plan.map(|namespace_plan| namespace_plan.exit) {
             // A running command could use the next one's way out.
             Some(NetworkExit::Proxy) if self.active.values().all(|active| active.watch == Watch::Nothing) => {
                 inside::open(&mut self.used)

@@ -24,10 +24,10 @@ use crate::policy::path::display;
 /// Hard requirement throughout: a right the kernel does not know is an error, never left out.
 pub(crate) fn compile(plan: &Plan) -> Result<RulesetCreated, StartFailure> {
     let own = plan
-        .world
+        .namespaces
         .as_ref()
-        .map_or(&[] as &[OwnRule], |world| world.own.as_slice());
-    let floor = if plan.world.is_some() { FLOOR_INSIDE } else { FLOOR };
+        .map_or(&[] as &[OwnRule], |namespace_plan| namespace_plan.own.as_slice());
+    let floor = if plan.namespaces.is_some() { FLOOR_INSIDE } else { FLOOR };
     let plan = &plan.landlock;
     let abi = ABI::from(i32::try_from(plan.abi).unwrap_or(0));
     if plan.abi < floor {

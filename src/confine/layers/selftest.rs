@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 
 use crate::backend::landlock::LandlockPlan;
 use crate::backend::seccomp::{Attributes, Call, Filter, NATIVE_ARCH, Role, Verdict, stacked};
-use crate::backend::{Plan, World};
+use crate::backend::{NamespacePlan, Plan};
 use crate::confine::forker::forker_parent::ForkerParent;
 use crate::confine::layers::ruleset;
 use crate::confine::session::{CLOSED, LOCK, READABLE};
@@ -108,14 +108,14 @@ pub(crate) fn forker(canaries: &Canaries, parent: ForkerParent, plan: &Plan) -> 
         // Its runners try both with the forker.
         ForkerParent::Hidden => {}
     }
-    if let Some(world) = &plan.world {
+    if let Some(namespace_plan) = &plan.namespaces {
         // In that filter these calls go to a listener, and without one they fail with ENOSYS.
         let refused = if plan.watched.is_some() {
             Errno::ENOSYS
         } else {
             Errno::EPERM
         };
-        namespaces(world, refused)?;
+        namespaces(namespace_plan, refused)?;
     }
     for family in [
         AddressFamily::Inet,
@@ -132,7 +132,7 @@ pub(crate) fn forker(canaries: &Canaries, parent: ForkerParent, plan: &Plan) -> 
 }
 
 /// Tries what must fail in namespaces: to change them, and to change what they protect.
-fn namespaces(world: &World, refused: Errno) -> Result<(), String> {
+fn namespaces(namespace_plan: &NamespacePlan, refused: Errno) -> Result<(), String> {
     let none = None::<&Path>;
     match mount(none, Path::new("/"), none, MsFlags::MS_REMOUNT | MsFlags::MS_BIND, none) {
         Err(errno) if errno == refused => {}
@@ -149,8 +149,8 @@ fn namespaces(world: &World, refused: Errno) -> Result<(), String> {
             ));
         }
     }
-    let copies: Vec<_> = world.mounts.copies().collect();
-    for path in &world.protected {
+    let copies: Vec<_> = namespace_plan.mounts.copies().collect();
+    for path in &namespace_plan.protected {
         if let Some((_, identity, _)) = copies.iter().find(|(at, ..)| *at == path.as_os_str()) {
             let stat = fstatat(AT_FDCWD, path.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
             match stat.map(|stat| (stat.st_dev, stat.st_ino)) {

@@ -193,8 +193,8 @@ impl ReadyRunner {
             report: &self.report,
             attributes: plan.map(|plan| plan.attributes.clone()).unwrap_or_default(),
             copies: plan
-                .and_then(|plan| plan.world.as_ref())
-                .map(|world| world.mounts.copied_files().collect())
+                .and_then(|plan| plan.namespaces.as_ref())
+                .map(|namespace_plan| namespace_plan.mounts.copied_files().collect())
                 .unwrap_or_default(),
             attempts: Attempts::of(watched),
             command_tree: CommandTree::new(self.kill_scope, ours),

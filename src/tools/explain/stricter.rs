@@ -31,8 +31,11 @@ impl ForkerPlan {
         let BackendPlan::Kernel { plan, .. } = &self.plan()?.plan else {
             return None;
         };
-        let world = plan.world.as_ref()?;
-        let name = world.protected.iter().find(|name| path.as_path().starts_with(name))?;
+        let namespace_plan = plan.namespaces.as_ref()?;
+        let name = namespace_plan
+            .protected
+            .iter()
+            .find(|name| path.as_path().starts_with(name))?;
         Some(Stricter {
             clause: format!("protect {}", display(name)),
             // Where no config has a line for it, it is so by default.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use stockade::backend::attributes::{self, AttributePlan};
 use stockade::backend::namespaces::reader::read;
-use stockade::backend::namespaces::{Lowered, NewNames, Options, Walls, lower, validate};
+use stockade::backend::namespaces::{LayeredPlan, Lowered, NewNames, Options, lower, validate};
 use stockade::backend::status::{Refusal, Status};
 use stockade::backend::survey::{Kind, Survey};
 use stockade::policy::{AbsPath, Access, Deny, DenyFallback, Grant, Operation, Pattern, Residuals, Rights, Target};
@@ -46,8 +46,8 @@ fn options(deny_fallback: DenyFallback, protect: Vec<AbsPath>) -> Options {
     }
 }
 
-fn walls<'a>(lowered: &'a Lowered, argv: &'a [OsString]) -> Walls<'a> {
-    Walls {
+fn layered_plan<'a>(lowered: &'a Lowered, argv: &'a [OsString]) -> LayeredPlan<'a> {
+    LayeredPlan {
         argv,
         layer: &lowered.layer,
         own: &lowered.own,
@@ -98,7 +98,7 @@ proptest! {
             let argv = lowered.plan.render();
             let private = lowered.plan.private_directory().map(|at| AbsPath::new(at).unwrap());
             let attributes = attributes::lower(&profile.grants, &profile.denies, private.as_ref());
-            prop_assert_eq!(validate(&walls(&lowered, &argv), &attributes, &profile, &survey), Ok(()), "{:?}", argv);
+            prop_assert_eq!(validate(&layered_plan(&lowered, &argv), &attributes, &profile, &survey), Ok(()), "{:?}", argv);
             let view = read(&argv, &[], &survey).unwrap();
             for path in &lowered.protected {
                 prop_assert_eq!(view.access(Operation::Write, path), Access::Denied, "{}", path);
@@ -116,13 +116,13 @@ proptest! {
         let covering = Options { residuals: Residuals::Report, ..options(DenyFallback::CoverExisting, Vec::new()) };
         if let Ok(lowered) = lower(&profile, &survey, &covering) {
             let argv = lowered.plan.render();
-            let walls = Walls { new_names: NewNames::Admitted, ..walls(&lowered, &argv) };
-            prop_assert_eq!(validate(&walls, &AttributePlan::default(), &profile, &survey), Ok(()), "{:?}", argv);
+            let admitting = LayeredPlan { new_names: NewNames::Admitted, ..layered_plan(&lowered, &argv) };
+            prop_assert_eq!(validate(&admitting, &AttributePlan::default(), &profile, &survey), Ok(()), "{:?}", argv);
             still_within(&argv, &lowered, &profile, &survey, &files)?;
             // Whoever does not admit them catches it, unless nothing is left open.
             let residual = |status: &Status| matches!(status, Status::Residual(_));
             let left_open = lowered.statuses.iter().any(|clause| residual(&clause.status));
-            let strict = Walls { new_names: NewNames::Refused, ..walls };
+            let strict = LayeredPlan { new_names: NewNames::Refused, ..admitting };
             let held = validate(&strict, &AttributePlan::default(), &profile, &survey).is_ok();
             prop_assert!(held || left_open);
         }
@@ -181,7 +181,7 @@ proptest! {
                 hurt(&mut argv, *at, *how, path);
             }
         }
-        if validate(&walls(&lowered, &argv), &AttributePlan::default(), &profile, &survey).is_ok() {
+        if validate(&layered_plan(&lowered, &argv), &AttributePlan::default(), &profile, &survey).is_ok() {
             still_within(&argv, &lowered, &profile, &survey, &files)?;
         }
     }
@@ -233,7 +233,12 @@ fn a_kernel_without_truncation_is_refused() {
     let lowered = lower(&profile, &survey, &enough).unwrap();
     let argv = lowered.plan.render();
     assert_eq!(
-        validate(&walls(&lowered, &argv), &AttributePlan::default(), &profile, &survey),
+        validate(
+            &layered_plan(&lowered, &argv),
+            &AttributePlan::default(),
+            &profile,
+            &survey
+        ),
         Ok(())
     );
 }
@@ -282,11 +287,11 @@ fn a_directory_above_a_cover_stays_where_another_clause_speaks_of_it_too() {
         };
         let lowered = lower(&profile, &survey, &covering).unwrap();
         let argv = lowered.plan.render();
-        let walls = Walls {
+        let admitting = LayeredPlan {
             new_names: NewNames::Admitted,
-            ..walls(&lowered, &argv)
+            ..layered_plan(&lowered, &argv)
         };
-        let held = validate(&walls, &AttributePlan::default(), &profile, &survey);
+        let held = validate(&admitting, &AttributePlan::default(), &profile, &survey);
         assert_eq!(held, Ok(()), "{argv:?}");
         assert!(lowered.matched.contains(&file), "{argv:?}");
     }

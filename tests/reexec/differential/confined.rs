@@ -27,7 +27,7 @@ use super::tree::{abs, identity};
 
 /// What came of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct OperationResult {
     pub(crate) errno: i32,
     /// The errno of reading by its new name what was moved; `None` where nothing was.
     pub(crate) afterwards: Option<i32>,
@@ -36,7 +36,7 @@ pub(crate) struct Outcome {
 /// What a session gave.
 #[derive(Debug)]
 pub(crate) struct Performed {
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<OperationResult>,
     /// What is stricter than its clause, in the product's own words.
     pub(crate) stricter: Vec<String>,
     /// What was mounted for the first layer, where namespaces were made.
@@ -137,7 +137,7 @@ async fn session(
     layers: &[(&Profile, BackendOptions)],
     tools: &Tools,
     attempts: &[Attempt],
-) -> (Vec<Outcome>, Option<Mounted>) {
+) -> (Vec<OperationResult>, Option<Mounted>) {
     let (profile, ground) = layers[0];
     let place = ground.mechanism.place(&profile.network);
     // Namespaces have a /tmp of their own.
@@ -158,7 +158,10 @@ async fn session(
         lower(&profile, *ground, &around).unwrap().plan
     });
     let mut lowered: Vec<Plan> = lowered.collect();
-    let mounted = lowered[0].world.as_ref().map(|world| Mounted::of(&world.mounts));
+    let mounted = lowered[0]
+        .namespaces
+        .as_ref()
+        .map(|namespace_plan| Mounted::of(&namespace_plan.mounts));
     // The worker applies the first; the command itself enters the others, its filters joined to the first one's.
     let mut plan = lowered.remove(0);
     for inner in &lowered {
@@ -199,10 +202,10 @@ async fn session(
     output.rewind().unwrap();
     output.read_to_string(&mut text).unwrap();
     assert_eq!(ended.unwrap().end, End::Exited(0), "{text}");
-    let mut outcomes: Vec<Outcome> = text.lines().map(outcome).collect();
+    let mut outcomes: Vec<OperationResult> = text.lines().map(outcome).collect();
     assert_eq!(outcomes.len(), entering.len() + attempts.len(), "{text}");
     let performed = outcomes.split_off(entering.len());
-    let entered = |(step, outcome): (&Vec<u8>, &Outcome)| match outcome.errno {
+    let entered = |(step, outcome): (&Vec<u8>, &OperationResult)| match outcome.errno {
         0 => true,
         // What is not there in namespaces, or is masked, needs no rule.
         libc::ENOENT | libc::EACCES => mounted.is_some() && step.starts_with(b"R"),
@@ -232,10 +235,10 @@ fn duplicate(file: &File) -> OwnedFd {
     file.try_clone().unwrap().into()
 }
 
-fn outcome(line: &str) -> Outcome {
+fn outcome(line: &str) -> OperationResult {
     let (errno, afterwards) = line.split_once(' ').unwrap();
     let afterwards: i32 = afterwards.parse().unwrap();
-    Outcome {
+    OperationResult {
         errno: errno.parse().unwrap(),
         afterwards: (afterwards >= 0).then_some(afterwards),
     }

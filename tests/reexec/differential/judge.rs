@@ -7,7 +7,7 @@ use stockade::policy::path::escape;
 use stockade::policy::{Access, Operation, Policy};
 use stockade::profile::{FileReach, Profile};
 
-use super::confined::{Outcome, Performed};
+use super::confined::{OperationResult, Performed};
 use super::operations::{Attempt, Deed};
 use super::oracle::{Layer, is_ruled_alone, permits, permitted};
 use super::report::Report;
@@ -49,7 +49,7 @@ impl World<'_> {
     fn one(
         &self,
         attempt: &Attempt,
-        outcome: Outcome,
+        outcome: OperationResult,
         performed: &Performed,
         report: &mut Report,
     ) -> Result<(), String> {
@@ -109,7 +109,7 @@ impl World<'_> {
     }
 
     /// What was moved or linked is read by its new name only if one of its names may be read.
-    fn nothing_gained(&self, deed: &Deed, outcome: Outcome) -> Result<(), String> {
+    fn nothing_gained(&self, deed: &Deed, outcome: OperationResult) -> Result<(), String> {
         let (from, to, kind) = match deed {
             Deed::Move { from, to, kind } => (from, to, *kind),
             Deed::Exchange { one, other } => (one, other, Kind::File),
@@ -167,12 +167,12 @@ impl World<'_> {
 
 /// The content of a file that was emptied earlier is no program, and not each file system has attributes: that is found
 /// out after the sandbox has let the call through.
-pub(crate) fn is_permitted(outcome: Outcome) -> bool {
+pub(crate) fn is_permitted(outcome: OperationResult) -> bool {
     [0, libc::ENOEXEC, libc::EOPNOTSUPP].contains(&outcome.errno)
 }
 
 /// Whether the sandbox has refused it, and nothing else.
-fn is_refused(regime: Regime, outcome: Outcome, deed: &Deed) -> bool {
+fn is_refused(regime: Regime, outcome: OperationResult, deed: &Deed) -> bool {
     let also: &[i32] = match deed {
         Deed::Move { .. } | Deed::Exchange { .. } => &[libc::EXDEV],
         Deed::Internet | Deed::UnixSocket => &[libc::EAFNOSUPPORT],

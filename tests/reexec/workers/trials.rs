@@ -599,7 +599,7 @@ fn changed_meanwhile(backend: BackendChoice) {
 }
 
 /// What comes of a worker that is told a plan for what was announced, once that was changed.
-fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineError> {
+fn told_a_plan(change: fn(&mut stockade::backend::NamespacePlan)) -> Result<(), ConfineError> {
     let world = World::new(BackendChoice::Namespaces);
     let before = children();
     let profile = derive(&world.policy, &Call::of(ApprovedRoots::None));
@@ -623,7 +623,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
             ..Surroundings::default()
         };
         let mut plan = plan::lower(&profile, ground, &around).unwrap().plan;
-        change(plan.world.as_mut().unwrap());
+        change(plan.namespaces.as_mut().unwrap());
         let setup = Setup {
             plan: Some(plan),
             forker_for: ForkerFor::Others,
@@ -639,7 +639,7 @@ fn told_a_plan(change: fn(&mut stockade::backend::World)) -> Result<(), ConfineE
 }
 
 fn announced_otherwise() {
-    let changes: [fn(&mut stockade::backend::World); 2] = [
+    let changes: [fn(&mut stockade::backend::NamespacePlan); 2] = [
         |world| world.mounts.network = NetworkNamespace::Host,
         |world| world.made_by = MadeBy::Bwrap("/usr/bin/bwrap".into()),
     ];
