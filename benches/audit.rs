@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use stockade::audit::event::{Assessment, Call, EXECUTE_TOOL, End, Event, Needs, Outcome, Start};
+use stockade::audit::event::{Assessment, Call, CallEnd, EXECUTE_TOOL, End, Event, Needs, Start};
 use stockade::audit::{AuditLog, Durability, Keeping, LogPaths, Text, verify};
 
 const RECORDS: u64 = 100_000;
@@ -125,7 +125,7 @@ fn event(number: u64) -> Event {
             output_bytes: Some(4),
             unsettled: None,
         }),
-        _ => Event::Outcome(Outcome {
+        _ => Event::Outcome(CallEnd {
             call,
             outcome: "done",
             error: None,

@@ -37,7 +37,7 @@ pub enum Event {
     /// What was denied to a command, where somebody looked.
     Denials(Denials),
     /// What came of a call.
-    Outcome(Outcome),
+    Outcome(CallEnd),
     /// A session ended in order.
     SessionEnd(SessionEnd),
     /// A crash left something behind the last record, which was removed.
@@ -258,7 +258,7 @@ pub enum Answer {
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct CallEnd {
     /// The call.
     #[serde(rename = "gen_ai.tool.call.id")]
     pub call: String,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::chain::{Envelope, Hash, Link, parse_line as opened, seal_record};
-use super::event::{Outcome, SessionEnd};
+use super::event::{CallEnd, SessionEnd};
 use super::{AuditError, AuditLog, Durability, Event, Keeping, LogPaths, Report, Tail, Wrong, records, verify};
 use crate::policy::AbsPath;
 
@@ -26,7 +26,7 @@ fn open(paths: &LogPaths, keeping: Keeping) -> AuditLog {
 }
 
 fn event(text: &str) -> Event {
-    Event::Outcome(Outcome {
+    Event::Outcome(CallEnd {
         call: "1".to_owned(),
         outcome: "done",
         error: Some(super::Text::of(text)),

@@ -20,7 +20,7 @@ pub struct Attempt {
     /// The client's end of its connection.
     pub client: SocketAddr,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: AttemptResult,
     /// The connected address, if any.
     pub address: Option<SocketAddr>,
     /// The detected content of a tunnel.
@@ -96,7 +96,7 @@ pub enum TunnelContent {
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptResult {
     /// It was permitted and connected, and has ended.
     Passed(End),
     /// It was refused: not connected, or cut off.
@@ -107,7 +107,7 @@ pub enum Outcome {
     Abandoned(End),
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for AttemptResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passed(end) => write!(f, "let through; {end}"),

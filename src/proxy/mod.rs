@@ -44,7 +44,7 @@ mod tunnelled_request;
 mod unreadable;
 
 pub use accept::Proxy;
-pub use attempt::{Attempt, End, Failure, Outcome, Protocol, Refusal, Subject, TunnelContent};
+pub use attempt::{Attempt, AttemptResult, End, Failure, Protocol, Refusal, Subject, TunnelContent};
 pub use bounds::Bounds;
 pub use gate::{ConnectRequest, Decision, Gate, Verdict};
 pub use resolve::{Addresses, Resolve, SystemResolver};

@@ -2,7 +2,7 @@
 
 use tokio::net::TcpStream;
 
-use super::attempt::Outcome;
+use super::attempt::AttemptResult;
 use super::client::Client;
 use super::connect::{Connected, Rejected, connect};
 use super::gate::{ConnectRequest, Verdict};
@@ -23,17 +23,21 @@ pub(super) async fn open(
     state: &ProxyState,
     client: &mut Client,
     request: &ConnectRequest,
-) -> Result<Connected, Outcome> {
+) -> Result<Connected, AttemptResult> {
     let gate = &*state.gate;
     let verdict = client.unless_closed(gate.decide(request.clone())).await;
-    match verdict.map_err(Outcome::Abandoned)? {
+    match verdict.map_err(AttemptResult::Abandoned)? {
         Verdict::Allowed => {}
-        Verdict::Refused(why) => return Err(Outcome::Refused(why)),
+        Verdict::Refused(why) => return Err(AttemptResult::Refused(why)),
     }
     let connecting = connect(gate, &*state.resolver, &state.bounds, &request.host, request.port);
-    match client.unless_closed(connecting).await.map_err(Outcome::Abandoned)? {
+    match client
+        .unless_closed(connecting)
+        .await
+        .map_err(AttemptResult::Abandoned)?
+    {
         Ok(connected) => Ok(connected),
-        Err(Rejected::Refused(why)) => Err(Outcome::Refused(why)),
-        Err(Rejected::Failed(why)) => Err(Outcome::Failed(why)),
+        Err(Rejected::Refused(why)) => Err(AttemptResult::Refused(why)),
+        Err(Rejected::Failed(why)) => Err(AttemptResult::Failed(why)),
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use tokio::time::{Duration, Instant};
 
-use super::attempt::{Attempt, End, Outcome, Protocol, Subject, TunnelContent};
+use super::attempt::{Attempt, AttemptResult, End, Protocol, Subject, TunnelContent};
 use super::gate::{ConnectRequest, Gate};
 use super::meter::{Meter, Way};
 use super::unreadable::Unreadable;
@@ -40,7 +40,7 @@ impl<'a> Record<'a> {
         why: Unreadable,
     ) {
         let subject = Subject::Unreadable(excerpt(bytes));
-        Self::new(gate, started, subject, protocol, client).end(Outcome::Refused(why.into()));
+        Self::new(gate, started, subject, protocol, client).end(AttemptResult::Refused(why.into()));
     }
 
     fn new(
@@ -54,7 +54,7 @@ impl<'a> Record<'a> {
             subject,
             protocol,
             client,
-            outcome: Outcome::Abandoned(End::Stopped),
+            outcome: AttemptResult::Abandoned(End::Stopped),
             address: None,
             content: TunnelContent::Nothing,
             up: 0,
@@ -73,7 +73,7 @@ impl<'a> Record<'a> {
     pub(super) fn connected(&mut self, address: SocketAddr) {
         if let Some(attempt) = &mut self.attempt {
             attempt.address = Some(address);
-            attempt.outcome = Outcome::Passed(End::Stopped);
+            attempt.outcome = AttemptResult::Passed(End::Stopped);
         }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Record<'a> {
     }
 
     /// Ends the attempt.
-    pub(super) fn end(mut self, outcome: Outcome) {
+    pub(super) fn end(mut self, outcome: AttemptResult) {
         if let Some(attempt) = &mut self.attempt {
             attempt.outcome = outcome;
         }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use bytes::Buf as _;
 use tokio::time::{Instant, timeout};
 
-use super::attempt::{Failure, Outcome, Protocol, Refusal};
+use super::attempt::{AttemptResult, Failure, Protocol, Refusal};
 use super::client::Client;
 use super::gate::ConnectRequest;
 use super::open::{Opened, open};
@@ -124,7 +124,7 @@ pub(super) async fn serve<'a>(state: &'a ProxyState, client: &mut Client, starte
     };
     record.connected(connected.address);
     if let Err(end) = client.send(&reply(0), bounds.idle).await {
-        record.end(Outcome::Passed(end));
+        record.end(AttemptResult::Passed(end));
         return None;
     }
     let ConnectRequest { host, port, .. } = connect_request;
@@ -168,10 +168,10 @@ fn refusal(why: Unreadable) -> Vec<u8> {
 }
 
 /// What a client is told that gets no tunnel.
-fn reply_code(outcome: &Outcome) -> u8 {
+fn reply_code(outcome: &AttemptResult) -> u8 {
     const BY_RULE: u8 = 2;
     match outcome {
-        Outcome::Refused(
+        AttemptResult::Refused(
             Refusal::NotListed(_)
             | Refusal::Denied
             | Refusal::Unanswered
@@ -182,9 +182,9 @@ fn reply_code(outcome: &Outcome) -> u8 {
             | Refusal::Hello(_)
             | Refusal::Tunnelled(_),
         ) => BY_RULE,
-        Outcome::Failed(Failure::Unreachable(_)) => 3,
-        Outcome::Failed(Failure::NoAddress | Failure::ResolveTime | Failure::ConnectTime(_)) => 4,
-        Outcome::Failed(Failure::ConnectionRefused(_)) => 5,
-        Outcome::Failed(Failure::BadAnswer) | Outcome::Passed(_) | Outcome::Abandoned(_) => 1,
+        AttemptResult::Failed(Failure::Unreachable(_)) => 3,
+        AttemptResult::Failed(Failure::NoAddress | Failure::ResolveTime | Failure::ConnectTime(_)) => 4,
+        AttemptResult::Failed(Failure::ConnectionRefused(_)) => 5,
+        AttemptResult::Failed(Failure::BadAnswer) | AttemptResult::Passed(_) | AttemptResult::Abandoned(_) => 1,
     }
 }

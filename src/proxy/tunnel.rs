@@ -10,7 +10,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{End, Outcome, Refusal, TunnelContent};
+use super::attempt::{AttemptResult, End, Refusal, TunnelContent};
 use super::bounds::Bounds;
 use super::client::send_final;
 use super::client_to_server::{ClientToServer, Cut, Progress};
@@ -25,7 +25,7 @@ use crate::policy::Host;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tunnelled {
     /// How it ended: passed, or refused for what was in it.
-    pub(super) outcome: Outcome,
+    pub(super) outcome: AttemptResult,
     /// Its detected content.
     pub(super) content: TunnelContent,
 }
@@ -80,13 +80,13 @@ pub(super) async fn tunnel(ends: Tunnel<'_>, bounds: &Bounds, meter: &Meter, sto
         let down = server_to_client(from_server, to_client, meter, answered, &client_received);
         tokio::select! {
             biased;
-            () = stop.cancelled() => Outcome::Passed(End::Stopped),
+            () = stop.cancelled() => AttemptResult::Passed(End::Stopped),
             outcome = both(up.run(), down) => outcome,
-            () = meter.idle(bounds.idle) => Outcome::Passed(End::Idle),
+            () = meter.idle(bounds.idle) => AttemptResult::Passed(End::Idle),
         }
     };
     match &outcome {
-        Outcome::Refused(why) => {
+        AttemptResult::Refused(why) => {
             reset(&server);
             drop(server);
             if !client_received.into_inner() {
@@ -95,10 +95,10 @@ pub(super) async fn tunnel(ends: Tunnel<'_>, bounds: &Bounds, meter: &Meter, sto
                     .await;
             }
         }
-        Outcome::Passed(End::ClientClosed) => reset(&server),
-        Outcome::Passed(End::Closed | End::ServerClosed | End::Idle | End::Stopped)
-        | Outcome::Failed(_)
-        | Outcome::Abandoned(_) => {}
+        AttemptResult::Passed(End::ClientClosed) => reset(&server),
+        AttemptResult::Passed(End::Closed | End::ServerClosed | End::Idle | End::Stopped)
+        | AttemptResult::Failed(_)
+        | AttemptResult::Abandoned(_) => {}
     }
     Tunnelled {
         outcome,
@@ -123,7 +123,7 @@ fn rejection_message(why: &Refusal, host: &Host, port: u16) -> Option<Vec<u8>> {
         Refusal::Hello(HelloError::Differs(_) | HelloError::Named(_)) => alert(UNRECOGNIZED_NAME),
         Refusal::Hello(HelloError::Unreadable | HelloError::TooLong | HelloError::Slow) => alert(DECODE_ERROR),
         Refusal::Tunnelled(_) => {
-            let outcome = Outcome::Refused(why.clone());
+            let outcome = AttemptResult::Refused(why.clone());
             response::rejection(&format!("{host}:{port}"), &outcome, response::KeepAlive::No)
         }
         Refusal::Hello(HelloError::Ssl2)
@@ -160,7 +160,10 @@ async fn server_to_client(
 }
 
 /// Runs both directions until both have ended or one fails.
-async fn both(up: impl Future<Output = Result<(), Cut>>, down: impl Future<Output = Result<(), Broken>>) -> Outcome {
+async fn both(
+    up: impl Future<Output = Result<(), Cut>>,
+    down: impl Future<Output = Result<(), Broken>>,
+) -> AttemptResult {
     let (mut up, mut down) = (pin!(up), pin!(down));
     let came_down = |result| match result {
         Ok(()) => End::Closed,
@@ -169,23 +172,23 @@ async fn both(up: impl Future<Output = Result<(), Cut>>, down: impl Future<Outpu
     };
     tokio::select! {
         went = &mut up => match went {
-            Ok(()) => Outcome::Passed(came_down(down.await)),
-            Err(Cut::Refused(why)) => Outcome::Refused(why),
+            Ok(()) => AttemptResult::Passed(came_down(down.await)),
+            Err(Cut::Refused(why)) => AttemptResult::Refused(why),
             Err(Cut::Left(End::ServerClosed)) => {
                 // The client still gets what the server sent.
                 let _broken = down.await;
-                Outcome::Passed(End::ServerClosed)
+                AttemptResult::Passed(End::ServerClosed)
             }
-            Err(Cut::Left(end)) => Outcome::Passed(end),
+            Err(Cut::Left(end)) => AttemptResult::Passed(end),
         },
         came = &mut down => match came {
             Ok(()) => match up.await {
                 // The server had sent everything.
-                Ok(()) | Err(Cut::Left(End::ServerClosed)) => Outcome::Passed(End::Closed),
-                Err(Cut::Refused(why)) => Outcome::Refused(why),
-                Err(Cut::Left(end)) => Outcome::Passed(end),
+                Ok(()) | Err(Cut::Left(End::ServerClosed)) => AttemptResult::Passed(End::Closed),
+                Err(Cut::Refused(why)) => AttemptResult::Refused(why),
+                Err(Cut::Left(end)) => AttemptResult::Passed(end),
             },
-            Err(_) => Outcome::Passed(came_down(came)),
+            Err(_) => AttemptResult::Passed(came_down(came)),
         },
     }
 }

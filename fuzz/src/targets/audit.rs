@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use stockade::audit::event::{Event, Outcome, SessionEnd};
+use stockade::audit::event::{CallEnd, Event, SessionEnd};
 use stockade::audit::{AuditLog, Durability, Keeping, LogPaths, Tail, Text, records, verify};
 
 use crate::bounds::{Bounds, bounded, workplace};
@@ -33,7 +33,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     };
     let log = AuditLog::open(&place, keeping, &|_| None, "s").unwrap();
     for number in 0..6 {
-        let event = Event::Outcome(Outcome {
+        let event = Event::Outcome(CallEnd {
             call: number.to_string(),
             outcome: "done",
             error: Some(Text::of("quotes \" and \n lines \u{202e}")),

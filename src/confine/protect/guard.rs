@@ -23,7 +23,7 @@ use super::tree::inventory::{Inventory, root_creation_time};
 use super::tree::search::{Scan, SearchResult, search};
 
 use super::settling::settle;
-use super::settling::settlement::Outcome;
+use super::settling::settlement::SettlementReport;
 use super::storage::quota;
 use super::tree::walk::{TICK, now};
 
@@ -142,7 +142,7 @@ impl Guard {
     ///
     /// What can be put back is, whatever else fails. After an error the journal stays, for another try at the
     /// next start.
-    pub fn settle(self) -> Outcome {
+    pub fn settle(self) -> SettlementReport {
         self.settle_with(None).settled
     }
 
@@ -260,7 +260,7 @@ impl Guard {
 #[derive(Debug)]
 pub struct SettledGuard {
     /// What was put back.
-    pub settled: Outcome,
+    pub settled: SettlementReport,
     /// What is new, and may be read or run by programs of the host.
     pub appeared: Appeared,
     /// What it saw, if everything is at rest.

@@ -57,7 +57,7 @@ pub use offer::{ApplyError, Diff, Digest, Offer};
 pub use recover::{Recovered, Unrecovered, Waiting, recover, waiting};
 pub use referenced::repository::{Person, Repository, read, repository};
 pub(crate) use settling::closed::closed_directory;
-pub use settling::settlement::Outcome;
+pub use settling::settlement::SettlementReport;
 pub use storage::inventory_cache::CachedInventory;
 pub use tree::appeared::Appeared;
 pub use tree::growth::Growth;

@@ -17,7 +17,7 @@ use super::overlap;
 use super::record::Record;
 use super::roots::{open_roots, unlock};
 use super::settling::settle::settle;
-use super::settling::settlement::Outcome;
+use super::settling::settlement::SettlementReport;
 use super::storage::journal::{self, Journal, abandoned};
 use super::storage::other_sessions::StoreLock;
 use super::violation::Violation;
@@ -215,7 +215,7 @@ fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-fn restore(mut record: Record, store: &Path) -> Outcome {
+fn restore(mut record: Record, store: &Path) -> SettlementReport {
     let extra: Vec<PathBuf> = record.extra.iter().map(|bytes| path(bytes)).collect();
     let mut patterns = Patterns::new(&record.names);
     let mut roots = Vec::new();

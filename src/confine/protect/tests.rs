@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Effect, Guard, Outcome, Violation};
+use super::{Effect, Guard, SettlementReport, Violation};
 
 /// A temporary directory with a store in it. What lies in quarantine is shut; an ordinary user could not remove it so.
 struct Opened(tempfile::TempDir);
@@ -152,7 +152,7 @@ fn one(path: &str, what: Effect) -> Vec<(PathBuf, Effect)> {
 
 /// The violations of a settling that could do all it should.
 #[track_caller]
-fn whole(settled: Outcome) -> Vec<Violation> {
+fn whole(settled: SettlementReport) -> Vec<Violation> {
     assert!(settled.errors.is_empty(), "{:?}", settled.errors);
     settled.violations
 }

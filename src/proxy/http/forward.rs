@@ -25,7 +25,7 @@ use super::body::{Body, Piece};
 use super::head::{Framing, Head, Version, connection_tokens, names_too_many};
 use super::response::KeepAlive;
 use crate::policy::Host;
-use crate::proxy::attempt::{End, Failure, Outcome};
+use crate::proxy::attempt::{AttemptResult, End, Failure};
 use crate::proxy::bounds::{BUFFER, Bounds, HEADERS};
 use crate::proxy::client::{Client, PIECE};
 use crate::proxy::meter::{Meter, Metered};
@@ -55,7 +55,7 @@ pub(super) struct Exchange<'a> {
 
 /// The end of an exchange.
 pub(super) struct Forwarded {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: AttemptResult,
     /// Nothing of an answer was sent.
     pub(super) unanswered: bool,
     /// Whether the client's connection can go on.
@@ -83,7 +83,7 @@ pub(super) async fn forward(
     let progress = Progress::default();
     let outcome = run(client, exchange, server, bounds, meter, &progress).await;
     let (outcome, keep_alive) = match outcome {
-        Ok(keep_alive) => (Outcome::Passed(End::Closed), keep_alive),
+        Ok(keep_alive) => (AttemptResult::Passed(End::Closed), keep_alive),
         Err(outcome) => (outcome, KeepAlive::No),
     };
     Forwarded {
@@ -103,9 +103,9 @@ async fn run(
     bounds: &Bounds,
     meter: &Meter,
     progress: &Progress,
-) -> Result<KeepAlive, Outcome> {
-    let bad_answer = |_| Outcome::Failed(Failure::BadAnswer);
-    let (feed, request) = build(exchange).ok_or(Outcome::Failed(Failure::BadAnswer))?;
+) -> Result<KeepAlive, AttemptResult> {
+    let bad_answer = |_| AttemptResult::Failed(Failure::BadAnswer);
+    let (feed, request) = build(exchange).ok_or(AttemptResult::Failed(Failure::BadAnswer))?;
     let mut builder = http1::Builder::new();
     builder.max_buf_size(BUFFER).max_headers(HEADERS);
     let (mut sender, connection) = builder
@@ -130,7 +130,7 @@ async fn run(
             done = &mut download => return done,
             _ended = &mut connection, if !is_closed => is_closed = true,
             cut = &mut upload => return Err(cut),
-            () = &mut idle => return Err(Outcome::Passed(End::Idle)),
+            () = &mut idle => return Err(AttemptResult::Passed(End::Idle)),
         }
     }
 }
@@ -191,7 +191,7 @@ async fn upload(
     mut body: Body,
     mut feed: Feed,
     progress: &Progress,
-) -> Outcome {
+) -> AttemptResult {
     loop {
         match body.next(buffer) {
             Ok(Piece::Data(length)) => {
@@ -207,13 +207,13 @@ async fn upload(
             Ok(Piece::More) => {
                 if !more(&mut read, buffer).await {
                     abort(feed);
-                    return Outcome::Passed(End::ClientClosed);
+                    return AttemptResult::Passed(End::ClientClosed);
                 }
             }
             Ok(Piece::End) => break,
             Err(why) => {
                 abort(feed);
-                return Outcome::Refused(why.into());
+                return AttemptResult::Refused(why.into());
             }
         }
     }
@@ -222,7 +222,7 @@ async fn upload(
     // What comes now is the next request. There may be room for it, or not.
     while buffer.len() < BUFFER {
         if !more(&mut read, buffer).await {
-            return Outcome::Passed(End::ClientClosed);
+            return AttemptResult::Passed(End::ClientClosed);
         }
     }
     std::future::pending().await
@@ -249,12 +249,12 @@ async fn download(
     mut body: Incoming,
     meter: &Meter,
     progress: &Progress,
-) -> Result<KeepAlive, Outcome> {
-    let client_closed = |_| Outcome::Passed(End::ClientClosed);
+) -> Result<KeepAlive, AttemptResult> {
+    let client_closed = |_| AttemptResult::Passed(End::ClientClosed);
     // To ask for a password, or to speak something else from here on, is not for a server to do through a proxy.
     let is_for_proxy = parts.status.is_informational() || parts.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
     if is_for_proxy || names_too_many(&parts.headers) {
-        return Err(Outcome::Failed(Failure::BadAnswer));
+        return Err(AttemptResult::Failed(Failure::BadAnswer));
     }
     let length = Length::of(exchange, parts, &body);
     let keep_alive = match length {
@@ -270,7 +270,7 @@ async fn download(
     let mut piece = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {
-            return Err(Outcome::Passed(End::ServerClosed));
+            return Err(AttemptResult::Passed(End::ServerClosed));
         };
         // Trailers are not sent on.
         let Ok(data) = frame.into_data() else { continue };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use http::StatusCode;
 
-use crate::proxy::attempt::{Failure, Outcome, Refusal};
+use crate::proxy::attempt::{AttemptResult, Failure, Refusal};
 use crate::proxy::unreadable::Unreadable;
 
 /// What a client is told before its tunnel begins.
@@ -29,11 +29,11 @@ impl KeepAlive {
 }
 
 /// The answer to what was refused or failed; `subject` is `HOST:PORT`, or `this request`. None where nobody waits for it.
-pub(in crate::proxy) fn rejection(subject: &str, outcome: &Outcome, keep_alive: KeepAlive) -> Option<Vec<u8>> {
+pub(in crate::proxy) fn rejection(subject: &str, outcome: &AttemptResult, keep_alive: KeepAlive) -> Option<Vec<u8>> {
     let (status, why) = match outcome {
-        Outcome::Refused(why) => (refused(why), why.to_string()),
-        Outcome::Failed(why) => (failed(why), why.to_string()),
-        Outcome::Passed(_) | Outcome::Abandoned(_) => return None,
+        AttemptResult::Refused(why) => (refused(why), why.to_string()),
+        AttemptResult::Failed(why) => (failed(why), why.to_string()),
+        AttemptResult::Passed(_) | AttemptResult::Abandoned(_) => return None,
     };
     // It stands in the status line, too: there many programs show it.
     let line: String = format!("stockade: {subject} {why}")

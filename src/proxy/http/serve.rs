@@ -7,7 +7,7 @@ use super::forward::{Exchange, Forwarded, forward};
 use super::head::{Expects, Finder, Framing, Head, Version, connection_tokens};
 use super::response::{CONTINUE, ESTABLISHED, KeepAlive, rejection};
 use super::target::{Request, RequestKind};
-use crate::proxy::attempt::{Outcome, Protocol};
+use crate::proxy::attempt::{AttemptResult, Protocol};
 use crate::proxy::client::Client;
 use crate::proxy::gate::ConnectRequest;
 use crate::proxy::open::{Opened, open};
@@ -91,7 +91,7 @@ async fn refuse(state: &ProxyState, client: &mut Client, started: Instant, why: 
         client.address,
         why,
     );
-    let answer = rejection("this request", &Outcome::Refused(why.into()), KeepAlive::No);
+    let answer = rejection("this request", &AttemptResult::Refused(why.into()), KeepAlive::No);
     respond(state, client, &answer.unwrap_or_default(), KeepAlive::No).await;
 }
 
@@ -115,7 +115,7 @@ async fn tunnel<'a>(
     };
     record.connected(connected.address);
     if let Err(end) = client.send(ESTABLISHED, state.bounds.idle).await {
-        record.end(Outcome::Passed(end));
+        record.end(AttemptResult::Passed(end));
         return None;
     }
     let ConnectRequest { host, port, .. } = connect_request;
@@ -152,7 +152,7 @@ async fn answer(state: &ProxyState, client: &mut Client, started: Instant, head:
         && client.buffer.is_empty()
         && let Err(end) = client.send(CONTINUE, state.bounds.idle).await
     {
-        record.end(Outcome::Passed(end));
+        record.end(AttemptResult::Passed(end));
         return KeepAlive::No;
     }
     let exchange = Exchange {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{sleep, timeout};
 
 use super::stage::{Origin, PATIENCE, Stage, TestGate, TestResolver, comes_to, echo, place, rest, until};
-use crate::proxy::{Bounds, End, Outcome, Proxy, Refusal, Unreadable};
+use crate::proxy::{AttemptResult, Bounds, End, Proxy, Refusal, Unreadable};
 
 const SHORT: Duration = Duration::from_millis(150);
 
@@ -29,7 +29,7 @@ async fn a_tunnel_is_recorded_when_it_is_closed() {
     stream.shutdown().await.unwrap();
     assert_eq!(rest(&mut stream).await, b"");
     let attempts = stage.attempts(1).await;
-    assert_eq!(attempts[0].outcome, Outcome::Passed(End::Closed));
+    assert_eq!(attempts[0].outcome, AttemptResult::Passed(End::Closed));
     assert_eq!((attempts[0].up, attempts[0].down), (5, 5));
 }
 
@@ -62,8 +62,12 @@ async fn stopping_records_what_was_under_way() {
         .collect();
     // How far the third got hangs on the machine.
     assert_eq!(ends.len(), 3, "{ends:?}");
-    let tunnelled = (place("open.example", port), Outcome::Passed(End::Stopped), 3);
-    let asked = (place("slow.open.example", 80), Outcome::Abandoned(End::Stopped), 0);
+    let tunnelled = (place("open.example", port), AttemptResult::Passed(End::Stopped), 3);
+    let asked = (
+        place("slow.open.example", 80),
+        AttemptResult::Abandoned(End::Stopped),
+        0,
+    );
     assert!(ends.contains(&tunnelled) && ends.contains(&asked), "{ends:?}");
     for mut stream in [tunnel, waiting, idle] {
         assert_eq!(rest(&mut stream).await, b"");
@@ -83,7 +87,7 @@ async fn a_client_that_leaves_ends_the_question_about_it() {
     }
     drop(stream);
     let attempts = stage.attempts(1).await;
-    assert_eq!(attempts[0].outcome, Outcome::Abandoned(End::ClientClosed));
+    assert_eq!(attempts[0].outcome, AttemptResult::Abandoned(End::ClientClosed));
 }
 
 #[tokio::test]
@@ -93,7 +97,7 @@ async fn whoever_sends_nothing_or_too_slowly_is_cut() {
         "GET http://open.example:{0}/ HTTP/1.1\r\nHost: open.example:{0}\r\n\r\n",
         origin.port
     );
-    let slow = Outcome::Refused(Refusal::Unreadable(Unreadable::Slow));
+    let slow = AttemptResult::Refused(Refusal::Unreadable(Unreadable::Slow));
     let expected = (
         [
             "",
@@ -102,7 +106,7 @@ async fn whoever_sends_nothing_or_too_slowly_is_cut() {
             "HTTP/1.1 200",
         ]
         .map(str::to_owned),
-        vec![slow.clone(), slow, Outcome::Passed(End::Closed)],
+        vec![slow.clone(), slow, AttemptResult::Passed(End::Closed)],
     );
     // What is sent must be there before the time is over.
     comes_to(&expected, async |time| {
@@ -138,7 +142,7 @@ async fn a_server_that_never_answers_is_given_up() {
     let stage = Stage::start(bounds);
     let sent = format!("GET http://open.example:{port}/ HTTP/1.0\r\n\r\n");
     assert_eq!(stage.say(sent.as_bytes()).await, b"");
-    assert_eq!(stage.stop().await[0].outcome, Outcome::Passed(End::Idle));
+    assert_eq!(stage.stop().await[0].outcome, AttemptResult::Passed(End::Idle));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use super::stage::{Origin, PATIENCE, Stage, place, rest, until};
-use crate::proxy::{Bounds, End, Outcome, Protocol, Refusal, Unreadable};
+use crate::proxy::{AttemptResult, Bounds, End, Protocol, Refusal, Unreadable};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Own: yes\r\n\r\nhello";
 
@@ -37,7 +37,7 @@ async fn a_request_is_sent_on_as_it_was_understood() {
     assert_eq!(attempts.len(), 1);
     assert_eq!(attempts[0].subject.to_string(), place("open.example", port));
     assert_eq!(attempts[0].protocol, Some(Protocol::Http));
-    assert_eq!(attempts[0].outcome, Outcome::Passed(End::Closed));
+    assert_eq!(attempts[0].outcome, AttemptResult::Passed(End::Closed));
     let (up, down) = (origin.heard()[0].len() as u64, OK.len() as u64);
     assert_eq!((attempts[0].up, attempts[0].down), (up, down));
     assert_eq!(attempts[0].address.unwrap().port(), port);
@@ -132,7 +132,7 @@ async fn a_request_that_has_no_body_may_bring_none() {
         );
         let answer = text(stage.say(sent.as_bytes()).await);
         let attempts = stage.stop().await;
-        let expected = why.map(|why| Outcome::Refused(Refusal::Unreadable(why)));
+        let expected = why.map(|why| AttemptResult::Refused(Refusal::Unreadable(why)));
         let refused = attempts.first().map(|attempt| attempt.outcome.clone());
         match expected {
             Some(expected) => assert_eq!(refused, Some(expected), "{method} {headers}"),
@@ -177,7 +177,7 @@ async fn a_body_that_can_be_read_in_two_ways_is_cut() {
         assert_eq!(attempts.len(), 1, "{attempts:?}");
         assert_eq!(
             attempts[0].outcome,
-            Outcome::Refused(Refusal::Unreadable(Unreadable::Chunk))
+            AttemptResult::Refused(Refusal::Unreadable(Unreadable::Chunk))
         );
     }
 }
@@ -264,7 +264,7 @@ async fn an_answer_that_breaks_off_is_not_made_whole() {
         let got = text(stage.say(sent.as_bytes()).await);
         assert!(got.contains("abc") && !got.contains("\r\n0\r\n"), "{got}");
         let attempts = stage.stop().await;
-        assert_eq!(attempts[0].outcome, Outcome::Passed(End::ServerClosed));
+        assert_eq!(attempts[0].outcome, AttemptResult::Passed(End::ServerClosed));
         assert_eq!(attempts[0].down, answer.len() as u64);
     }
 }

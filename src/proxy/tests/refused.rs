@@ -1,7 +1,7 @@
 //! What is not let through: what the client is told, what is recorded, and that no server hears of it.
 
 use super::stage::{Origin, Stage};
-use crate::proxy::{Bounds, Outcome, Protocol};
+use crate::proxy::{AttemptResult, Bounds, Protocol};
 
 const PORT: &str = "PORT";
 
@@ -276,7 +276,7 @@ async fn whatever_is_not_let_through_is_answered_recorded_and_kept_from_the_serv
             "{sent:?}: {attempt:?}"
         );
         assert!(
-            matches!(attempt.outcome, Outcome::Refused(_) | Outcome::Failed(_)),
+            matches!(attempt.outcome, AttemptResult::Refused(_) | AttemptResult::Failed(_)),
             "{attempt:?}"
         );
         assert!(

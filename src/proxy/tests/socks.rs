@@ -5,7 +5,7 @@ use tokio::time::{Duration, sleep};
 
 use super::stage::{Stage, echo, place};
 use crate::proxy::socks::{Read, greeting, request};
-use crate::proxy::{Bounds, End, Outcome, Protocol, Unreadable};
+use crate::proxy::{AttemptResult, Bounds, End, Protocol, Unreadable};
 
 fn named(name: &[u8], port: u16) -> Vec<u8> {
     let mut bytes = vec![5, 1, 0, 3, u8::try_from(name.len()).unwrap()];
@@ -116,7 +116,7 @@ async fn a_tunnel_opens_however_its_bytes_come() {
         stage.gate.attempts.lock().unwrap().clear();
         assert_eq!(attempt.subject.to_string(), place(host, port));
         assert_eq!(attempt.protocol, Some(Protocol::Socks));
-        assert_eq!(attempt.outcome, Outcome::Passed(End::Closed));
+        assert_eq!(attempt.outcome, AttemptResult::Passed(End::Closed));
         assert_eq!((attempt.up, attempt.down), (14, 14));
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::hellos::{again, fragmented, greeting, hello, nameless};
 use super::stage::{PATIENCE, comes_to};
 use crate::policy::Host;
-use crate::proxy::attempt::{End, Outcome, Refusal, TunnelContent};
+use crate::proxy::attempt::{AttemptResult, End, Refusal, TunnelContent};
 use crate::proxy::bounds::Bounds;
 use crate::proxy::meter::{Meter, Way};
 use crate::proxy::tls::HelloError;
@@ -187,7 +187,7 @@ fn what_agrees_with_the_name_passes_unchanged() {
                 let what = format!("{} by {pieces}", bytes[..bytes.len().min(80)].escape_ascii());
                 assert!(server == bytes, "{what}: got {}", server.escape_ascii());
                 assert_eq!(client, says, "{what}");
-                let outcome = Outcome::Passed(End::Closed);
+                let outcome = AttemptResult::Passed(End::Closed);
                 assert_eq!(tunnelled, Tunnelled { outcome, content }, "{what}");
             }
         }
@@ -374,7 +374,7 @@ fn what_names_another_host_is_cut_before_it_is_sent() {
                 let (server, client, tunnelled) = sent(HOST, &bytes, pieces).await;
                 let what = format!("{} by {pieces}", bytes[..bytes.len().min(200)].escape_ascii());
                 assert!(may_pass.starts_with(&server), "{what}: got {}", server.escape_ascii());
-                assert_eq!(tunnelled.outcome, Outcome::Refused(why.clone()), "{what}");
+                assert_eq!(tunnelled.outcome, AttemptResult::Refused(why.clone()), "{what}");
                 match &why {
                     Refusal::Hello(HelloError::Differs(_)) => assert_eq!(client, [0x15, 3, 3, 0, 2, 2, 112], "{what}"),
                     Refusal::Hello(HelloError::Unreadable) => assert_eq!(client, [0x15, 3, 3, 0, 2, 2, 50], "{what}"),
@@ -399,16 +399,16 @@ fn an_address_that_was_asked_for_is_not_named_in_its_tunnel() {
         assert_eq!(server, b"");
         assert_eq!(
             tunnelled.outcome,
-            Outcome::Refused(HelloError::Named("a.example.org".into()).into())
+            AttemptResult::Refused(HelloError::Named("a.example.org".into()).into())
         );
         let (_, _, tunnelled) = sent("192.0.2.1", &nameless(), 20).await;
         assert_eq!(tunnelled.content, TunnelContent::NamelessTls);
         let (_, _, tunnelled) = sent("192.0.2.1", &get("192.0.2.1:8080"), 20).await;
-        assert_eq!(tunnelled.outcome, Outcome::Passed(End::Closed));
+        assert_eq!(tunnelled.outcome, AttemptResult::Passed(End::Closed));
         let (_, _, tunnelled) = sent("192.0.2.1", &get("a.example.org"), 20).await;
         assert_eq!(
             tunnelled.outcome,
-            Outcome::Refused(Refusal::Tunnelled(Unreadable::HostDiffers))
+            AttemptResult::Refused(Refusal::Tunnelled(Unreadable::HostDiffers))
         );
     });
 }
@@ -436,7 +436,7 @@ fn a_second_hello_is_looked_at_too() {
             let refused = ends.end().await.0;
             assert_eq!(
                 refused.outcome,
-                Outcome::Refused(HelloError::Differs("evil.example".into()).into())
+                AttemptResult::Refused(HelloError::Differs("evil.example".into()).into())
             );
         }
         let mut ends = open("a.example.org", b"", PATIENCE).await;
@@ -491,7 +491,7 @@ fn a_connection_that_is_upgraded_is_looked_at_no_more() {
         let refused = ends.end().await.0;
         assert_eq!(
             refused.outcome,
-            Outcome::Refused(Refusal::Tunnelled(Unreadable::HostDiffers))
+            AttemptResult::Refused(Refusal::Tunnelled(Unreadable::HostDiffers))
         );
     });
 }
@@ -523,7 +523,7 @@ fn either_side_may_end_before_the_other() {
         ends.server.write_all(b"answer").await.unwrap();
         ends.server.shutdown().await.unwrap();
         assert_eq!(all(&mut ends.client).await, b"answer");
-        assert_eq!(ends.end().await.0.outcome, Outcome::Passed(End::Closed));
+        assert_eq!(ends.end().await.0.outcome, AttemptResult::Passed(End::Closed));
         let mut ends = open("a.example.org", b"", PATIENCE).await;
         ends.server.write_all(b"bye").await.unwrap();
         ends.server.shutdown().await.unwrap();
@@ -535,7 +535,7 @@ fn either_side_may_end_before_the_other() {
             ends.end().await,
             (
                 Tunnelled {
-                    outcome: Outcome::Passed(End::Closed),
+                    outcome: AttemptResult::Passed(End::Closed),
                     content: TunnelContent::Other
                 },
                 5,
@@ -558,7 +558,7 @@ fn whoever_breaks_off_is_told_of() {
         } = ends;
         drop(client);
         all(&mut server).await;
-        assert_eq!(ended.await.unwrap().0.outcome, Outcome::Passed(End::ClientClosed));
+        assert_eq!(ended.await.unwrap().0.outcome, AttemptResult::Passed(End::ClientClosed));
         let ends = open("a.example.org", b"\0", PATIENCE).await;
         ends.server.set_zero_linger().unwrap();
         let Ends {
@@ -569,7 +569,7 @@ fn whoever_breaks_off_is_told_of() {
         } = ends;
         drop(server);
         all(&mut client).await;
-        assert_eq!(ended.await.unwrap().0.outcome, Outcome::Passed(End::ServerClosed));
+        assert_eq!(ended.await.unwrap().0.outcome, AttemptResult::Passed(End::ServerClosed));
     });
 }
 
@@ -580,7 +580,7 @@ fn a_client_that_ends_while_the_server_thinks_is_noticed() {
         ends.client.shutdown().await.unwrap();
         assert_eq!(all(&mut ends.server).await, hello("a.example.org"));
         drop(ends.server);
-        assert_eq!(ends.ended.await.unwrap().0.outcome, Outcome::Passed(End::Closed));
+        assert_eq!(ends.ended.await.unwrap().0.outcome, AttemptResult::Passed(End::Closed));
     });
 }
 
@@ -590,7 +590,7 @@ fn a_tunnel_in_which_nothing_moves_is_closed() {
         for early in [b"".as_slice(), b"\x16\x03", b"GET / HTTP/1.1\r\n", b"\0\0"] {
             let mut ends = open("a.example.org", early, Duration::from_millis(150)).await;
             assert_eq!(all(&mut ends.client).await, b"");
-            assert_eq!(ends.end().await.0.outcome, Outcome::Passed(End::Idle));
+            assert_eq!(ends.end().await.0.outcome, AttemptResult::Passed(End::Idle));
         }
         // Something moves before the time is over.
         comes_to(&"........".to_owned(), async |time| {
@@ -615,8 +615,8 @@ fn a_hello_and_a_head_have_their_time_from_their_first_byte_on() {
         idle: PATIENCE,
         ..Bounds::default()
     };
-    let late = Outcome::Refused(HelloError::Slow.into());
-    let slow = Outcome::Refused(Refusal::Tunnelled(Unreadable::Slow));
+    let late = AttemptResult::Refused(HelloError::Slow.into());
+    let slow = AttemptResult::Refused(Refusal::Tunnelled(Unreadable::Slow));
     let (first, whole) = (hello("a.example.org"), get("a.example.org"));
     runtime().block_on(async {
         for (early, said, rest, drip, outcome) in [
@@ -670,7 +670,7 @@ fn a_tunnel_that_waits_for_no_hello_and_no_head_has_the_time_of_others() {
             ends.client_gets(b"the server speaks").await;
             ends.stop.cancel();
             let outcome = ends.end().await.0.outcome;
-            assert_eq!(outcome, Outcome::Passed(End::Stopped), "{}", early.escape_ascii());
+            assert_eq!(outcome, AttemptResult::Passed(End::Stopped), "{}", early.escape_ascii());
         }
         // How long a server takes is not the client's time.
         let first = hello("a.example.org");
@@ -691,7 +691,7 @@ fn a_tunnel_that_is_stopped_says_what_it_moved() {
         ends.server.write_all(b"hello").await.unwrap();
         ends.client_gets(b"hello").await;
         ends.stop.cancel();
-        let outcome = Outcome::Passed(End::Stopped);
+        let outcome = AttemptResult::Passed(End::Stopped);
         assert_eq!(
             ends.end().await,
             (

@@ -18,7 +18,7 @@ use crate::approval::{
 use crate::confine::io::Pause;
 use crate::policy::{Destination, Host, HostList, HostRule, Mode, Network, Origin};
 use crate::proxy::{
-    Attempt, ConnectRequest, End, Failure, Gate, HelloError, Outcome, Protocol, Refusal, Subject, TunnelContent,
+    Attempt, AttemptResult, ConnectRequest, End, Failure, Gate, HelloError, Protocol, Refusal, Subject, TunnelContent,
     Verdict,
 };
 use crate::tools::deciding::Deciding;
@@ -323,7 +323,7 @@ async fn a_command_that_has_ended_asks_nothing() {
     assert_eq!(asked.load(Ordering::SeqCst), 0);
 }
 
-fn attempt(host: &str, outcome: Outcome, down: u64) -> Attempt {
+fn attempt(host: &str, outcome: AttemptResult, down: u64) -> Attempt {
     Attempt {
         subject: Subject::Destination {
             host: Host::parse(host).unwrap(),
@@ -341,7 +341,7 @@ fn attempt(host: &str, outcome: Outcome, down: u64) -> Attempt {
 }
 
 /// An attempt that reached its host and moved so much.
-fn reached(host: &str, outcome: Outcome, up: u64) -> Attempt {
+fn reached(host: &str, outcome: AttemptResult, up: u64) -> Attempt {
     Attempt {
         address: Some(CLIENT),
         up,
@@ -364,7 +364,10 @@ fn a_flood_of_attempts_that_reach_nothing_pushes_out_none_that_reached_something
     let mut log = Log::default();
     let flood = |log: &mut Log, letter| {
         for number in 0..1_000 {
-            let failed = [Outcome::Refused(Refusal::Denied), Outcome::Failed(Failure::NoAddress)];
+            let failed = [
+                AttemptResult::Refused(Refusal::Denied),
+                AttemptResult::Failed(Failure::NoAddress),
+            ];
             log.add(&attempt(
                 &format!("{letter}{number}.example"),
                 failed[number % 2].clone(),
@@ -377,7 +380,7 @@ fn a_flood_of_attempts_that_reach_nothing_pushes_out_none_that_reached_something
         // As little as there can be.
         log.add(&reached(
             &format!("real{number}.example"),
-            Outcome::Passed(End::Closed),
+            AttemptResult::Passed(End::Closed),
             0,
         ));
     }
@@ -391,13 +394,13 @@ fn a_flood_of_attempts_that_reach_nothing_pushes_out_none_that_reached_something
 #[test]
 fn a_flood_of_ends_at_one_place_is_one_entry_and_pushes_out_no_other_place() {
     let mut log = Log::default();
-    log.add(&reached("real.example", Outcome::Passed(End::Closed), 7));
+    log.add(&reached("real.example", AttemptResult::Passed(End::Closed), 7));
     for number in 0..5_000 {
         // The client chooses the name in its hello, and so the words.
         let named = HelloError::Differs(format!("n{number}.example"));
-        log.add(&reached("open.example", Outcome::Refused(named.into()), 1_000));
+        log.add(&reached("open.example", AttemptResult::Refused(named.into()), 1_000));
     }
-    log.add(&reached("open.example", Outcome::Passed(End::Closed), 50));
+    log.add(&reached("open.example", AttemptResult::Passed(End::Closed), 50));
     let told = log.summary();
     assert_eq!((told.more_reached, times(&told), told.up), (0, 5_002, 5_000_057));
     let [real] = about_host(&told, "real.example")[..] else {
@@ -421,11 +424,11 @@ fn of_too_many_places_those_that_moved_most_are_told_of_and_the_others_counted()
     let mut log = Log::default();
     log.add(&reached(
         "much.example",
-        Outcome::Refused(HelloError::Unreadable.into()),
+        AttemptResult::Refused(HelloError::Unreadable.into()),
         1 << 30,
     ));
     for number in 0..1_500 {
-        let outcome = Outcome::Passed(End::Closed);
+        let outcome = AttemptResult::Passed(End::Closed);
         log.add(&reached(&format!("h{number}.example"), outcome, 100));
     }
     let told = log.summary();
@@ -448,7 +451,7 @@ fn like_attempts_are_one_entry_and_a_refusal_says_what_would_allow_it() {
     let refused = || {
         attempt(
             "a.example",
-            Outcome::Refused(Refusal::NotListed("shell.network.allow".into())),
+            AttemptResult::Refused(Refusal::NotListed("shell.network.allow".into())),
             0,
         )
     };
@@ -489,7 +492,7 @@ async fn refused(list: HostList, bounds: Vec<Bound>, host: &str) -> String {
         panic!("{host} was let through");
     };
     let mut log = Log::default();
-    log.add(&attempt(host, Outcome::Refused(why), 0)).unwrap()
+    log.add(&attempt(host, AttemptResult::Refused(why), 0)).unwrap()
 }
 
 const BY_THE_CONFIG: &str = "in the `network` that holds for this command";
@@ -556,7 +559,7 @@ async fn a_ceiling_that_asks_stands_in_the_way_of_a_config_that_would_not() {
 #[test]
 fn what_somebody_says_of_a_question_is_not_taken_for_a_bound() {
     let why = "is not in the list of hosts, and nobody could be asked: (--net)";
-    let told = attempt("a.example", Outcome::Refused(Refusal::Other(why.into())), 0);
+    let told = attempt("a.example", AttemptResult::Refused(Refusal::Other(why.into())), 0);
     let line = Log::default().add(&told).unwrap();
     assert!(line.contains(BY_THE_CONFIG) && !line.contains(NOT_ALONE), "{line}");
 }
@@ -566,7 +569,7 @@ fn who_wants_a_loopback_is_told_whose_it_would_be() {
     let told = |host: &str| {
         let mut log = Log::default();
         let refused = Refusal::NotListed(SETTING.into());
-        log.add(&reached(host, Outcome::Refused(refused), 0));
+        log.add(&reached(host, AttemptResult::Refused(refused), 0));
         log.summary().messages().remove(0)
     };
     for (host, rule) in [

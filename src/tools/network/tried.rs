@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::bounds::{UNLISTED, is_bounded};
-use crate::proxy::{Attempt, Outcome, Subject, TunnelContent};
+use crate::proxy::{Attempt, AttemptResult, Subject, TunnelContent};
 
 /// The most lines that a person is told.
 const MOST_LINES: usize = 200;
@@ -135,15 +135,15 @@ impl Tried {
             port,
             protocol: attempt.protocol.map(|protocol| protocol.to_string()),
             result: match &attempt.outcome {
-                Outcome::Abandoned(_) => Result::Abandoned,
-                Outcome::Refused(_) => Result::Refused,
-                Outcome::Failed(_) => Result::Failed,
-                Outcome::Passed(_) => Result::Passed,
+                AttemptResult::Abandoned(_) => Result::Abandoned,
+                AttemptResult::Refused(_) => Result::Refused,
+                AttemptResult::Failed(_) => Result::Failed,
+                AttemptResult::Passed(_) => Result::Passed,
             },
             why: match &attempt.outcome {
-                Outcome::Abandoned(end) | Outcome::Passed(end) => end.to_string(),
-                Outcome::Refused(why) => why.to_string(),
-                Outcome::Failed(why) => why.to_string(),
+                AttemptResult::Abandoned(end) | AttemptResult::Passed(end) => end.to_string(),
+                AttemptResult::Refused(why) => why.to_string(),
+                AttemptResult::Failed(why) => why.to_string(),
             },
             addresses: attempt.address.iter().map(ToString::to_string).collect(),
             carried: Carried::of(attempt.content).into_iter().collect(),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::command::CallId;
 use super::log::Recorder;
 use super::to_event;
-use crate::audit::event::{Event, Outcome};
+use crate::audit::event::{CallEnd, Event};
 use crate::audit::{Durability, Text};
 use crate::tools::call::ToolError;
 use crate::tools::tool::{ApprovalContext, Output, OutputEnd};
@@ -80,7 +80,7 @@ impl OpenCall {
     }
 
     fn outcome(&self, outcome: &'static str, error: Option<Text>, bytes: Option<u64>) -> Event {
-        Event::Outcome(Outcome {
+        Event::Outcome(CallEnd {
             call: self.call.clone(),
             outcome,
             error,

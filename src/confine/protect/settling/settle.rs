@@ -24,7 +24,7 @@ use super::super::tree::inventory::{Ancestor, Inventory, creation_time};
 use super::super::tree::walk::walk_through;
 use super::super::violation::{Effect, Violation};
 use super::cover_changes::settle_covers;
-use super::settlement::{Outcome, Settlement};
+use super::settlement::{Settlement, SettlementReport};
 use super::touched::Touched;
 
 /// Rounds of undoing before the tree counts as restless.
@@ -42,7 +42,7 @@ pub(crate) fn settle(
     covers: Option<&Covers>,
     store: &Path,
     tips: Option<&Tips>,
-) -> (Outcome, Option<Inventory>) {
+) -> (SettlementReport, Option<Inventory>) {
     let mut work = Settlement::new(roots, record, store, tips);
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.grant_owner()).collect();
     let copied = covers

@@ -16,7 +16,7 @@ use super::worktrees::WorkTrees;
 
 /// The result of a settlement.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct SettlementReport {
     /// What was put back.
     pub violations: Vec<Violation>,
     /// What could not be put back; empty when everything is as it was.
@@ -38,7 +38,7 @@ pub(crate) struct Settlement<'a> {
     pub(crate) removed_directories: BTreeMap<(u16, &'a [u8]), u32>,
     /// Changes made to the tree.
     pub(crate) changes: usize,
-    pub(crate) settled: Outcome,
+    pub(crate) settled: SettlementReport,
     /// What this round could not put back, and why.
     pub(crate) failed: BTreeMap<PathBuf, String>,
 }
@@ -55,7 +55,7 @@ impl<'a> Settlement<'a> {
             work_trees: WorkTrees::new(roots, record),
             removed_directories: BTreeMap::new(),
             changes: 0,
-            settled: Outcome::default(),
+            settled: SettlementReport::default(),
             failed: BTreeMap::new(),
         }
     }

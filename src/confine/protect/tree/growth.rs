@@ -65,11 +65,11 @@ impl Growth {
             let inodes_at_start = std::mem::take(&mut walk.inodes_at_start);
             self.walk = None;
             match outcome {
-                Outcome::TooMany => return true,
+                WalkResult::TooMany => return true,
                 // They were files, or somebody else's.
-                Outcome::Directories(count) => self.allowance = allowance(count),
+                WalkResult::Directories(count) => self.allowance = allowance(count),
                 // An unreadable directory is reported when the guard settles. The next try comes after as many new inodes.
-                Outcome::Unknown => {}
+                WalkResult::Unknown => {}
             }
             for ((_, at_last_check), now) in self.file_systems.iter_mut().zip(inodes_at_start) {
                 *at_last_check = now;
@@ -98,7 +98,7 @@ impl Growth {
 }
 
 /// What a walk came to.
-enum Outcome {
+enum WalkResult {
     /// More directories than a walk takes in; or it had no memory for them.
     TooMany,
     /// The number of directories.
@@ -135,17 +135,19 @@ impl Walk {
     }
 
     /// What it came to, once it has ended.
-    fn outcome(&mut self) -> Option<Outcome> {
+    fn outcome(&mut self) -> Option<WalkResult> {
         let ended = waitpid(self.child, Some(WaitPidFlag::WNOHANG));
         let outcome = match ended {
             Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => return None,
             Ok(WaitStatus::Exited(_, 0)) => {
                 let mut bytes = [0; size_of::<usize>()];
                 let read = self.count.read_exact(&mut bytes);
-                read.map_or(Outcome::Unknown, |()| Outcome::Directories(usize::from_ne_bytes(bytes)))
+                read.map_or(WalkResult::Unknown, |()| {
+                    WalkResult::Directories(usize::from_ne_bytes(bytes))
+                })
             }
-            Ok(WaitStatus::Exited(_, TOO_MANY) | WaitStatus::Signaled(..)) => Outcome::TooMany,
-            Ok(_) | Err(_) => Outcome::Unknown,
+            Ok(WaitStatus::Exited(_, TOO_MANY) | WaitStatus::Signaled(..)) => WalkResult::TooMany,
+            Ok(_) | Err(_) => WalkResult::Unknown,
         };
         self.has_ended = true;
         Some(outcome)
