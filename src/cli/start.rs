@@ -145,7 +145,7 @@ pub(super) fn start(
 /// Reports changes of interrupted sessions in or next to a root that cannot be undone now.
 fn report_unrestored(context: &Context, policy: &Policy) {
     /// More would hide the lines that follow.
-    const MOST: usize = 5;
+    const MAX_DIRECTORIES: usize = 5;
     let Ok(places) = policy::places(context) else { return };
     let is_near = |one: &Waiting| {
         let mut roots = policy.roots.iter().map(|root| root.path.as_path());
@@ -153,7 +153,7 @@ fn report_unrestored(context: &Context, policy: &Policy) {
             .any(|root| root.starts_with(&one.root) || one.root.starts_with(root) || one.root.parent() == root.parent())
     };
     let all: Vec<Waiting> = waiting(&places.state).into_iter().filter(is_near).collect();
-    for one in all.iter().take(MOST) {
+    for one in all.iter().take(MAX_DIRECTORIES) {
         print_notice(format_args!(
             "what an interrupted session changed in {} is not undone: it is not there (unmounted, renamed or removed)\n  \
              → bring it back and start in it; if it is gone for good, remove {}",
@@ -161,7 +161,10 @@ fn report_unrestored(context: &Context, policy: &Policy) {
             display(&one.journal)
         ));
     }
-    if all.len() > MOST {
-        print_notice(format_args!("… and {} more such directories", all.len() - MOST));
+    if all.len() > MAX_DIRECTORIES {
+        print_notice(format_args!(
+            "… and {} more such directories",
+            all.len() - MAX_DIRECTORIES
+        ));
     }
 }

@@ -8,7 +8,7 @@ use crate::policy::protected::{TOOLS, exception_objection, is_excepted};
 use crate::policy::{NameChanges, NamePattern, Protect};
 
 /// Most names that a config may add.
-const MOST: usize = 1_000;
+const MAX_NAMES: usize = 1_000;
 
 /// Every `protect:` of the layers, the file first.
 fn entries(layers: &Layers) -> impl Iterator<Item = (&Layer, &At<RawProtect>)> {
@@ -53,9 +53,9 @@ pub(crate) fn names(layers: &Layers) -> Result<NameChanges, Box<Diagnostic>> {
         };
         for name in add.iter().flatten() {
             changes.add.insert(pattern(layer, name)?);
-            if changes.add.len() > MOST {
+            if changes.add.len() > MAX_NAMES {
                 return Err(
-                    Diagnostic::error(format!("more than {MOST} names under `protect: {{add: …}}`"))
+                    Diagnostic::error(format!("more than {MAX_NAMES} names under `protect: {{add: …}}`"))
                         .at(layer.source.span(name.at), "one too many"),
                 );
             }

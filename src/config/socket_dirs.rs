@@ -13,7 +13,7 @@ use crate::policy::path::display;
 /// The directory of the links.
 const FOLDER: &str = "approvals-elsewhere";
 /// The most directories that are registered.
-const MOST: usize = 256;
+const MAX_DIRECTORIES: usize = 256;
 
 /// Creates a directory for sockets, and registers it so that every later start denies it. Removes entries of missing directories.
 ///
@@ -48,13 +48,14 @@ pub fn register_socket_dir(state: &Path, directory: &Path) -> io::Result<()> {
             return Err(error);
         }
     }
-    if count >= MOST {
+    if count >= MAX_DIRECTORIES {
         let folder = display(&folder);
-        let message = format!("{MOST} directories of sockets are noted in {folder}; remove those that nobody uses");
+        let message =
+            format!("{MAX_DIRECTORIES} directories of sockets are noted in {folder}; remove those that nobody uses");
         return Err(io::Error::other(message));
     }
     let is_taken = |made: &io::Result<()>| matches!(made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
-    let mut linked = (0..2 * MOST).map(|number| symlink(&real, folder.join(number.to_string())));
+    let mut linked = (0..2 * MAX_DIRECTORIES).map(|number| symlink(&real, folder.join(number.to_string())));
     linked
         .find(|made| !is_taken(made))
         .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
@@ -110,10 +111,10 @@ mod tests {
     fn no_more_are_noted_than_every_start_can_deny() {
         let scene = tempfile::tempdir().unwrap();
         let state = scene.path().join("state");
-        for number in 0..MOST {
+        for number in 0..MAX_DIRECTORIES {
             register_socket_dir(&state, &scene.path().join(format!("run/{number}"))).unwrap();
         }
         assert!(register_socket_dir(&state, &scene.path().join("run/more")).is_err());
-        assert_eq!(registered(&state).unwrap().len(), MOST);
+        assert_eq!(registered(&state).unwrap().len(), MAX_DIRECTORIES);
     }
 }

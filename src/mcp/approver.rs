@@ -210,8 +210,8 @@ pub(super) async fn forward_questions(
 
 /// The beginning of a client's text, escaped.
 fn client_text(text: &str) -> String {
-    const MOST: usize = 400;
-    let beginning: String = text.chars().take(MOST).collect();
+    const MAX_CHARS: usize = 400;
+    let beginning: String = text.chars().take(MAX_CHARS).collect();
     escape(beginning.as_bytes())
 }
 

@@ -15,7 +15,7 @@ const MOST_RESERVED: usize = 16;
 /// The number of proxies with a full share.
 const RESERVING_PROXIES: usize = 8;
 /// The largest budget, in files.
-const MOST: usize = 8192;
+const MAX_BUDGET: usize = 8192;
 /// The limit to assume if it is unknown.
 const DEFAULT_LIMIT: usize = 1024;
 
@@ -53,7 +53,7 @@ impl FileBudget {
 
     /// The budget for a limit on open files.
     pub(super) fn within(limit: usize) -> Self {
-        let connections = (limit / 2).clamp(2 * FILES_PER_CONNECTION, MOST) / FILES_PER_CONNECTION;
+        let connections = (limit / 2).clamp(2 * FILES_PER_CONNECTION, MAX_BUDGET) / FILES_PER_CONNECTION;
         let half = connections / 2;
         let reserved_each = (half / RESERVING_PROXIES).clamp(1, MOST_RESERVED);
         // The rest, too small for a share, is shared.

@@ -178,12 +178,12 @@ pub(super) fn unavailable(why: &str) -> String {
 
 /// The first line, and not all of a long one.
 pub(super) fn short(why: &str) -> String {
-    const MOST: usize = 300;
+    const MAX_CHARS: usize = 300;
     let line = why.lines().next().unwrap_or_default();
-    if line.chars().count() <= MOST {
+    if line.chars().count() <= MAX_CHARS {
         line.to_owned()
     } else {
-        format!("{}…", line.chars().take(MOST).collect::<String>())
+        format!("{}…", line.chars().take(MAX_CHARS).collect::<String>())
     }
 }
 

@@ -27,7 +27,7 @@ use crate::profile::{ApprovedRoots, FileReach, Profile};
 
 /// How many forkers live at once. An executor seldom has more profiles than these: what was approved, what
 /// nobody was asked about, and what some rules narrow.
-const MOST: usize = 8;
+const MAX_FORKERS: usize = 8;
 
 /// Forkers by profile, the one used last at the end, and what starts others.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl Pool {
     /// Keeps an idle forker for the next call; ends the one that was not used for longest when there are too many.
     pub(super) async fn keep(&mut self, profile: ProfileDigest, forker: Confinement) {
         self.live.push((profile, forker));
-        if self.live.len() > MOST {
+        if self.live.len() > MAX_FORKERS {
             self.live.remove(0).1.finish().await;
         }
     }

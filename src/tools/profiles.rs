@@ -10,7 +10,7 @@ use crate::policy::{Network, Policy, UnixSockets};
 use crate::profile::{ApprovedRoots, Call, Profile, derive};
 
 /// How many profiles are kept; a session seldom asks about more sets of roots.
-const MOST: usize = 32;
+const MAX_PROFILES: usize = 32;
 
 /// A profile that is held against the policy before a forker is given out for it, and what tells it from others.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ impl Profiles {
 }
 
 fn keep<K: Clone>(kept: &mut Vec<(K, Derived)>, key: &K, derived: &Derived) {
-    if kept.len() >= MOST {
+    if kept.len() >= MAX_PROFILES {
         kept.remove(0);
     }
     kept.push((key.clone(), derived.clone()));

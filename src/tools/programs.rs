@@ -17,7 +17,7 @@ use crate::policy::shell::Names;
 use crate::profile::Profile;
 
 /// The most names that are searched for one command. A command with more of them finds none where the session may write.
-const MOST: usize = 64;
+const MAX_NAMES: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
@@ -89,7 +89,7 @@ pub(super) async fn programs(
             found.push(program);
         }
     }
-    if bare.len() > MOST {
+    if bare.len() > MAX_NAMES {
         // What was not looked for must not be found there.
         searched_writable.clear();
     } else {

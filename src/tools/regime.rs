@@ -238,7 +238,7 @@ impl RegimeLine {
 
 /// A network in a few words; questions and `profile show` name all of its hosts.
 fn network_summary(network: &Network) -> String {
-    const MOST: usize = 4;
+    const MAX_HOSTS: usize = 4;
     match network {
         Network::Off => "off".to_owned(),
         Network::Full => "open".to_owned(),
@@ -248,8 +248,8 @@ fn network_summary(network: &Network) -> String {
                 .map(|rule| rule.destination.to_string())
                 .collect();
             let asks = if list.asks() { "asks for others" } else { "" };
-            let more = free.len().saturating_sub(MOST);
-            let mut parts: Vec<String> = free.into_iter().take(MOST).collect();
+            let more = free.len().saturating_sub(MAX_HOSTS);
+            let mut parts: Vec<String> = free.into_iter().take(MAX_HOSTS).collect();
             if more > 0 {
                 parts.push(format!("and {more} more"));
             }

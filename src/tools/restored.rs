@@ -65,14 +65,14 @@ pub struct Changed {
 }
 
 impl Changed {
-    const MOST: usize = 50;
+    const MAX_NAMES: usize = 50;
     /// About the most bytes of one list.
     const MOST_BYTES: usize = 64 << 10;
 
     pub(super) fn of(all: &[Restored]) -> Self {
         let list = |is_wanted: fn(&Restored) -> bool| -> Vec<Restored> {
             let mut left = Self::MOST_BYTES;
-            let first = all.iter().filter(|one| is_wanted(one)).take(Self::MOST);
+            let first = all.iter().filter(|one| is_wanted(one)).take(Self::MAX_NAMES);
             let fits = first.take_while(|one| {
                 let room = left.checked_sub(one.size());
                 left = room.unwrap_or_default();

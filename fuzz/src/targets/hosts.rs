@@ -15,7 +15,7 @@ const BOUNDS: Bounds = Bounds {
 };
 
 /// More entries than this say nothing new, and the order tries each against each.
-const MOST: usize = 12;
+const MAX_RULES: usize = 12;
 
 pub(crate) fn run(input: &[u8]) {
     bounded(input, BOUNDS, || read(&String::from_utf8_lossy(input)));
@@ -30,7 +30,12 @@ fn read(text: &str) {
     let mut lists = text.split("\n\n");
     let mut list = || {
         Network::hosts(HostList::new(
-            lists.next().unwrap_or_default().lines().filter_map(rule).take(MOST),
+            lists
+                .next()
+                .unwrap_or_default()
+                .lines()
+                .filter_map(rule)
+                .take(MAX_RULES),
         ))
     };
     let (a, b) = (list(), list());

@@ -6,7 +6,7 @@ use crate::backend::seccomp::{Call, CallKind, DependsOn, Filters, Role};
 use crate::confine::wire::attempted::{Attempt, Attempted, FileAccess};
 
 /// The most different attempts that are recorded.
-const MOST: usize = 20_000;
+const MAX_ATTEMPTS: usize = 20_000;
 /// The most bytes of their paths. With that a report stays well within one message.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
@@ -96,7 +96,7 @@ impl Attempts {
                 continue;
             }
             let bytes = self.bytes.saturating_add(length(&attempt));
-            if self.order.len() >= MOST || bytes > MOST_BYTES {
+            if self.order.len() >= MAX_ATTEMPTS || bytes > MOST_BYTES {
                 self.unexamined = self.unexamined.saturating_add(1);
                 continue;
             }

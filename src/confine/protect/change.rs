@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Most entries of one copy.
 const MAX_ENTRIES: usize = 1_000;
 /// Most changes offered of one settling: more than these nobody reads with care.
-const MOST: usize = 8;
+const MAX_OFFERED: usize = 8;
 
 /// An entry with everything below it, parents first. Paths are relative to the entry, whose own path is empty.
 pub(super) type TreeCopy = Vec<(Vec<u8>, State)>;
@@ -95,7 +95,7 @@ impl Changes {
     /// Keeps a change to a private copy; the host's file never changed.
     pub(super) fn keep_copied(&mut self, root: u16, path: &[u8], before: Option<&State>, after: Option<&State>) {
         let length = after.map_or(0, State::length);
-        if self.changes.len() >= MOST * 4 || length > self.budget {
+        if self.changes.len() >= MAX_OFFERED * 4 || length > self.budget {
             return;
         }
         self.budget -= length;
@@ -119,7 +119,7 @@ impl Changes {
         let mut single: Vec<Change> = Vec::new();
         for run in changes.chunk_by_mut(|a, b| (a.root, &a.path) == (b.root, &b.path)) {
             if let [change] = run
-                && single.len() < MOST
+                && single.len() < MAX_OFFERED
             {
                 single.push(Change {
                     root: change.root,
@@ -133,7 +133,7 @@ impl Changes {
     }
 
     fn copy_tree(&mut self, root: &Root, path: &[u8]) -> Option<TreeCopy> {
-        if self.changes.len() >= MOST * 4 {
+        if self.changes.len() >= MAX_OFFERED * 4 {
             return None;
         }
         let mut budget = self.budget;

@@ -90,7 +90,7 @@ impl Guard {
         program: Option<&Path>,
     ) -> Result<Self, ProtectError> {
         let _gate = StoreLock::enter(store)?;
-        quota::check(store, quota::MOST)?;
+        quota::check(store, quota::MAX_USAGE)?;
         let SearchResult {
             scanned,
             extra,

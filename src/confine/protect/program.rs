@@ -27,7 +27,7 @@ use super::violation::Effect;
 /// The folder of copies in the store.
 const COPIES: &str = "programs";
 /// How many copies are kept.
-const MOST: usize = 3;
+const MAX_COPIES: usize = 3;
 
 /// The program as it was.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -71,7 +71,7 @@ impl Program {
         let copy = program.copy(store);
         if !copy.exists() {
             make_copy(File::from(file), &copies, &copy).ok()?;
-            remove_oldest(&copies, MOST, Some(&copy));
+            remove_oldest(&copies, MAX_COPIES, Some(&copy));
         }
         Some(program)
     }

@@ -30,14 +30,14 @@ pub struct Keys {
 
 impl Keys {
     /// Limits on the bytes and the number of names after the first: a command chooses both.
-    const MOST: (usize, usize) = (8 * 1024, 32);
+    const MAX_KEYS: (usize, usize) = (8 * 1024, 32);
 
     /// Adds a name, once.
     pub(super) fn add(&mut self, name: Vec<u8>) {
         if self.names.contains(&name) {
             return;
         }
-        let (bytes, names) = Self::MOST;
+        let (bytes, names) = Self::MAX_KEYS;
         let bytes_listed: usize = self.names.iter().map(Vec::len).sum();
         if bytes_listed == 0 || (self.names.len() < names && bytes_listed + name.len() <= bytes) {
             self.names.push(name);

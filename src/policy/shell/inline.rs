@@ -225,8 +225,8 @@ fn is_harmless(setting: &str) -> bool {
 }
 
 fn reason(text: &str) -> String {
-    const MOST: usize = 60;
-    let short: String = text.chars().take(MOST).collect();
+    const MAX_CHARS: usize = 60;
+    let short: String = text.chars().take(MAX_CHARS).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("what `{short}{more}` names is known only when it runs")
 }

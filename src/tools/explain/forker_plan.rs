@@ -20,7 +20,7 @@ use crate::tools::session_policy::SessionPolicy;
 use crate::tools::surroundings::surroundings;
 
 /// The most forkers whose plans are kept: as many as live at once, and some more.
-const MOST: usize = 16;
+const MAX_PLANS: usize = 16;
 
 #[derive(Debug)]
 pub(in crate::tools) struct ForkerPlan {
@@ -125,7 +125,7 @@ impl ForkerPlans {
             return Ok(Some(Arc::clone(forker_plan)));
         }
         let forker_plan = Arc::new(ForkerPlan::of(policy, (options, person), profile, session)?);
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_PLANS {
             self.0.remove(0);
         }
         self.0.push((session.path().to_owned(), Arc::clone(&forker_plan)));

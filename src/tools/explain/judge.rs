@@ -20,7 +20,7 @@ use crate::policy::{AbsPath, Access, Network, Operation, UnixSockets};
 use crate::profile::Call;
 use crate::tools::checked_plan::PlanReaders;
 
-const MOST: usize = 500;
+const MAX_BLOCKED: usize = 500;
 /// How long the host is looked at, all attempts together. Attempts beyond that are counted as unseen.
 const TOTAL_TIME: Duration = Duration::from_secs(10);
 /// How long a single attempt or reason may take: then its file system hangs.
@@ -98,8 +98,8 @@ impl ForkerPlan {
             denials.all
         });
         let denials = denials.ok()?;
-        let more = denials.len().saturating_sub(MOST);
-        let blocked = denials.into_iter().take(MOST).map(|(denial, times)| {
+        let more = denials.len().saturating_sub(MAX_BLOCKED);
+        let blocked = denials.into_iter().take(MAX_BLOCKED).map(|(denial, times)| {
             steps.fetch_add(1, Ordering::Relaxed);
             self.reasons(denial, times, writing)
         });

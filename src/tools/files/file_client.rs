@@ -22,7 +22,7 @@ use crate::tools::session_policy::SessionPolicy;
 /// How long an operation on files may take where the config sets no limit.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// The most bytes of parts that are kept of one answer.
-const MOST: usize = 64 * 1024 * 1024;
+const MAX_KEPT: usize = 64 * 1024 * 1024;
 
 /// A complete reply, and the server that sent it.
 #[derive(Debug)]
@@ -175,7 +175,7 @@ struct ReplyParts {
 impl ReplyParts {
     fn take(&mut self, part: FileReply) -> Result<(), ConfineError> {
         self.kept = self.kept.saturating_add(size(&part));
-        if self.kept > MOST {
+        if self.kept > MAX_KEPT {
             return Err(ConfineError::Malformed);
         }
         self.parts.push(part);

@@ -13,7 +13,7 @@ use crate::policy::shell::Names;
 use crate::tools::call::ToolError;
 
 /// The most places where files of a command are looked for.
-const MOST: usize = 1024;
+const MAX_PLACES: usize = 1024;
 
 /// A writable file that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub(in crate::tools) async fn operands(
                 if operands.looked_at.contains(&path) {
                     continue;
                 }
-                if operands.looked_at.len() >= MOST {
+                if operands.looked_at.len() >= MAX_PLACES {
                     operands.doubt = Some(MORE.to_owned());
                     break 'all;
                 }
@@ -265,13 +265,13 @@ fn files_in<'a>(argument: &'a str, files: &mut BTreeSet<&'a str>) -> bool {
     parts.extend(argument.split_once('=').map(|(_, value)| value));
     parts.extend([':', ',', ';', ' ', '='].iter().flat_map(|one| argument.split(*one)));
     parts.extend(argument.split(BETWEEN));
-    if parts.len() > MOST {
+    if parts.len() > MAX_PLACES {
         return false;
     }
     for part in parts {
         let letters = part.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
         let glued = letters.map_or(0..0, |letters| 1..letters.len());
-        if glued.len() > MOST {
+        if glued.len() > MAX_PLACES {
             return false;
         }
         let glued = glued.filter_map(|at| letters.and_then(|letters| letters.get(at..)));
@@ -281,7 +281,7 @@ fn files_in<'a>(argument: &'a str, files: &mut BTreeSet<&'a str>) -> bool {
             files.extend(named.filter(|file| !file.is_empty() && file.len() < LONGEST && !file.contains('\0')));
         }
     }
-    files.len() <= MOST
+    files.len() <= MAX_PLACES
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::tools::enforcement::short;
 use crate::tools::session_policy::SessionPolicy;
 
 /// The most names of one kind in the line.
-const MOST: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Settings that are missed, the commands that miss them, and what becomes of it.
 struct Matter {
@@ -235,7 +235,7 @@ fn line(git: &GitFiles, bounds: Bounds<'_>, command: &ShellCommand, directory: &
 }
 
 fn some(all: &[String]) -> String {
-    let more = all.len().saturating_sub(MOST);
+    let more = all.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 {
         format!(" and {more} more")
     } else {
@@ -243,7 +243,7 @@ fn some(all: &[String]) -> String {
     };
     format!(
         "{}{more}",
-        all.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ")
+        all.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ")
     )
 }
 

@@ -13,7 +13,7 @@ use crate::config;
 use crate::policy::AbsPath;
 
 /// The most work trees that are shown: each is a mount.
-const MOST: usize = 300;
+const MAX_WORK_TREES: usize = 300;
 /// The most entries of a repository's list that are looked at: a command can write as many as it likes.
 const MOST_LOOKED_AT: usize = 10_000;
 
@@ -37,7 +37,7 @@ pub(in crate::tools) fn work_trees<'a>(
     repositories.sort();
     repositories.dedup();
     let mut shown = Vec::new();
-    let mut left = MOST;
+    let mut left = MAX_WORK_TREES;
     for repository in &repositories {
         let listed = std::fs::read_dir(repository.as_path().join("worktrees"));
         for entry in listed.into_iter().flatten().flatten().take(MOST_LOOKED_AT) {

@@ -30,10 +30,10 @@ const MOST_DENIALS: usize = 500;
 const MOST_OF_DENIALS: usize = 128 << 10;
 const MOST_OF_A_DENIAL: usize = 1 << 10;
 /// The most entries of one list in a record.
-const MOST: usize = 50;
+const MAX_ENTRIES: usize = 50;
 
 pub(super) fn session_start(policy: &Policy, mode: Mode) -> SessionStart {
-    let ceilings = policy.ceilings.all.iter().take(MOST);
+    let ceilings = policy.ceilings.all.iter().take(MAX_ENTRIES);
     SessionStart {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -48,7 +48,7 @@ pub(super) fn session_start(policy: &Policy, mode: Mode) -> SessionStart {
 }
 
 pub(super) fn complete(start: &mut SessionStart, files: &[NamedFile], regime_line: &str) {
-    let files = files.iter().take(MOST);
+    let files = files.iter().take(MAX_ENTRIES);
     start.config = files
         .map(|file| ConfigFile {
             path: Text::of(&display(&file.path)),
@@ -69,7 +69,7 @@ pub(super) fn profile(digest: &ProfileDigest, regime: &str, statuses: Option<&[C
             Held::Residual(_) => &mut clauses.residual,
         };
         *count += 1;
-        if status.status != Held::Enforced && inexact.len() < MOST {
+        if status.status != Held::Enforced && inexact.len() < MAX_ENTRIES {
             inexact.push(Text::of(&format!("{}: {}", status.clause, status.status)));
         }
     }
@@ -158,7 +158,7 @@ pub(in crate::tools) fn assessment(call: &str, assessment: &Assessment) -> event
 }
 
 fn lines(lines: &[String]) -> Vec<Text> {
-    lines.iter().take(MOST).map(|line| Text::of(line)).collect()
+    lines.iter().take(MAX_ENTRIES).map(|line| Text::of(line)).collect()
 }
 
 pub(super) fn decision(record: &Record, mode: Mode) -> event::Decision {
@@ -261,8 +261,8 @@ pub(super) fn violation(call: &str, restored: &Restored) -> event::Violation {
 }
 
 pub(super) fn network(call: &str, used: &NetworkUse) -> event::Network {
-    let attempts = used.attempts.iter().take(MOST);
-    let left = used.attempts.iter().skip(MOST).map(|tried| tried.times);
+    let attempts = used.attempts.iter().take(MAX_ENTRIES);
+    let left = used.attempts.iter().skip(MAX_ENTRIES).map(|tried| tried.times);
     event::Network {
         call: call.to_owned(),
         attempts: attempts
@@ -310,7 +310,7 @@ pub(super) fn denials(call: &str, explained: &Explained) -> event::Denials {
 
 fn denial(blocked: &Blocked) -> Denial {
     let short = |text: &str| Text::within(text, MOST_OF_A_DENIAL);
-    let all = |texts: &[String]| texts.iter().take(MOST).map(|text| short(text)).collect();
+    let all = |texts: &[String]| texts.iter().take(MAX_ENTRIES).map(|text| short(text)).collect();
     Denial {
         wanted: blocked.wanted.name(),
         what: short(&blocked.what),

@@ -13,7 +13,7 @@ use super::naive::Names;
 
 static UNIVERSE: LazyLock<Vec<(AbsPath, Names)>> = LazyLock::new(make::universe);
 
-const MOST: usize = usize::MAX;
+const MAX_WITNESSES: usize = usize::MAX;
 
 proptest! {
     #[test]
@@ -42,14 +42,14 @@ proptest! {
 
     #[test]
     fn a_profile_does_not_differ_from_itself(profile in make::networked()) {
-        let (a, b) = diff(&profile, &profile, MOST);
+        let (a, b) = diff(&profile, &profile, MAX_WITNESSES);
         prop_assert!(a.is_empty() && b.is_empty());
     }
 
     #[test]
     fn a_difference_is_the_same_from_both_sides(a in make::networked(), b in make::networked()) {
-        let (only_a, only_b) = diff(&a, &b, MOST);
-        prop_assert_eq!(diff(&b, &a, MOST), (only_b, only_a));
+        let (only_a, only_b) = diff(&a, &b, MAX_WITNESSES);
+        prop_assert_eq!(diff(&b, &a, MAX_WITNESSES), (only_b, only_a));
     }
 
     #[test]
@@ -57,7 +57,7 @@ proptest! {
         a in make::networked(),
         b in make::networked(),
     ) {
-        let (only_a, only_b) = diff(&a, &b, MOST);
+        let (only_a, only_b) = diff(&a, &b, MAX_WITNESSES);
         for (excess, wide, tight) in [(only_a, &a, &b), (only_b, &b, &a)] {
             prop_assert_eq!(excess.is_empty(), within(wide, tight).is_ok());
             for witness in excess.witnesses {
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn a_shortened_difference_says_how_much_it_leaves_out(a in make::networked(), b in make::networked()) {
-        let (whole, _) = diff(&a, &b, MOST);
+        let (whole, _) = diff(&a, &b, MAX_WITNESSES);
         let (short, _) = diff(&a, &b, 1);
         let files = |excess: &stockade::profile::Excess| {
             excess.witnesses.iter().filter(|w| matches!(w, Permission::File { .. })).count()

@@ -24,7 +24,7 @@ use crate::policy::hex::hex;
 const FORMAT: &str = "stockade known directories 6";
 
 /// How many sets of roots are remembered.
-const MOST: usize = 64;
+const MAX_INVENTORIES: usize = 64;
 
 /// The inventory of a settled guard.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub(crate) fn save(
             file.write_all(&body)?;
             std::fs::rename(&unfinished, &target)
         });
-    remove_oldest(&folder, MOST, None);
+    remove_oldest(&folder, MAX_INVENTORIES, None);
     written.map_err(ProtectError::failed("write", &target))
 }
 
@@ -120,13 +120,13 @@ mod tests {
     #[test]
     fn only_the_newest_inventories_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        for number in 0..MOST + 5 {
+        for number in 0..MAX_INVENTORIES + 5 {
             let file = std::fs::File::create(folder.path().join(number.to_string())).unwrap();
             let age = std::time::Duration::from_secs(1000 - u64::try_from(number).unwrap());
             file.set_modified(SystemTime::now() - age).unwrap();
         }
-        remove_oldest(folder.path(), MOST, None);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), MOST);
+        remove_oldest(folder.path(), MAX_INVENTORIES, None);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), MAX_INVENTORIES);
         assert!(!folder.path().join("4").exists());
         assert!(folder.path().join("5").exists());
     }

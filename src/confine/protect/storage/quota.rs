@@ -31,7 +31,7 @@ pub(crate) struct Usage {
 }
 
 /// The limit of a quarantine.
-pub(crate) const MOST: Usage = Usage {
+pub(crate) const MAX_USAGE: Usage = Usage {
     entries: 100_000,
     bytes: 1 << 30,
 };

@@ -19,7 +19,7 @@ use super::pack::{Bases, Pack, packs};
 use crate::policy::hex::hex;
 
 /// Objects that are read for one answer.
-const MOST: u32 = 60_000;
+const MAX_OBJECTS: u32 = 60_000;
 /// Bytes of them.
 const MOST_BYTES: u64 = 200 * 1024 * 1024;
 /// Bytes of objects that are kept, for many commits share most of their trees.
@@ -47,7 +47,7 @@ impl Objects {
             bases: Bases::default(),
             cache: HashMap::new(),
             cached_bytes: 0,
-            left: MOST,
+            left: MAX_OBJECTS,
             left_bytes: MOST_BYTES,
         }
     }

@@ -17,7 +17,7 @@ use super::id::{Algorithm, Id};
 use super::kind::{Kind, LONGEST};
 
 /// Packs that are looked into.
-const MOST: usize = 512;
+const MAX_PACKS: usize = 512;
 /// Differences one upon another: as many as git makes, even when it is asked to take pains.
 const MAX_DELTAS: usize = 50;
 /// Bytes of whole objects that are kept because differences to them may follow.
@@ -72,7 +72,7 @@ pub(super) fn packs(objects: &OwnedFd, algorithm: Algorithm) -> Vec<Pack> {
         .filter_map(|name| name.strip_suffix(b".idx").map(<[u8]>::to_vec))
         .collect();
     names.sort();
-    names.truncate(MOST);
+    names.truncate(MAX_PACKS);
     let opened = names.into_iter().map(|name| Pack::open(objects, &name, algorithm));
     opened.flatten().collect()
 }

@@ -21,7 +21,7 @@ use super::id::Id;
 use crate::policy::hex::hex;
 
 /// Refs of one repository.
-const MOST: usize = 20_000;
+const MAX_REFS: usize = 20_000;
 /// Longest file with one ref, in bytes.
 const LONGEST: u64 = 1024;
 /// Longest `packed-refs`, in bytes.
@@ -82,7 +82,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn add(&mut self, one: Ref) -> Option<()> {
         self.refs.insert(one.name.clone(), one);
-        (self.refs.len() <= MOST).then_some(())
+        (self.refs.len() <= MAX_REFS).then_some(())
     }
 
     fn packed(&mut self, git: &OwnedFd) -> Option<()> {

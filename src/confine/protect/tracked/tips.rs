@@ -7,7 +7,7 @@
 //! Whatever cannot be told is not trusted. While a command of another session runs in the same place nothing new is. A note
 //! of what is under way lies beside the records until the command is settled; where one is left over, its process
 //! died, and what the refs of its repositories name then is only written down. A repository that a command made is written
-//! down with nothing trusted. Records are never dropped, for that would make a known repository a new one; beyond [`MOST`] of
+//! down with nothing trusted. Records are never dropped, for that would make a known repository a new one; beyond [`MAX_RECORDS`] of
 //! them nothing new is trusted on first sight.
 //!
 //! A session with another store, or none, is the host to this one.
@@ -40,7 +40,7 @@ const TIPS: &str = "tips";
 /// The folder of notes, one for each command under way.
 const UNDER_WAY: &str = "tips-under-way";
 /// Records in all.
-const MOST: usize = 4096;
+const MAX_RECORDS: usize = 4096;
 /// Commits that are trusted of one repository; of more, those that were trusted last.
 const MOST_TRUSTED: usize = 20_000;
 /// First bytes of a record; the last one is the version of the format.
@@ -145,7 +145,8 @@ impl Tips {
         if self.repositories.is_empty() {
             return;
         }
-        let has_room = fs::read_dir(self.store.join(TIPS)).map_or(true, |all| all.take(MOST).count() < MOST);
+        let has_room =
+            fs::read_dir(self.store.join(TIPS)).map_or(true, |all| all.take(MAX_RECORDS).count() < MAX_RECORDS);
         for repository in &mut self.repositories {
             let is_shared = others
                 .iter()

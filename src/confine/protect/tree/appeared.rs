@@ -26,7 +26,7 @@ use crate::confine::sys;
 /// Files that package managers execute and write themselves, again and again in one place.
 const REGENERATED: [&[u8]; 2] = [b".pnp.cjs", b".pnp.loader.mjs"];
 /// The most that are named.
-const MOST: usize = 50;
+const MAX_NAMED: usize = 50;
 /// The most directories and entries that are looked at.
 const MOST_LOOKED_AT: usize = 50_000;
 /// Bytes of listing asked for at once.
@@ -236,7 +236,7 @@ impl Finder<'_> {
     }
 
     fn name(&mut self, root: &Root, path: &[u8]) {
-        if self.found.paths.len() < MOST {
+        if self.found.paths.len() < MAX_NAMED {
             self.found.paths.push(absolute(root, path));
         } else {
             self.found.more += 1;
