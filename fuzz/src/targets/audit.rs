@@ -19,13 +19,13 @@ const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(1),
 };
 
-struct World {
+struct Fixture {
     place: LogPaths,
     /// The earlier file, and the one that is written.
     files: [(PathBuf, Vec<u8>); 2],
 }
 
-static WORLD: LazyLock<World> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let place = LogPaths::at(&workplace().join("audit.jsonl"));
     let keeping = Keeping {
         max_bytes: 2_000,
@@ -45,7 +45,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     let end = Event::SessionEnd(SessionEnd { calls: 6 });
     log.append("s", &[end], Durability::Now).unwrap();
     let files = [place.log().with_file_name("audit.1.jsonl"), place.log().to_owned()];
-    World {
+    Fixture {
         place,
         files: files.map(|path| {
             let bytes = std::fs::read(&path).unwrap();
@@ -55,7 +55,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 pub(crate) fn run(input: &[u8]) {
-    let world = &*WORLD;
+    let world = &*FIXTURE;
     let changed = changed(world, input);
     for ((path, _), bytes) in world.files.iter().zip(&changed) {
         std::fs::write(path, bytes).unwrap();
@@ -71,7 +71,7 @@ pub(crate) fn run(input: &[u8]) {
     bounded(input, BOUNDS, || records(&world.place).unwrap().for_each(drop));
 }
 
-fn changed(world: &World, input: &[u8]) -> [Vec<u8>; 2] {
+fn changed(world: &Fixture, input: &[u8]) -> [Vec<u8>; 2] {
     let mut files = [world.files[0].1.clone(), world.files[1].1.clone()];
     let mut rest = input;
     while let [which, tail @ ..] = rest {

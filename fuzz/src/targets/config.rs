@@ -19,13 +19,13 @@ const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(2),
 };
 
-struct World {
+struct Fixture {
     config: PathBuf,
     context: Context,
 }
 
 /// A home and a project with something of everything in it.
-static WORLD: LazyLock<World> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let place = workplace();
     let (home, project) = (place.join("home"), place.join("project"));
     for folder in ["src/deep", "notes", "cache", ".git/hooks", "-rf", "q'\"x"] {
@@ -52,14 +52,14 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     .map(|(name, value)| (name.into(), value.into()))
     .into();
     context.home = Some(AbsPath::new(home).unwrap());
-    World {
+    Fixture {
         config: project.join("stockade.yaml"),
         context,
     }
 });
 
 pub(crate) fn run(text: &[u8]) {
-    let world = &*WORLD;
+    let world = &*FIXTURE;
     std::fs::write(&world.config, text).unwrap();
     bounded(text, BOUNDS, || match examine(&world.config, &world.context) {
         Ok(loaded) => accepted(&loaded),

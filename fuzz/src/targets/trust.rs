@@ -23,7 +23,7 @@ const BOUNDS: Bounds = Bounds {
 
 const CONFIG: &str = "sandbox: {protect: none, paths: {a: {root: ., mode: ro}}}\n";
 
-struct World {
+struct Fixture {
     store: PathBuf,
     config: PathBuf,
     hash: String,
@@ -32,7 +32,7 @@ struct World {
     context: Context,
 }
 
-static WORLD: LazyLock<World> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let place = workplace();
     let (home, project) = (place.join("home"), place.join("project"));
     let state = home.join(".local/state/stockade");
@@ -49,7 +49,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     context.home = Some(AbsPath::new(home).unwrap());
     let loaded = load(&config, &context).unwrap();
     let found = std::fs::metadata(&project).unwrap();
-    World {
+    Fixture {
         store: state.join("trust.json"),
         config,
         hash: loaded.files[0].hex(),
@@ -60,7 +60,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 pub(crate) fn run(input: &[u8]) {
-    let world = &*WORLD;
+    let world = &*FIXTURE;
     let Ok(text) = std::str::from_utf8(input) else { return };
     let path = world.config.to_str().unwrap();
     let text = text
@@ -73,7 +73,7 @@ pub(crate) fn run(input: &[u8]) {
     bounded(text.as_bytes(), BOUNDS, || holds(world, &text));
 }
 
-fn holds(world: &World, text: &str) {
+fn holds(world: &Fixture, text: &str) {
     let trusted = match load_discovered(&world.config, &world.context) {
         Ok(_) => true,
         Err(ConfigError::Untrusted { .. }) => false,
@@ -108,7 +108,7 @@ fn is_absolute(config: &Trusted) -> bool {
 }
 
 /// Whether some record of the store is of this path with this hash and of this root.
-fn names_it(world: &World, text: &str) -> bool {
+fn names_it(world: &Fixture, text: &str) -> bool {
     let store: Value = serde_json::from_str(text).unwrap();
     let records = store["configs"].as_array().unwrap();
     records.iter().any(|record| {

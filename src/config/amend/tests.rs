@@ -142,7 +142,7 @@ fn a_file_is_replaced_only_while_it_is_what_was_read() {
     let file = folder.path().join("agent.yaml");
     let before = "extends: [system]\n";
     std::fs::write(&file, before).unwrap();
-    let world = crate::config::tests::World::new();
+    let world = crate::config::tests::Fixture::new();
     let context = &world.context;
     let loaded = crate::config::examine(&file, context).unwrap();
     let original = Original::of(&loaded).unwrap().unwrap();

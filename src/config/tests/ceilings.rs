@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 
-use super::World;
+use super::Fixture;
 use crate::config::trust::{load_discovered, record, review};
 use crate::config::{ConfigError, FlagPolicy, Loaded, examine, from_flags, load, preset};
 use crate::policy::{
@@ -24,7 +24,7 @@ fn written(place: &Path, text: impl AsRef<[u8]>) -> PathBuf {
     place.to_owned()
 }
 
-impl World {
+impl Fixture {
     pub(super) fn system(&self, text: impl AsRef<[u8]>) -> PathBuf {
         written(&self.context.system_ceiling.path.clone(), text)
     }
@@ -55,14 +55,14 @@ impl World {
 
 #[test]
 fn without_a_ceiling_a_config_gets_what_it_says() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok(WANTS);
     assert!(world.gives(&loaded, Operation::Write, "a") && loaded.policy.ceilings.all.is_empty());
 }
 
 #[test]
 fn an_empty_ceiling_gives_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {}\n");
     let loaded = world.ok(WANTS);
     for operation in Operation::ALL {
@@ -74,7 +74,7 @@ fn an_empty_ceiling_gives_nothing() {
 #[test]
 fn each_ceiling_there_is_takes_away() {
     for place in ["system", "user", "variable", "named", "os_profile"] {
-        let mut world = World::new();
+        let mut world = Fixture::new();
         let text = format!("sandbox: {{paths: {{p: {{root: {}}}}}}}\n", world.project().display());
         let mut config = WANTS.to_owned();
         match place {
@@ -106,7 +106,7 @@ fn each_ceiling_there_is_takes_away() {
 
 #[test]
 fn presets_and_flags_stand_under_the_same_ceilings() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("extends: [system]\n");
     let write = |loaded: &Loaded| world.gives(loaded, Operation::Write, "a");
     assert!(!write(
@@ -134,7 +134,7 @@ fn presets_and_flags_stand_under_the_same_ceilings() {
 
 #[test]
 fn every_setting_that_asks_for_more_is_named_with_both_lines() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system(
         "sandbox:\n  protect: default\n  protect_fallback: refuse\n  deny_fallback: refuse\n  residuals: refuse\nshell:\n  \
          unix_sockets: within_roots\n  env: {set: {CI: \"1\"}}\n  limits: {timeout: 60s}\napproval: {mode: interactive}\n",
@@ -173,7 +173,7 @@ fn every_setting_that_asks_for_more_is_named_with_both_lines() {
 
 #[test]
 fn a_ceiling_that_says_nothing_of_a_setting_leaves_it() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {require_os_sandbox: false}\n");
     let policy = world
         .ok(
@@ -195,7 +195,7 @@ fn a_ceiling_that_says_nothing_of_a_setting_leaves_it() {
 
 #[test]
 fn a_stricter_config_stays_stricter() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("shell: {network: true, limits: {timeout: 60s}}\napproval: {mode: approve_all}\n");
     let loaded = world.ok("shell: {limits: {timeout: 5s}}\napproval: {mode: strict}\nextends: []\n");
     assert_eq!(
@@ -208,7 +208,7 @@ fn a_stricter_config_stays_stricter() {
 
 #[test]
 fn a_key_that_means_nothing_in_a_ceiling_is_an_error_with_its_line() {
-    let world = World::new();
+    let world = Fixture::new();
     for (text, key) in [
         ("sandbox: {backend: landlock}", "sandbox.backend"),
         ("sandbox: {os_profile: ./other.yaml}", "sandbox.os_profile"),
@@ -258,7 +258,7 @@ fn a_key_that_means_nothing_in_a_ceiling_is_an_error_with_its_line() {
 
 #[test]
 fn a_ceiling_that_others_could_have_written_refuses_the_start() {
-    let world = World::new();
+    let world = Fixture::new();
     for place in ["system", "user"] {
         let file = match place {
             "system" => world.system("sandbox: {}\n"),
@@ -278,7 +278,7 @@ fn a_ceiling_that_others_could_have_written_refuses_the_start() {
 
 #[test]
 fn a_ceiling_of_somebody_else_refuses_the_start() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let file = world.system("sandbox: {}\n");
     if nix::unistd::Uid::effective().is_root() {
         std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
@@ -290,7 +290,7 @@ fn a_ceiling_of_somebody_else_refuses_the_start() {
 
 #[test]
 fn what_is_no_readable_file_refuses_the_start() {
-    let world = World::new();
+    let world = Fixture::new();
     let file = world.users("sandbox: {}\n");
     std::fs::remove_file(&file).unwrap();
     symlink("/nowhere", &file).unwrap();
@@ -308,7 +308,7 @@ fn what_is_no_readable_file_refuses_the_start() {
 
 #[test]
 fn a_link_of_the_users_own_is_followed_and_one_in_a_writable_root_is_not() {
-    let world = World::new();
+    let world = Fixture::new();
     let real = world.users("extends: [system]\n");
     let kept = world.home().join("kept.yaml");
     std::fs::rename(&real, &kept).unwrap();
@@ -323,7 +323,7 @@ fn a_link_of_the_users_own_is_followed_and_one_in_a_writable_root_is_not() {
 
 #[test]
 fn a_named_ceiling_that_is_missing_refuses_the_start() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     world.context.ceilings.push(world.home().join("mis\u{202e}sing.yaml"));
     assert!(world.refused(WANTS).contains("No such file"));
     let shown = world.load(WANTS).unwrap_err().to_string();
@@ -332,7 +332,7 @@ fn a_named_ceiling_that_is_missing_refuses_the_start() {
 
 #[test]
 fn a_link_in_a_writable_root_that_leads_to_a_named_ceiling_is_refused() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let file = written(&world.home().join("named.yaml"), "sandbox: {}\n");
     symlink(&file, world.project().join("door.yaml")).unwrap();
     world.context.ceilings.push(world.project().join("door.yaml"));
@@ -341,7 +341,7 @@ fn a_link_in_a_writable_root_that_leads_to_a_named_ceiling_is_refused() {
 
 #[test]
 fn an_os_profile_that_cannot_hold_refuses_the_start_at_its_line() {
-    let world = World::new();
+    let world = Fixture::new();
     let text = |profile: &str| format!("{WANTS}  os_profile: {profile}\n");
     assert_snapshot!(world.error(text("./gone.yaml")), @r#"
     error: os_profile `./gone.yaml`: failed to read /dir/project/gone.yaml: No such file or directory (os error 2)
@@ -366,7 +366,7 @@ fn an_os_profile_that_cannot_hold_refuses_the_start_at_its_line() {
 
 #[test]
 fn an_os_profile_is_part_of_what_is_trusted() {
-    let world = World::new();
+    let world = Fixture::new();
     let file = written(&world.project().join("most.yaml"), "extends: [system]\n");
     let path = world.write(format!("{WANTS}  os_profile: most.yaml\n"));
     let (loaded, _) = review(&path, &world.context).unwrap();
@@ -384,7 +384,7 @@ fn an_os_profile_is_part_of_what_is_trusted() {
 
 #[test]
 fn a_ceiling_in_a_writable_root_is_protected_as_the_config_is() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let own = written(&world.project().join("own.yaml"), "sandbox: {}\n");
     let named = written(&world.project().join("named.yaml"), "sandbox: {}\n");
     let outside = world.users("sandbox: {}\n");
@@ -404,7 +404,7 @@ fn a_ceiling_in_a_writable_root_is_protected_as_the_config_is() {
 
 #[test]
 fn a_root_of_a_ceiling_that_is_missing_gives_nothing_and_takes_what_lies_around_it() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("there");
     world.system(format!(
         "sandbox: {{paths: {{around: {{root: {0}, mode: rw}}, gone: {{root: {0}/gone, mode: ro}}, away: {{root: \
@@ -419,7 +419,7 @@ fn a_root_of_a_ceiling_that_is_missing_gives_nothing_and_takes_what_lies_around_
 
 #[test]
 fn a_directory_is_made_only_where_every_ceiling_gives_it() {
-    let world = World::new();
+    let world = Fixture::new();
     let wanted = "sandbox: {paths: {new: {root: ./new, mode: rw, create: true}, off: {root: ./off, mode: rw, create: true}}}\nextends: []\n";
     world.system(format!(
         "sandbox: {{paths: {{new: {{root: {}/new, mode: rw}}}}}}\n",
@@ -436,7 +436,7 @@ fn a_directory_is_made_only_where_every_ceiling_gives_it() {
 
 #[test]
 fn a_ceiling_that_cannot_be_held_makes_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("nonsense: true\n");
     assert!(
         world
@@ -448,7 +448,7 @@ fn a_ceiling_that_cannot_be_held_makes_nothing() {
 
 #[test]
 fn a_ceiling_may_grant_the_whole_file_system_and_the_state_stays_closed_to_the_config() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {paths: {all: {root: /, mode: rw, execute: true}}}\n");
     assert!(world.gives(&world.ok(WANTS), Operation::Write, "a"));
     assert!(
@@ -463,7 +463,7 @@ fn a_ceiling_may_grant_the_whole_file_system_and_the_state_stays_closed_to_the_c
 
 #[test]
 fn a_ceiling_through_a_link_that_the_agent_could_re_point_is_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("real");
     world.link("real", "door");
     world.system(format!(
@@ -478,7 +478,7 @@ fn a_ceiling_through_a_link_that_the_agent_could_re_point_is_refused() {
 #[test]
 fn a_path_that_is_not_text_can_hold_a_ceiling() {
     use std::os::unix::ffi::OsStrExt as _;
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let name = std::ffi::OsStr::from_bytes(b"-c\xff\n'\".yaml");
     let file = written(&world.home().join(name), "shell: {network: false}\n");
     world.context.ceilings.push(file);
@@ -490,7 +490,7 @@ fn a_path_that_is_not_text_can_hold_a_ceiling() {
 
 #[test]
 fn the_same_ceiling_twice_is_one() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let file = world.users("sandbox: {}\n");
     world.context.ceilings.push(file);
     assert_eq!(world.ok(WANTS).policy.ceilings.all.len(), 1);
@@ -498,7 +498,7 @@ fn the_same_ceiling_twice_is_one() {
 
 #[test]
 fn the_example_in_the_documentation_is_a_ceiling_as_it_says() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system(include_str!("../../../docs/ceiling.example.yaml"));
     let path = world.write("extends: [system]\nshell: {network: true}\nsandbox: {paths: {etc: {root: /etc}}}\n");
     let loaded = examine(&path, &world.context).unwrap();
@@ -511,7 +511,7 @@ fn the_example_in_the_documentation_is_a_ceiling_as_it_says() {
 
 #[test]
 fn a_ceiling_that_demands_a_log_has_one_kept_where_the_config_says_or_by_default() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {}\naudit: {log: required}\n");
     let log = |config: &str| world.ok(&format!("{WANTS}{config}")).policy.audit.log;
     assert_eq!(log(""), AuditLog::Default);

@@ -1,12 +1,12 @@
 //! What roots, denies, base paths and tools of a config that is right come to.
 
-use super::{World, root};
+use super::{Fixture, root};
 use crate::config::ArgKind;
 use crate::policy::{AbsPath, Audit, AuditLog, Origin, Rights, Scope, Target};
 
 #[test]
 fn a_nested_root_and_a_deny_by_path_are_resolved() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a/b");
     let loaded = world.ok("sandbox: {paths: {a: {root: a, mode: rw, deny: [secret/]}, b: {root: a/b}}}\n");
     let secret = crate::policy::AbsPath::new(world.project().join("a/secret")).unwrap();
@@ -17,7 +17,7 @@ fn a_nested_root_and_a_deny_by_path_are_resolved() {
 
 #[test]
 fn an_absolute_deny_inside_its_root_is_the_same_as_a_relative_one() {
-    let world = World::new();
+    let world = Fixture::new();
     let absolute = world.project().join("x").display().to_string();
     let a = world.ok(&format!(
         "sandbox: {{paths: {{a: {{root: ., deny: ['{absolute}']}}}}}}\n"
@@ -29,7 +29,7 @@ fn an_absolute_deny_inside_its_root_is_the_same_as_a_relative_one() {
 #[test]
 fn a_root_knows_its_inode_and_its_line() {
     use std::os::unix::fs::MetadataExt as _;
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("sandbox:\n  paths:\n    a: {root: .}\n");
     let found = std::fs::metadata(world.project()).unwrap();
     assert_eq!(
@@ -44,7 +44,7 @@ fn a_root_knows_its_inode_and_its_line() {
 
 #[test]
 fn a_file_can_be_a_root() {
-    let world = World::new();
+    let world = Fixture::new();
     std::fs::write(world.project().join("f"), "").unwrap();
     assert_eq!(
         world.ok("sandbox: {paths: {f: {root: f}}}\n").policy.roots[0].scope,
@@ -54,14 +54,14 @@ fn a_file_can_be_a_root() {
 
 #[test]
 fn an_empty_suffix_list_matches_no_file() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("sandbox: {paths: {a: {root: ., suffixes: []}}}\n");
     assert!(!root(&loaded, "a").suffixes.as_ref().unwrap().matches("a.md".as_ref()));
 }
 
 #[test]
 fn an_override_that_a_root_does_not_obey_is_warned_about_with_both_lines() {
-    let world = World::new();
+    let world = Fixture::new();
     let text = "sandbox:\n  paths:\n    a: {root: ., mode: rw, write_approval: true}\ntools:\n  write_file: {approval: none}\n";
     let warning = world.shown(&world.ok(text).warnings[0].to_string());
     insta::assert_snapshot!(warning, @r#"
@@ -83,7 +83,7 @@ fn an_override_that_a_root_does_not_obey_is_warned_about_with_both_lines() {
 
 #[test]
 fn an_override_that_switches_off_what_a_rule_demands_is_warned_about() {
-    let world = World::new();
+    let world = Fixture::new();
     let text = "tools: {shell: {approval: none}}\nshell: {rules: [{pattern: git push, approval: required}]}\n";
     let warning = world.ok(text).warnings[0].to_string();
     assert!(warning.contains("switches off what rule `git push`"), "{warning}");
@@ -91,7 +91,7 @@ fn an_override_that_switches_off_what_a_rule_demands_is_warned_about() {
 
 #[test]
 fn a_base_path_in_a_config_is_granted_as_it_says() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("x");
     let x = world.project().join("x").display().to_string();
     let policy = world
@@ -116,7 +116,7 @@ fn a_base_path_in_a_config_is_granted_as_it_says() {
 
 #[test]
 fn a_base_path_through_a_link_in_a_writable_root_is_left_out_with_a_warning() {
-    let world = World::new();
+    let world = Fixture::new();
     std::fs::create_dir_all(world.home().join("rw/real")).unwrap();
     std::os::unix::fs::symlink("real", world.home().join("rw/door")).unwrap();
     let loaded = world.ok("sandbox: {paths: {rw: {root: ~/rw, mode: rw}}, base: {read: [~/rw/door]}}\nextends: []\n");
@@ -126,7 +126,7 @@ fn a_base_path_through_a_link_in_a_writable_root_is_left_out_with_a_warning() {
 
 #[test]
 fn custom_tools_are_checked() {
-    let world = World::new();
+    let world = Fixture::new();
     let tool = |body: &str| {
         world.error(format!(
             "sandbox: {{paths: {{src: {{root: .}}}}}}\ncustom_tools: {{lint: {{description: d, {body}}}}}\n"
@@ -159,7 +159,7 @@ fn custom_tools_are_checked() {
 
 #[test]
 fn a_config_left_to_the_agent_is_warned_about() {
-    let world = World::new();
+    let world = Fixture::new();
     let text = "sandbox: {protect: none, paths: {a: {root: ., mode: rw}}}\n";
     assert!(world.ok(text).warnings[0].message.contains("to the agent"));
     assert!(world.ok(&text.replace("protect: none, ", "")).warnings.is_empty());
@@ -168,7 +168,7 @@ fn a_config_left_to_the_agent_is_warned_about() {
 
 #[test]
 fn a_writable_base_path_is_a_device_and_nothing_else() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("d");
     std::fs::write(world.home().join(".bashrc"), "").unwrap();
     let project = world.project().join("d").display().to_string();
@@ -188,7 +188,7 @@ fn a_writable_base_path_is_a_device_and_nothing_else() {
 
 #[test]
 fn a_shell_override_that_switches_off_the_default_is_warned_about() {
-    let world = World::new();
+    let world = Fixture::new();
     let message = |text: &str| {
         world
             .ok(text)
@@ -207,7 +207,7 @@ fn a_shell_override_that_switches_off_the_default_is_warned_about() {
 
 #[test]
 fn the_test_command_can_be_a_pattern() {
-    let world = World::new();
+    let world = Fixture::new();
     let rule =
         |pattern: &str| format!("shell: {{rules: [{{pattern: '{pattern}', approval: none, match: ['[ -f x ]']}}]}}\n");
     assert_eq!(world.ok(&rule("[ -f")).policy.rules[0].pattern, ["[", "-f"]);
@@ -216,7 +216,7 @@ fn the_test_command_can_be_a_pattern() {
 
 #[test]
 fn a_log_is_kept_where_the_config_says_and_nowhere_without_a_word() {
-    let world = World::new();
+    let world = Fixture::new();
     let audit = |text: &str| world.ok(text).policy.audit;
     assert_eq!(audit("audit: {}\n"), Audit::default());
     assert_eq!(audit("shell: {}\n").log, AuditLog::Off);
@@ -235,7 +235,7 @@ fn a_log_is_kept_where_the_config_says_and_nowhere_without_a_word() {
 
 #[test]
 fn a_log_beside_the_config_or_of_no_size_is_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     for (text, message) in [
         ("audit: {log: ./audit.jsonl}", "no absolute path"),
         ("audit: {log: audit.jsonl}", "no absolute path"),
@@ -253,7 +253,7 @@ fn a_log_beside_the_config_or_of_no_size_is_refused() {
 
 #[test]
 fn a_root_inside_another_is_executed_as_that_is_unless_it_says_otherwise() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("b/c");
     let executes = |b: &str| {
         let text = format!(

@@ -1,12 +1,12 @@
 //! Each way a config can be wrong, as a person sees it.
 
-use super::World;
+use super::Fixture;
 use crate::config::presets::Preset;
 use insta::assert_snapshot;
 
 #[test]
 fn a_rule_whose_example_fails_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("shell:\n  rules:\n    - {pattern: git status, approval: none, match: [git stash]}\n"), @r#"
     error: the rule `git status` does not match its own example
      --> /dir/project/stockade.yaml:3:53
@@ -36,7 +36,7 @@ fn a_rule_whose_example_fails_is_an_error() {
 
 #[test]
 fn a_wrong_unit_is_named() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("shell: {limits: {memory: 2Gig}}\n"), @r#"
     error: `Gig` is not a unit here
      --> /dir/project/stockade.yaml:1:26
@@ -66,7 +66,7 @@ fn a_wrong_unit_is_named() {
 
 #[test]
 fn an_unknown_preset_is_an_error() {
-    assert_snapshot!(World::new().error("extends: [workspace-wirte]\n"), @r#"
+    assert_snapshot!(Fixture::new().error("extends: [workspace-wirte]\n"), @r#"
     error: unknown preset `workspace-wirte`
      --> /dir/project/stockade.yaml:1:11
       |
@@ -79,7 +79,7 @@ fn an_unknown_preset_is_an_error() {
 
 #[test]
 fn presets_that_extend_each_other_in_a_circle_are_an_error() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     world.context.presets = |name| {
         let text = match name {
             "a" => "extends: [b]\n",
@@ -99,7 +99,7 @@ fn presets_that_extend_each_other_in_a_circle_are_an_error() {
 
 #[test]
 fn what_a_later_version_holds_is_refused_with_its_line() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("sandbox:\n  backend: seatbelt\n"), @r#"
     error: the backend `seatbelt` is not supported by this version
      --> /dir/project/stockade.yaml:2:12
@@ -114,7 +114,7 @@ fn what_a_later_version_holds_is_refused_with_its_line() {
 
 #[test]
 fn an_unknown_tool_is_an_error() {
-    assert_snapshot!(World::new().error("tools: {delete_fil: {approval: deny}}\n"), @r#"
+    assert_snapshot!(Fixture::new().error("tools: {delete_fil: {approval: deny}}\n"), @r#"
     error: unknown tool `delete_fil`
      --> /dir/project/stockade.yaml:1:9
       |
@@ -127,7 +127,7 @@ fn an_unknown_tool_is_an_error() {
 
 #[test]
 fn a_rule_pattern_is_words() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("shell:\n  rules:\n    - {pattern: \"git commit -m 'x'\"}\n"), @r#"
     error: `git commit -m 'x'` is not a rule pattern
      --> /dir/project/stockade.yaml:3:17

@@ -1,6 +1,6 @@
 //! Lists of hosts, from text to policy.
 
-use super::World;
+use super::Fixture;
 use crate::config::Loaded;
 use crate::policy::{Host, HostAccess, Network};
 use insta::assert_snapshot;
@@ -17,7 +17,7 @@ fn notes(loaded: &Loaded) -> String {
 
 #[test]
 fn a_network_is_nothing_everything_or_the_hosts_that_are_named() {
-    let world = World::new();
+    let world = Fixture::new();
     let network = |text: &str| world.ok(&format!("shell: {{network: {text}}}\n")).policy.network;
     assert_eq!(network("false"), Network::Off);
     assert_eq!(network("true"), Network::Full);
@@ -39,7 +39,7 @@ fn a_network_is_nothing_everything_or_the_hosts_that_are_named() {
 
 #[test]
 fn every_host_knows_its_line() {
-    let world = World::new();
+    let world = Fixture::new();
     let policy = world
         .ok("shell:\n  network:\n    allow:\n      - a.example\n      - b.example\n    ask: true\n")
         .policy;
@@ -57,7 +57,7 @@ fn every_host_knows_its_line() {
 
 #[test]
 fn the_first_layer_that_speaks_of_the_network_says_all_of_it() {
-    let world = World::new();
+    let world = Fixture::new();
     let network = |own: &str| {
         world
             .ok(&format!("extends: [workspace-write]\nshell: {{{own}}}\n"))
@@ -70,7 +70,7 @@ fn the_first_layer_that_speaks_of_the_network_says_all_of_it() {
 
 #[test]
 fn rules_and_tools_may_have_a_network_of_their_own() {
-    let world = World::new();
+    let world = Fixture::new();
     let policy = world
         .ok("shell:\n  network: true\n  rules:\n    - {pattern: npm ci, network: {allow: [a.example]}}\n    - {pattern: ls, network: false}\n    - {pattern: cat}\ncustom_tools:\n  fetch: {description: d, command: [curl], network: {ask: true}}\n  lint: {description: d, command: [ruff]}\n")
         .policy;
@@ -91,7 +91,7 @@ fn rules_and_tools_may_have_a_network_of_their_own() {
 
 #[test]
 fn a_rule_that_blocks_gives_no_network() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("shell:\n  rules:\n    - {pattern: rm, allowed: false, network: {allow: [a.example]}}\n"), @"
     error: a rule that blocks gives no network
      --> /dir/project/stockade.yaml:3:46
@@ -105,7 +105,7 @@ fn a_rule_that_blocks_gives_no_network() {
 
 #[test]
 fn a_wrong_entry_is_told_with_what_would_do() {
-    let world = World::new();
+    let world = Fixture::new();
     let error = |entry: &str| world.error(format!("shell:\n  network:\n    allow: [ok.example, {entry}]\n"));
     assert_snapshot!(error("https://user@api.example.org/v1"), @"
     error: write HOST:PORTS, without a scheme, a user or a path
@@ -164,7 +164,7 @@ fn a_wrong_entry_is_told_with_what_would_do() {
 
 #[test]
 fn an_entry_that_is_listed_twice_is_warned_about() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("shell:\n  network:\n    allow: [a.example, \"A.example.:443,80\", b.example]\n");
     assert_eq!(loaded.warnings.len(), 1);
     assert_snapshot!(world.shown(&loaded.warnings[0].to_string()), @r#"
@@ -180,7 +180,7 @@ fn an_entry_that_is_listed_twice_is_warned_about() {
 
 #[test]
 fn what_an_entry_opens_besides_is_told_to_whoever_looks() {
-    let world = World::new();
+    let world = Fixture::new();
     let of = |entry: &str| notes(&world.ok(&format!("shell: {{network: {{allow: [{entry}]}}}}\n")));
     for (entry, said) in [
         ("'*'", "every host of the internet"),
@@ -202,7 +202,7 @@ fn what_an_entry_opens_besides_is_told_to_whoever_looks() {
 
 #[test]
 fn a_question_that_some_commands_never_come_to_is_told() {
-    let world = World::new();
+    let world = Fixture::new();
     let text = |rule: &str| format!("shell:\n  network: {{ask: true}}\n  rules:\n    - {{pattern: npm, {rule}}}\n");
     let message = |rule: &str| notes(&world.ok(&text(rule)));
     assert!(message("approval: none").contains("approved commands only"));
@@ -213,7 +213,7 @@ fn a_question_that_some_commands_never_come_to_is_told() {
 
 #[test]
 fn an_override_that_keeps_a_list_from_asking_is_warned_about_with_both_lines() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("shell:\n  default: {approval: none}\n  network:\n    allow: [a.example]\n    ask: true\ntools:\n  shell: {pre_approved: true}\n");
     let [warning] = loaded.warnings.as_slice() else {
         panic!("{:?}", loaded.warnings);
@@ -235,7 +235,7 @@ fn an_override_that_keeps_a_list_from_asking_is_warned_about_with_both_lines() {
 
 #[test]
 fn each_list_that_an_override_keeps_from_asking_is_warned_about() {
-    let world = World::new();
+    let world = Fixture::new();
     let asked = |text: &str| {
         let loaded = world.ok(text);
         let message = loaded
@@ -266,7 +266,7 @@ fn each_list_that_an_override_keeps_from_asking_is_warned_about() {
 
 #[test]
 fn an_override_that_demands_a_yes_lets_a_list_ask() {
-    let world = World::new();
+    let world = Fixture::new();
     let text = |tools: &str| {
         format!("shell:\n  network: {{ask: true}}\n  rules:\n    - {{pattern: npm, approval: none}}\n{tools}")
     };
@@ -277,7 +277,7 @@ fn an_override_that_demands_a_yes_lets_a_list_ask() {
 
 #[test]
 fn a_list_that_the_named_backend_cannot_hold_is_told() {
-    let world = World::new();
+    let world = Fixture::new();
     let of = |backend: &str| {
         let text = format!(
             "sandbox: {{backend: {backend}}}\nshell: {{rules: [{{pattern: a, network: {{allow: [a.example]}}}}]}}\n"
@@ -290,7 +290,7 @@ fn a_list_that_the_named_backend_cannot_hold_is_told() {
 
 #[test]
 fn ceilings_take_hosts_away_from_every_network_and_say_which() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("extends: [system]\nshell:\n  network:\n    allow: ['*.example.org:443', 10.0.0.0/8]\n");
     let loaded = world.ok(
         "shell:\n  network: {allow: [a.example.org, evil.example], ask: true}\n  rules:\n    - {pattern: npm, network: true}\ncustom_tools:\n  t: {description: d, command: [t], network: {allow: [10.1.1.1:80, 11.1.1.1]}}\nextends: []\n",

@@ -25,12 +25,12 @@ use super::{ConfigError, Context, Loaded, Matchers, SystemCeiling, load, presets
 use crate::policy::{AbsPath, Root, ShellRule};
 
 /// A home, a project beside it, and a context that knows only these.
-pub(crate) struct World {
+pub(crate) struct Fixture {
     dir: tempfile::TempDir,
     pub(crate) context: Context,
 }
 
-impl World {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let real = std::fs::canonicalize(dir.path()).unwrap();

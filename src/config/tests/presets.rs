@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::World;
+use super::Fixture;
 use crate::config::{FlagPolicy, SourceName, TEMPLATE, from_flags, preset, preset_names, preset_text, presets, yaml};
 use crate::policy::{AbsPath, Access, Demand, HomeChoice, Network, Operation, ProtectFallback, Rights, Scope};
 
@@ -12,7 +12,7 @@ fn at(path: impl AsRef<Path>) -> AbsPath {
 
 #[test]
 fn every_preset_loads_on_its_own() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in preset_names() {
         let loaded = preset(name, &world.project(), &world.context).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(loaded.warnings, [], "{name}");
@@ -52,7 +52,7 @@ fn every_line_of_a_preset_that_grants_gives_its_reason() {
 
 #[test]
 fn the_template_loads_and_warns_of_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok(TEMPLATE);
     assert_eq!(loaded.warnings, []);
     assert_eq!(loaded.policy.rules.len(), 3);
@@ -60,7 +60,7 @@ fn the_template_loads_and_warns_of_nothing() {
 
 #[test]
 fn workspace_write_asks_nothing_and_reaches_nothing_else() {
-    let world = World::new();
+    let world = Fixture::new();
     std::fs::create_dir(world.home().join(".ssh")).unwrap();
     let policy = preset("workspace-write", &world.project(), &world.context)
         .unwrap()
@@ -91,7 +91,7 @@ fn workspace_write_asks_nothing_and_reaches_nothing_else() {
 
 #[test]
 fn a_home_its_ancestors_and_the_root_are_no_workspace() {
-    let world = World::new();
+    let world = Fixture::new();
     let parent = world.home().parent().unwrap().to_owned();
     for place in [world.home(), parent, "/".into()] {
         let error = preset("workspace-write", &place, &world.context)
@@ -106,7 +106,7 @@ fn a_home_its_ancestors_and_the_root_are_no_workspace() {
 
 #[test]
 fn the_home_variable_counts_as_a_home_too() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let project = world.project();
     world.context.variables.insert("HOME".into(), project.clone().into());
     assert!(preset("workspace-write", &project, &world.context).is_err());
@@ -116,14 +116,14 @@ fn the_home_variable_counts_as_a_home_too() {
 
 #[test]
 fn a_symlink_to_home_is_no_workspace_either() {
-    let world = World::new();
+    let world = Fixture::new();
     world.link(world.home(), "door");
     assert!(preset("workspace-write", &world.project().join("door"), &world.context).is_err());
 }
 
 #[test]
 fn the_real_toolchain_is_named_where_it_exists() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let name = |n| crate::policy::VarName::new(n).unwrap();
     let none = preset("rust", &world.project(), &world.context).unwrap().policy;
     assert_eq!(none.environment.get(&name("RUSTUP_HOME")), None);
@@ -148,7 +148,7 @@ fn the_real_toolchain_is_named_where_it_exists() {
 
 #[test]
 fn cargo_credentials_and_config_stay_out_of_reach() {
-    let world = World::new();
+    let world = Fixture::new();
     std::fs::create_dir_all(world.home().join(".cargo/registry")).unwrap();
     for file in ["credentials.toml", "config.toml", "registry/x"] {
         std::fs::write(world.home().join(".cargo").join(file), "").unwrap();
@@ -163,7 +163,7 @@ fn cargo_credentials_and_config_stay_out_of_reach() {
 
 #[test]
 fn a_relative_variable_names_nothing() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     world.context.variables.insert("JAVA_HOME".into(), "usr".into());
     world.mkdir("usr");
     let policy = preset("java", &world.project(), &world.context).unwrap().policy;
@@ -175,7 +175,7 @@ fn a_relative_variable_names_nothing() {
 
 #[test]
 fn a_base_path_is_what_its_link_leads_to_and_no_more() {
-    let world = World::new();
+    let world = Fixture::new();
     let policy = preset("system", &world.project(), &world.context).unwrap().policy;
     for base in &policy.base {
         let found = std::fs::symlink_metadata(&base.grant.path).unwrap();
@@ -198,7 +198,7 @@ fn flags(rw: &[&Path], ro: &[&Path], deny: &[&Path]) -> FlagPolicy {
 
 #[test]
 fn flags_stand_on_the_system_alone() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a/secret");
     let flags = flags(&[Path::new("a")], &[], &[Path::new("a/secret")]);
     let policy = from_flags(&flags, &world.project(), &world.context).unwrap().policy;
@@ -213,7 +213,7 @@ fn flags_stand_on_the_system_alone() {
 
 #[test]
 fn flags_that_contradict_each_other_are_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a/b");
     world.link("b", "a/door");
     let (a, b) = (Path::new("a"), Path::new("a/b"));
@@ -231,7 +231,7 @@ fn flags_that_contradict_each_other_are_refused() {
 
 #[test]
 fn a_toolchain_variable_that_leads_to_a_home_or_the_root_grants_nothing() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     std::fs::create_dir(world.home().join("bin")).unwrap();
     std::fs::write(world.home().join("bin/java"), "").unwrap();
     for far in [world.home(), "/".into()] {
@@ -260,7 +260,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
 
 #[test]
 fn a_toolchain_variable_grants_no_place_without_its_toolchain() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let elsewhere = world.project().join("elsewhere \n'");
     for (name, variable, marker) in VARIABLES {
         std::fs::create_dir_all(elsewhere.join("bin")).unwrap();
@@ -283,7 +283,7 @@ fn a_toolchain_variable_grants_no_place_without_its_toolchain() {
 
 #[test]
 fn a_toolchain_variable_grants_nothing_that_a_person_or_the_machine_keeps() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let ssh = world.home().join(".ssh");
     let pyenv = world.home().join(".pyenv");
     let state = world.home().join(".local/state/stockade");
@@ -325,7 +325,7 @@ fn a_toolchain_variable_grants_nothing_that_a_person_or_the_machine_keeps() {
 
 #[test]
 fn a_link_in_a_toolchain_does_not_lead_out_of_it() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let cargo = world.project().join("cargo");
     std::fs::create_dir_all(cargo.join("registry/index")).unwrap();
     std::os::unix::fs::symlink("/etc", cargo.join("git")).unwrap();
@@ -343,7 +343,7 @@ fn a_link_in_a_toolchain_does_not_lead_out_of_it() {
 
 #[test]
 fn the_machines_own_places_are_no_workspace() {
-    let world = World::new();
+    let world = Fixture::new();
     for place in ["/proc/sys/kernel", "/sys", "/dev", "/etc", "/usr/bin", "/var"] {
         let error = preset("workspace-write", Path::new(place), &world.context)
             .unwrap_err()
@@ -354,7 +354,7 @@ fn the_machines_own_places_are_no_workspace() {
 
 #[test]
 fn the_kernels_switches_are_never_writable() {
-    let world = World::new();
+    let world = Fixture::new();
     let kernel = Path::new("/proc/sys/kernel");
     let error = from_flags(&flags(&[kernel], &[], &[]), &world.project(), &world.context).unwrap_err();
     assert!(error.to_string().contains("(proc)"), "{error}");

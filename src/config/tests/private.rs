@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use super::World;
+use super::Fixture;
 use crate::config::{FlagPolicy, from_flags, preset};
 use crate::policy::{AbsPath, Access, Network, Operation, Policy};
 
@@ -10,7 +10,7 @@ fn reads(policy: &Policy, path: &std::path::Path) -> bool {
     policy.access(Operation::Read, &AbsPath::new(path).unwrap()) != Access::Denied
 }
 
-fn write(world: &World, path: &str) {
+fn write(world: &Fixture, path: &str) {
     let path = world.home().join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, "x").unwrap();
@@ -20,7 +20,7 @@ const HOME: &str = "sandbox: {paths: {home: {root: ~/, mode: ro}}}\n";
 
 #[test]
 fn what_is_private_in_a_home_is_denied_by_one_list_that_learn_has_too() {
-    let world = World::new();
+    let world = Fixture::new();
     let names = [
         ".claude.json",
         ".config/glab-cli/config.yml",
@@ -46,7 +46,7 @@ fn what_is_private_in_a_home_is_denied_by_one_list_that_learn_has_too() {
 
 #[test]
 fn where_links_in_a_private_directory_lead_is_denied_too() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in [".ssh/config", "dot/ssh/id_rsa", "dot/plain", "data/kube/config"] {
         write(&world, name);
     }
@@ -80,7 +80,7 @@ fn where_links_in_a_private_directory_lead_is_denied_too() {
 
 #[test]
 fn the_homes_of_other_people_are_homes_too() {
-    let world = World::new();
+    let world = Fixture::new();
     let homes = world.home().parent().unwrap().join("homes");
     for file in ["bob/.aws/credentials", "bob/notes", "daemon/.aws/credentials"] {
         std::fs::create_dir_all(homes.join(file).parent().unwrap()).unwrap();
@@ -99,7 +99,7 @@ fn the_homes_of_other_people_are_homes_too() {
 
 #[test]
 fn stockades_own_is_denied_in_every_root_around_it_whether_or_not_it_is_there() {
-    let world = World::new();
+    let world = Fixture::new();
     let token = world.home().join(".local/state/stockade/approvals/a.token");
     for root in ["~/", "~/.local", "~/.local/state"] {
         std::fs::create_dir_all(world.home().join(".local/state")).unwrap();
@@ -125,7 +125,7 @@ fn stockades_own_is_denied_in_every_root_around_it_whether_or_not_it_is_there() 
 
 #[test]
 fn sockets_of_other_sessions_are_denied_where_the_runtime_directory_is_given() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let run = world.project().join("run");
     std::fs::create_dir(&run).unwrap();
     world
@@ -144,7 +144,7 @@ fn sockets_of_other_sessions_are_denied_where_the_runtime_directory_is_given() {
 
 #[test]
 fn a_root_in_stockades_own_and_a_base_path_around_it_are_errors() {
-    let world = World::new();
+    let world = Fixture::new();
     write(&world, ".local/state/stockade/audit/log");
     write(&world, ".config/stockade/token");
     for entry in [
@@ -167,7 +167,7 @@ fn a_root_in_stockades_own_and_a_base_path_around_it_are_errors() {
 
 #[test]
 fn where_your_programs_and_settings_lie_is_no_workspace() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let [bin, project] = [".local/bin", "project"].map(|name| world.home().join(name));
     for name in [
         ".local/bin/deeper/x",

@@ -1,6 +1,6 @@
 //! `sandbox.protect` with names.
 
-use super::World;
+use super::Fixture;
 use crate::policy::{NameChanges, NamePattern, Policy, Protect};
 
 fn names(policy: &Policy) -> (Vec<&str>, Vec<&str>) {
@@ -13,7 +13,7 @@ fn names(policy: &Policy) -> (Vec<&str>, Vec<&str>) {
 
 #[test]
 fn names_are_added_to_the_list_and_taken_off_it() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("sandbox: {protect: {add: [deploy.sh, 'ops/**'], except: [.idea/**, .Envrc]}}\n");
     assert_eq!(
         names(&loaded.policy),
@@ -24,7 +24,7 @@ fn names_are_added_to_the_list_and_taken_off_it() {
 
 #[test]
 fn names_stand_beside_the_word_of_a_preset() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("extends: [workspace-write]\nsandbox: {protect: {add: [deploy.sh]}}\n");
     assert_eq!(names(&loaded.policy).0, ["deploy.sh"]);
     assert!(matches!(loaded.policy.protect, Protect::Default(_)));
@@ -32,14 +32,14 @@ fn names_stand_beside_the_word_of_a_preset() {
 
 #[test]
 fn a_ceiling_adds_names_and_gives_back_those_that_a_config_takes_off() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {protect: {add: [release.sh]}}\n");
     let loaded = world.ok("extends: []\nsandbox: {protect: {add: [deploy.sh], except: [.idea/**]}}\n");
     assert_eq!(names(&loaded.policy), (vec!["deploy.sh", "release.sh"], vec![]));
     let loaded = world.ok("extends: []\nsandbox: {protect: none}\n");
     assert_eq!(names(&loaded.policy).0, ["release.sh"]);
     assert!(matches!(loaded.policy.protect, Protect::Default(_)));
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {protect: default}\n");
     let loaded = world.ok("extends: []\nsandbox: {protect: {except: [.idea/**]}}\n");
     assert_eq!(names(&loaded.policy), (vec![], vec![]));
@@ -48,7 +48,7 @@ fn a_ceiling_adds_names_and_gives_back_those_that_a_config_takes_off() {
 
 #[test]
 fn a_ceiling_that_says_nothing_of_names_leaves_them() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {residuals: report}\n");
     let loaded = world.ok("sandbox: {protect: {except: [.idea/**]}}\n");
     assert_eq!(names(&loaded.policy).1, [".idea/**"]);
@@ -87,7 +87,7 @@ fn what_is_no_pattern_or_cannot_be_taken_off_is_an_error_with_its_line() {
         ("sandbox:\n  protect: defualt\n", 2, "did you mean `default`"),
         ("sandbox:\n  protect: {adds: [x]}\n", 2, "adds"),
     ] {
-        let world = World::new();
+        let world = Fixture::new();
         let error = world.error(text);
         assert!(
             error.contains(message) && error.contains(&format!("stockade.yaml:{line}:")),
@@ -105,7 +105,7 @@ fn a_name_that_is_added_and_taken_off_is_an_error_with_both_places() {
         ),
         ("sandbox:\n  protect:\n    except: [.idea]\n    add: [.IDEA/**]\n", 3),
     ] {
-        let world = World::new();
+        let world = Fixture::new();
         let error = world.error(text);
         assert!(
             error.contains("is to be added to the protected names, and to be taken off them")
@@ -118,7 +118,7 @@ fn a_name_that_is_added_and_taken_off_is_an_error_with_both_places() {
 
 #[test]
 fn a_ceiling_takes_no_name_off_the_list() {
-    let world = World::new();
+    let world = Fixture::new();
     world.system("sandbox: {protect: {except: [.idea/**]}}\n");
     let error = world.error("extends: [system]\n");
     assert!(error.contains("a ceiling takes no name off the list"), "{error}");

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::World;
+use super::Fixture;
 use crate::config::{ConfigError, TEMPLATE};
 
 const SEED: &str = r#"extends: [system]
@@ -26,7 +26,7 @@ const PIECES: &[&str] = &[
     "\0", "\n", "  ", "root: ", "paths:",
 ];
 
-fn holds(world: &World, bytes: &[u8]) -> Result<(), TestCaseError> {
+fn holds(world: &Fixture, bytes: &[u8]) -> Result<(), TestCaseError> {
     match world.load(bytes) {
         Ok(_) => Ok(()),
         Err(ConfigError::Invalid(diagnostic)) => {
@@ -55,12 +55,12 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        holds(&World::new(), &bytes)?;
+        holds(&Fixture::new(), &bytes)?;
     }
 
     #[test]
     fn arbitrary_pieces_never_panic(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..40)) {
-        holds(&World::new(), pieces.concat().as_bytes())?;
+        holds(&Fixture::new(), pieces.concat().as_bytes())?;
     }
 
     #[test]
@@ -74,6 +74,6 @@ proptest! {
             let end = (at + cut).min(bytes.len());
             bytes.splice(at..end, piece.bytes());
         }
-        holds(&World::new(), &bytes)?;
+        holds(&Fixture::new(), &bytes)?;
     }
 }

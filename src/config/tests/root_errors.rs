@@ -1,11 +1,11 @@
 //! Each way a root or a deny can be wrong, as a person sees it.
 
-use super::World;
+use super::Fixture;
 use insta::assert_snapshot;
 
 #[test]
 fn a_duplicate_root_name_is_an_error() {
-    assert_snapshot!(World::new().error("sandbox:\n  paths:\n    a: {root: .}\n    a: {root: /usr}\n"), @r#"
+    assert_snapshot!(Fixture::new().error("sandbox:\n  paths:\n    a: {root: .}\n    a: {root: /usr}\n"), @r#"
     error: duplicate key `a`
      --> /dir/project/stockade.yaml:4:5
       |
@@ -18,7 +18,7 @@ fn a_duplicate_root_name_is_an_error() {
 
 #[test]
 fn a_missing_root_is_an_error_unless_it_is_to_be_made() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("sandbox:\n  paths:\n    notes: {root: ./notes}\n"), @r#"
     error: root `notes` does not exist: /dir/project/notes
      --> /dir/project/stockade.yaml:3:19
@@ -42,14 +42,14 @@ fn a_missing_root_is_an_error_unless_it_is_to_be_made() {
 
 #[test]
 fn nothing_is_made_for_a_config_that_is_wrong_elsewhere() {
-    let world = World::new();
+    let world = Fixture::new();
     world.error("sandbox: {paths: {notes: {root: ./notes, create: true}}}\nshell: {network: maybe}\n");
     assert!(!world.project().join("notes").exists());
 }
 
 #[test]
 fn two_roots_with_one_path_are_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a");
     assert_snapshot!(world.error("sandbox:\n  paths:\n    one: {root: a}\n    two: {root: ./a/../a/, mode: rw}\n"), @r#"
     error: two roots lead to /dir/project/a
@@ -66,7 +66,7 @@ fn two_roots_with_one_path_are_an_error() {
 
 #[test]
 fn a_grant_under_a_deny_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a/secret/b");
     assert_snapshot!(world.error("sandbox:\n  paths:\n    outer: {root: a, deny: [secret/]}\n    inner: {root: a/secret/b}\n"), @r#"
     error: root `inner` lies under a deny: a deny always wins
@@ -86,7 +86,7 @@ fn a_grant_under_a_deny_is_an_error() {
 
 #[test]
 fn a_deny_outside_its_root_or_with_a_wildcard_inside_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a");
     assert_snapshot!(world.error("sandbox:\n  paths:\n    a: {root: a, deny: [../b]}\n"), @r#"
     error: `../b` leads to /dir/project/b, outside the root /dir/project/a
@@ -114,7 +114,7 @@ fn a_deny_outside_its_root_or_with_a_wildcard_inside_is_an_error() {
 
 #[test]
 fn a_symlink_beside_the_config_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("real");
     world.link("real", "door");
     assert_snapshot!(world.error("sandbox:\n  paths:\n    a: {root: door}\n"), @r#"
@@ -131,7 +131,7 @@ fn a_symlink_beside_the_config_is_an_error() {
 
 #[test]
 fn a_symlink_in_a_deny_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a/real");
     world.link("real", "a/door");
     assert_snapshot!(world.error("sandbox:\n  paths:\n    a: {root: a, deny: [door/x]}\n"), @r#"
@@ -148,7 +148,7 @@ fn a_symlink_in_a_deny_is_an_error() {
 
 #[test]
 fn a_symlink_inside_a_writable_root_is_an_error_wherever_the_way_begins() {
-    let world = World::new();
+    let world = Fixture::new();
     let (home, project) = (world.home(), world.project());
     std::fs::create_dir_all(home.join("rw/real")).unwrap();
     std::os::unix::fs::symlink("real", home.join("rw/door")).unwrap();
@@ -171,7 +171,7 @@ fn a_symlink_inside_a_writable_root_is_an_error_wherever_the_way_begins() {
 
 #[test]
 fn an_approval_given_twice_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("sandbox:\n  paths:\n    a: {root: ., write_approval: true, approval: {write: none}}\n"), @r#"
     error: the write approval is given twice
      --> /dir/project/stockade.yaml:3:34
@@ -194,7 +194,7 @@ fn an_approval_given_twice_is_an_error() {
 
 #[test]
 fn a_root_that_holds_the_trust_store_is_an_error() {
-    assert_snapshot!(World::new().error("sandbox:\n  paths:\n    all: {root: ~/, mode: rw}\n"), @r#"
+    assert_snapshot!(Fixture::new().error("sandbox:\n  paths:\n    all: {root: ~/, mode: rw}\n"), @r#"
     error: root `all` would make stockade's own state writable: /dir/home/.local/state/stockade
      --> /dir/project/stockade.yaml:3:17
       |
@@ -203,12 +203,12 @@ fn a_root_that_holds_the_trust_store_is_an_error() {
       |
       = help: use `mode: ro`, or name narrower roots
     "#);
-    World::new().ok("sandbox: {paths: {all: {root: ~/, mode: ro}}}\n");
+    Fixture::new().ok("sandbox: {paths: {all: {root: ~/, mode: ro}}}\n");
 }
 
 #[test]
 fn a_device_or_fifo_is_no_root() {
-    assert_snapshot!(World::new().error("sandbox:\n  paths:\n    dev: {root: /dev/null}\n"), @r#"
+    assert_snapshot!(Fixture::new().error("sandbox:\n  paths:\n    dev: {root: /dev/null}\n"), @r#"
     error: root `dev`: /dev/null is neither a file nor a directory
      --> /dir/project/stockade.yaml:3:17
       |
@@ -219,7 +219,7 @@ fn a_device_or_fifo_is_no_root() {
 
 #[test]
 fn a_variable_in_a_config_is_an_error() {
-    assert_snapshot!(World::new().error("sandbox:\n  paths:\n    a: {root: $HOME/x}\n"), @r#"
+    assert_snapshot!(Fixture::new().error("sandbox:\n  paths:\n    a: {root: $HOME/x}\n"), @r#"
     error: root `a`: `$HOME/x`: variables are not expanded here
      --> /dir/project/stockade.yaml:3:15
       |

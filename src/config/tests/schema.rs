@@ -82,7 +82,7 @@ fn the_schema_describes_what_a_person_types() {
 
 #[test]
 fn a_finding_is_json_for_programs() {
-    let world = super::World::new();
+    let world = super::Fixture::new();
     let Err(crate::config::ConfigError::Invalid(found)) = world.load("shell: {netwrk: false}\n") else {
         panic!("a slip is an error");
     };

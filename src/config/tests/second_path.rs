@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-use super::World;
+use super::Fixture;
 use crate::config::{FlagPolicy, from_flags, preset};
 use crate::policy::Network;
 
@@ -34,7 +34,7 @@ fn bind(from: &Path, onto: &Path) {
 #[test]
 fn a_home_under_a_second_path_is_no_workspace() {
     in_mount_namespace(|| {
-        let world = World::new();
+        let world = Fixture::new();
         let door = world.project().join("door \n'");
         let plain = world.project().join("plain");
         let inner = world.home().join("project");
@@ -54,7 +54,7 @@ fn a_home_under_a_second_path_is_no_workspace() {
 #[test]
 fn stockades_own_state_under_a_second_path_is_not_writable() {
     in_mount_namespace(|| {
-        let world = World::new();
+        let world = Fixture::new();
         let state = world.home().join(".local/state/stockade");
         std::fs::create_dir_all(state.join("deeper")).unwrap();
         let door = world.project().join("door");
@@ -85,7 +85,7 @@ fn stockades_own_state_under_a_second_path_is_not_writable() {
 #[test]
 fn the_kernels_switches_under_a_second_path_are_not_writable() {
     in_mount_namespace(|| {
-        let world = World::new();
+        let world = Fixture::new();
         bind(Path::new("/proc/sys/kernel"), &world.project().join("door"));
         let error = world.error("sandbox: {paths: {a: {root: door, mode: rw}}}\n");
         assert!(error.contains("(proc)"), "{error}");
@@ -95,7 +95,7 @@ fn the_kernels_switches_under_a_second_path_are_not_writable() {
 #[test]
 fn what_is_mounted_below_a_writable_root_counts_as_in_it() {
     in_mount_namespace(|| {
-        let world = World::new();
+        let world = Fixture::new();
         let config = "sandbox: {paths: {a: {root: a, mode: rw}}}\n";
         let state = world.home().join(".local/state/stockade");
         std::fs::create_dir_all(&state).unwrap();

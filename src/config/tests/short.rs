@@ -2,12 +2,12 @@
 
 use insta::assert_snapshot;
 
-use super::{World, root};
+use super::{Fixture, root};
 use crate::policy::{Demand, ProtectFallback};
 
 #[test]
 fn safe_commands_are_rules_after_those_of_their_file_and_know_their_line() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok(
         "tools:\n  shell:\n    safe_commands:\n      - git\n      - ls\nshell:\n  rules:\n    - {pattern: git push}\n",
     );
@@ -24,7 +24,7 @@ fn safe_commands_are_rules_after_those_of_their_file_and_know_their_line() {
 
 #[test]
 fn a_safe_command_is_understood_as_the_pattern_of_a_rule() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("tools:\n  shell: {safe_commands: [ls, git *]}\n"), @r"
     error: `git *` is not a rule pattern
      --> /dir/project/stockade.yaml:2:31
@@ -45,7 +45,7 @@ fn a_safe_command_is_understood_as_the_pattern_of_a_rule() {
 
 #[test]
 fn a_command_cannot_be_safe_where_a_rule_says_otherwise() {
-    let world = World::new();
+    let world = Fixture::new();
     for rule in ["approval: required", "approval: once_per_session", "allowed: false"] {
         let rules = format!("shell:\n  rules:\n    - {{pattern: git push, {rule}}}\n");
         let error = world.error(format!("tools:\n  shell: {{safe_commands: [git push]}}\n{rules}"));
@@ -59,7 +59,7 @@ fn a_command_cannot_be_safe_where_a_rule_says_otherwise() {
 
 #[test]
 fn dangerous_patterns_are_expressions_that_know_their_line() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("tools:\n  shell:\n    dangerous_patterns:\n      - '\\brm\\b'\n      - '>'\n");
     let patterns = &loaded.policy.dangerous;
     assert_eq!(patterns.len(), 2);
@@ -84,7 +84,7 @@ fn dangerous_patterns_are_expressions_that_know_their_line() {
 
 #[test]
 fn a_safe_path_is_meant_from_the_config_and_one_that_is_nowhere_writable_is_warned_about() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("cache");
     let paths = "sandbox: {paths: {cache: {root: ./cache, mode: rw}, notes: {root: ., mode: ro}}}\n";
     let loaded = world.ok(&format!(
@@ -128,7 +128,7 @@ fn a_safe_path_is_meant_from_the_config_and_one_that_is_nowhere_writable_is_warn
 
 #[test]
 fn a_key_of_one_tool_says_nothing_for_another() {
-    let world = World::new();
+    let world = Fixture::new();
     for (tool, entry) in [
         ("write_file", "safe_commands: [ls]"),
         ("read_file", "dangerous_patterns: [rm]"),
@@ -145,7 +145,7 @@ fn a_key_of_one_tool_says_nothing_for_another() {
 
 #[test]
 fn an_old_spelling_is_answered_with_the_line_to_write() {
-    let world = World::new();
+    let world = Fixture::new();
     for (old, new) in [
         (
             "tool_rules: {write_file: required}",
@@ -175,7 +175,7 @@ fn an_old_spelling_is_answered_with_the_line_to_write() {
 
 #[test]
 fn a_custom_tool_without_a_command_is_a_function_of_the_program() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded =
         world.ok("custom_tools:\n  stats: {approval: required}\n  notify: {approval: none}\n  files.read: {}\n");
     assert!(
@@ -205,7 +205,7 @@ fn a_custom_tool_without_a_command_is_a_function_of_the_program() {
 
 #[test]
 fn a_tool_that_only_the_program_knows_is_noted_and_a_misspelled_one_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("tools: {get_time: {pre_approved: true}, delete_file: {}}\n");
     assert_eq!(loaded.policy.tools["get_time"].approval, Demand::None);
     assert!(!loaded.policy.tools.contains_key("delete_file"));
@@ -231,7 +231,7 @@ fn a_tool_that_only_the_program_knows_is_noted_and_a_misspelled_one_is_an_error(
 
 #[test]
 fn a_config_that_says_nothing_extends_the_system_and_the_toolchains_and_undoes() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("a");
     let text = "sandbox: {paths: {a: {root: a, mode: rw}}}\n";
     let (silent, written) = (
@@ -247,7 +247,7 @@ fn a_config_that_says_nothing_extends_the_system_and_the_toolchains_and_undoes()
 
 #[test]
 fn nobody_who_answers_is_named_by_a_config() {
-    let world = World::new();
+    let world = Fixture::new();
     for key in ["approver_program", "approvals_socket", "program", "socket"] {
         let error = world.error(format!("approval: {{{key}: /bin/true}}\n"));
         assert!(error.contains("unknown"), "{error}");

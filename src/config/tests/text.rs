@@ -1,6 +1,6 @@
 //! Each way the text itself can be wrong, as a person sees it.
 
-use super::World;
+use super::Fixture;
 use insta::assert_snapshot;
 use nix::time::{ClockId, clock_gettime};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ fn spent() -> Duration {
 
 #[test]
 fn an_unknown_key_is_shown_with_the_nearest_known_one() {
-    assert_snapshot!(World::new().error("sandbox:\n  paths:\n    notes: {root: ., mode: rw, sufixes: [.md]}\n"), @r#"
+    assert_snapshot!(Fixture::new().error("sandbox:\n  paths:\n    notes: {root: ., mode: rw, sufixes: [.md]}\n"), @r#"
     error: unknown key `sufixes`
      --> /dir/project/stockade.yaml:3:32
       |
@@ -26,7 +26,7 @@ fn an_unknown_key_is_shown_with_the_nearest_known_one() {
 
 #[test]
 fn an_unknown_key_unlike_any_other_lists_the_known_ones() {
-    assert_snapshot!(World::new().error("sandbox: {}\nblah: 1\n"), @r#"
+    assert_snapshot!(Fixture::new().error("sandbox: {}\nblah: 1\n"), @r#"
     error: unknown key `blah`
      --> /dir/project/stockade.yaml:2:1
       |
@@ -39,7 +39,7 @@ fn an_unknown_key_unlike_any_other_lists_the_known_ones() {
 
 #[test]
 fn a_duplicate_key_is_an_error() {
-    assert_snapshot!(World::new().error("shell:\n  network: false\n  network: true\n"), @r#"
+    assert_snapshot!(Fixture::new().error("shell:\n  network: false\n  network: true\n"), @r#"
     error: duplicate key `network`
      --> /dir/project/stockade.yaml:3:3
       |
@@ -52,7 +52,7 @@ fn a_duplicate_key_is_an_error() {
 
 #[test]
 fn yes_is_not_a_boolean() {
-    assert_snapshot!(World::new().error("sandbox:\n  require_os_sandbox: yes\n"), @r#"
+    assert_snapshot!(Fixture::new().error("sandbox:\n  require_os_sandbox: yes\n"), @r#"
     error: not a boolean
      --> /dir/project/stockade.yaml:2:23
       |
@@ -61,7 +61,7 @@ fn yes_is_not_a_boolean() {
       |
       = help: write `true` or `false`: `yes`, `no`, `on` and `off` are plain words in YAML 1.2
     "#);
-    assert_snapshot!(World::new().error("shell:\n  network: no\n"), @r#"
+    assert_snapshot!(Fixture::new().error("shell:\n  network: no\n"), @r#"
     error: unknown value `no`
      --> /dir/project/stockade.yaml:2:12
       |
@@ -77,7 +77,7 @@ fn yes_is_not_a_boolean() {
 fn an_alias_bomb_is_refused() {
     let aliases: Vec<String> = (0..70).map(|n| format!("  t{n}: *a")).collect();
     let many = format!("tools:\n  shell: &a {{approval: none}}\n{}\n", aliases.join("\n"));
-    assert_snapshot!(World::new().error(&many), @r#"
+    assert_snapshot!(Fixture::new().error(&many), @r#"
     error: too many aliases: refused as an alias bomb
       --> /dir/project/stockade.yaml:67:8
        |
@@ -99,7 +99,7 @@ fn aliases_that_multiply_never_unfold() {
         format!("tools: {{shell: &a0 {{}}}}\n{text}"),
         text.replace("x0", "extends"),
     ] {
-        assert!(World::new().error(&wrapped).starts_with("error: "));
+        assert!(Fixture::new().error(&wrapped).starts_with("error: "));
     }
     assert!(spent().saturating_sub(before).as_secs() < 10);
 }
@@ -108,20 +108,20 @@ fn aliases_that_multiply_never_unfold() {
 fn deep_nesting_is_refused() {
     for depth in [300, 5000, 200_000] {
         let text = format!("shell: {{rules: {}{}}}\n", "[".repeat(depth), "]".repeat(depth));
-        let error = World::new().error(&text);
+        let error = Fixture::new().error(&text);
         assert!(
             error.starts_with("error: nested too deep\n --> /dir/project/stockade.yaml:1:"),
             "{error}"
         );
         let text: Vec<String> = (0..depth.min(1000)).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
         let text = text.concat();
-        assert!(World::new().error(text).starts_with("error: "));
+        assert!(Fixture::new().error(text).starts_with("error: "));
     }
 }
 
 #[test]
 fn merge_keys_and_tags_are_not_read() {
-    assert_snapshot!(World::new().error("shell: &s {network: false}\nsandbox:\n  <<: *s\n"), @r#"
+    assert_snapshot!(Fixture::new().error("shell: &s {network: false}\nsandbox:\n  <<: *s\n"), @r#"
     error: merge keys (`<<`) are not read
      --> /dir/project/stockade.yaml:3:3
       |
@@ -130,7 +130,7 @@ fn merge_keys_and_tags_are_not_read() {
       |
       = help: write the keys out: what a line grants must stand on that line
     "#);
-    assert_snapshot!(World::new().error("shell: !foo {network: true}\n"), @r#"
+    assert_snapshot!(Fixture::new().error("shell: !foo {network: true}\n"), @r#"
     error: unsupported tag `!foo`
      --> /dir/project/stockade.yaml:1:13
       |
@@ -141,7 +141,7 @@ fn merge_keys_and_tags_are_not_read() {
 
 #[test]
 fn a_wildcard_without_quotes_is_told_to_be_quoted() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("shell:\n  network:\n    allow: [ok.example, *.example.org:443]\n"), @r#"
     error: a reference to nothing
      --> /dir/project/stockade.yaml:3:25
@@ -187,7 +187,7 @@ fn a_wildcard_without_quotes_is_told_to_be_quoted() {
 
 #[test]
 fn an_address_in_brackets_without_quotes_is_told_to_be_quoted() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("shell:\n  network:\n    allow: [ok.example, [2001:db8::1]:443]\n"), @r#"
     error: expected text
      --> /dir/project/stockade.yaml:3:25
@@ -219,7 +219,7 @@ fn an_address_in_brackets_without_quotes_is_told_to_be_quoted() {
 
 #[test]
 fn what_is_a_list_or_a_broken_one_is_not_told_to_be_quoted() {
-    let world = World::new();
+    let world = Fixture::new();
     for text in [
         "shell: {network: {allow: [[a.example, b.example]]}}\n",
         "shell: {network: {allow: [[a]]}}\n",
@@ -235,7 +235,7 @@ fn what_is_a_list_or_a_broken_one_is_not_told_to_be_quoted() {
 
 #[test]
 fn an_empty_file_is_an_error() {
-    assert_snapshot!(World::new().error(""), @r#"
+    assert_snapshot!(Fixture::new().error(""), @r#"
     error: the config is empty
      --> /dir/project/stockade.yaml:1:1
       |
@@ -245,7 +245,7 @@ fn an_empty_file_is_an_error() {
       = help: `stockade init` writes a commented one to start from
     "#);
     assert!(
-        World::new()
+        Fixture::new()
             .error("# nothing\n---\n")
             .starts_with("error: the config is empty")
     );
@@ -253,7 +253,7 @@ fn an_empty_file_is_an_error() {
 
 #[test]
 fn bytes_that_are_not_text_are_an_error_with_a_place() {
-    assert_snapshot!(World::new().error(b"shell:\n  network: \xff\n"), @r#"
+    assert_snapshot!(Fixture::new().error(b"shell:\n  network: \xff\n"), @r#"
     error: the config is not UTF-8 text
      --> /dir/project/stockade.yaml:2:12
       |
@@ -264,7 +264,7 @@ fn bytes_that_are_not_text_are_an_error_with_a_place() {
 
 #[test]
 fn a_file_larger_than_any_config_is_not_read() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_snapshot!(world.error("#".repeat((1 << 20) + 1)), @"/dir/project/stockade.yaml is larger than 1 MiB: not read");
     assert!(
         world
@@ -275,7 +275,7 @@ fn a_file_larger_than_any_config_is_not_read() {
 
 #[test]
 fn a_hostile_line_is_shown_harmless() {
-    let error = World::new().error("shell: {network: false}\n\"bad\\e[2J\u{202e}key\": 1 # \u{200b}\u{2066}\n");
+    let error = Fixture::new().error("shell: {network: false}\n\"bad\\e[2J\u{202e}key\": 1 # \u{200b}\u{2066}\n");
     assert!(
         !error
             .chars()
@@ -286,7 +286,7 @@ fn a_hostile_line_is_shown_harmless() {
 
 #[test]
 fn line_endings_and_a_byte_order_mark_change_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     let plain = "shell:\n  network: true\n  env: {set: {A: b}}\n";
     let policy = world.ok(plain).policy;
     for other in [
@@ -307,19 +307,19 @@ fn an_error_points_inside_the_text_whatever_ends_its_lines() {
         "shell: {network: false}\r\r\rshel: {}\n",
         "# a\r# b\nshel: {}",
     ] {
-        let error = World::new().error(text);
+        let error = Fixture::new().error(text);
         assert!(
             error.contains("unknown key `shel`") && error.contains(" shel: {}"),
             "{error}"
         );
     }
-    let error = World::new().error(b"# a\r\r# b\xff\n");
+    let error = Fixture::new().error(b"# a\r\r# b\xff\n");
     assert!(error.contains("stockade.yaml:3:4"), "{error}");
 }
 
 #[test]
 fn a_word_as_long_as_the_file_may_be_is_told_quickly() {
-    let world = World::new();
+    let world = Fixture::new();
     let before = spent();
     let error = world.error(format!("sandbox: {{backend: {}}}\n", "x".repeat(1_000_000)));
     assert!(
@@ -332,7 +332,7 @@ fn a_word_as_long_as_the_file_may_be_is_told_quickly() {
 
 #[test]
 fn a_key_without_a_value_is_an_error_wherever_it_stands() {
-    let world = World::new();
+    let world = Fixture::new();
     for (key, text) in [
         ("suffixes", "sandbox: {paths: {a: {root: ., suffixes: }}}\n"),
         (
@@ -361,7 +361,7 @@ fn a_key_without_a_value_is_an_error_wherever_it_stands() {
 
 #[test]
 fn a_key_without_a_value_in_a_long_config_is_an_error_before_any_other() {
-    let world = World::new();
+    let world = Fixture::new();
     let long = format!("# {}\n", "x".repeat(80)).repeat(500);
     world.ok(&format!("{long}sandbox: {{paths: {{a: {{root: ., deny: []}}}}}}\n"));
     for text in [
@@ -377,7 +377,7 @@ fn a_key_without_a_value_in_a_long_config_is_an_error_before_any_other() {
 
 #[test]
 fn two_documents_are_told_as_two_documents() {
-    let error = World::new().error("shell: {network: false}\n---\nshell: {network: true}\n");
+    let error = Fixture::new().error("shell: {network: false}\n---\nshell: {network: true}\n");
     assert!(
         error.contains("more than one YAML document") && error.contains("one document"),
         "{error}"

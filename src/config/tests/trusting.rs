@@ -4,20 +4,20 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use super::World;
+use super::Fixture;
 use crate::config::trust::{Store, TrustState, forget, is_trusted, load_discovered, record, review, state_dir};
 use crate::config::{ConfigError, discover, examine, load};
 
 const TEXT: &str = "sandbox: {paths: {a: {root: a}}}\n";
 
-fn world() -> World {
-    let world = World::new();
+fn world() -> Fixture {
+    let world = Fixture::new();
     world.mkdir("a");
     world.write(TEXT);
     world
 }
 
-fn trust(world: &World, path: &std::path::Path) {
+fn trust(world: &Fixture, path: &std::path::Path) {
     record(&review(path, &world.context).unwrap().0, &world.context).unwrap();
 }
 
@@ -66,7 +66,7 @@ fn another_directory_under_the_same_name_asks_again() {
 
 #[test]
 fn a_root_that_is_made_at_start_may_be_made_again() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
     trust(&world, &path);
     for _ in 0..2 {
@@ -78,7 +78,7 @@ fn a_root_that_is_made_at_start_may_be_made_again() {
 
 #[test]
 fn a_root_that_somebody_else_made_asks_again() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
     trust(&world, &path);
     world.mkdir("a");
@@ -88,7 +88,7 @@ fn a_root_that_somebody_else_made_asks_again() {
 
 #[test]
 fn looking_at_a_config_makes_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
     trust(&world, &path);
     assert_eq!(examine(&path, &world.context).unwrap().missing[0].name, "a");
@@ -97,7 +97,7 @@ fn looking_at_a_config_makes_nothing() {
 
 #[test]
 fn another_base_path_under_the_same_name_asks_again() {
-    let world = World::new();
+    let world = Fixture::new();
     let outside = world.home().join("tools \n'");
     std::fs::create_dir(&outside).unwrap();
     let path = world.write(format!(
@@ -119,7 +119,7 @@ fn another_base_path_under_the_same_name_asks_again() {
 
 #[test]
 fn a_base_path_through_a_link_beside_the_config_is_an_error() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("real");
     world.link("real", "door");
     let text = |name: &str| format!("sandbox: {{base: {{read: [{}/{name}]}}}}\n", world.project().display());
@@ -130,7 +130,7 @@ fn a_base_path_through_a_link_beside_the_config_is_an_error() {
 
 #[test]
 fn nothing_is_made_for_a_config_that_is_not_trusted() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.write("sandbox: {paths: {a: {root: a, create: true}}}\n");
     assert!(load_discovered(&path, &world.context).is_err());
     assert!(!world.project().join("a").exists());
@@ -154,7 +154,7 @@ fn trust_can_be_withdrawn() {
     let world = world();
     let path = world.project().join("stockade.yaml");
     trust(&world, &path);
-    let listed = |world: &World| -> Vec<(PathBuf, TrustState)> {
+    let listed = |world: &Fixture| -> Vec<(PathBuf, TrustState)> {
         let store = Store::open(&world.context).unwrap();
         store.configs().map(|of| (of.path, of.state)).collect()
     };
@@ -204,7 +204,7 @@ fn a_store_that_is_a_symlink_is_not_followed() {
 #[test]
 fn a_path_that_is_not_text_can_be_trusted() {
     use std::os::unix::ffi::OsStrExt as _;
-    let world = World::new();
+    let world = Fixture::new();
     let dir = world.project().join(std::ffi::OsStr::from_bytes(b"x\xff\n'\""));
     std::fs::create_dir(&dir).unwrap();
     let path = dir.join("stockade.yaml");
@@ -230,7 +230,7 @@ fn a_found_config_that_is_a_symlink_is_refused_and_a_named_one_is_followed() {
 
 #[test]
 fn a_fifo_or_directory_is_no_config() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.project().join("stockade.yaml");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert!(matches!(load(&path, &world.context), Err(ConfigError::NotAFile(_))));
@@ -264,7 +264,7 @@ fn what_a_person_read_is_trusted_and_not_what_was_swapped_in() {
 
 #[test]
 fn a_record_without_base_paths_trusts_none() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.write("extends: []\nsandbox: {base: {read: [/usr/share]}}\n");
     trust(&world, &path);
     assert!(load_discovered(&path, &world.context).is_ok());
@@ -285,7 +285,7 @@ fn a_record_without_base_paths_trusts_none() {
 
 #[test]
 fn two_who_trust_at_once_lose_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     let paths: Vec<PathBuf> = (0..8)
         .map(|i| {
             world.mkdir(&format!("p{i}"));

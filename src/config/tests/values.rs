@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{World, root};
+use super::{Fixture, root};
 use crate::config::ArgKind;
 use crate::policy::{
     BackendChoice, Demand, DenyFallback, EnvRule, HomeChoice, Mode, Network, OsSandbox, Pattern, Protect,
@@ -42,7 +42,7 @@ approval: {mode: strict}
 
 #[test]
 fn the_example_of_the_design_means_what_it_says() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("notes");
     world.mkdir("cache");
     let loaded = world.ok(WHOLE);
@@ -111,7 +111,7 @@ fn the_example_of_the_design_means_what_it_says() {
 
 #[test]
 fn the_files_own_root_replaces_a_presets_at_the_same_place_and_a_note_says_so() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("extends: [workspace-write]\nsandbox: {paths: {src: {root: ., mode: ro}}}\n");
     assert_eq!(loaded.policy.roots.len(), 1);
     assert_eq!(loaded.policy.roots[0].name, "src");
@@ -126,7 +126,7 @@ fn the_files_own_root_replaces_a_presets_at_the_same_place_and_a_note_says_so() 
 
 #[test]
 fn scalars_of_the_file_win_over_a_presets() {
-    let world = World::new();
+    let world = Fixture::new();
     let own = world
         .ok("extends: [workspace-write]\nsandbox: {protect_fallback: refuse}\nshell: {default: {approval: required}}\n")
         .policy;
@@ -143,7 +143,7 @@ fn scalars_of_the_file_win_over_a_presets() {
 
 #[test]
 fn without_a_preset_nothing_is_granted_and_everything_is_asked() {
-    let policy = World::new().ok("extends: []\nshell: {network: false}\n").policy;
+    let policy = Fixture::new().ok("extends: []\nshell: {network: false}\n").policy;
     assert!(policy.roots.is_empty() && policy.base.is_empty() && policy.rules.is_empty());
     assert_eq!(policy.environment.iter().count(), 0);
     assert_eq!(
@@ -166,7 +166,7 @@ fn without_a_preset_nothing_is_granted_and_everything_is_asked() {
 
 #[test]
 fn a_root_that_says_nothing_else_is_read_only_and_asks_before_writes() {
-    let world = World::new();
+    let world = Fixture::new();
     let loaded = world.ok("sandbox: {paths: {a: {root: .}}}\n");
     let a = root(&loaded, "a");
     assert_eq!(
@@ -177,7 +177,7 @@ fn a_root_that_says_nothing_else_is_read_only_and_asks_before_writes() {
 
 #[test]
 fn both_spellings_of_approval_mean_the_same() {
-    let world = World::new();
+    let world = Fixture::new();
     for (long, short) in [
         ("{write: required}", "true"),
         ("{write: none}", "false"),
@@ -195,7 +195,7 @@ fn both_spellings_of_approval_mean_the_same() {
 
 #[test]
 fn pre_approved_is_a_synonym_of_none() {
-    let world = World::new();
+    let world = Fixture::new();
     let text = |entry: &str| format!("tools: {{read_file: {{{entry}}}}}\n");
     assert_eq!(
         world.ok(&text("pre_approved: true")).policy,
@@ -211,7 +211,7 @@ fn pre_approved_is_a_synonym_of_none() {
 
 #[test]
 fn variables_that_stockade_sets_and_patterns_are_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     assert!(
         world
             .error("shell: {env: {pass: [HOME]}}\n")

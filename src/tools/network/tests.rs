@@ -69,13 +69,13 @@ impl Approver for Person {
     }
 }
 
-struct World {
+struct Fixture {
     asker: Asker,
     asked: Arc<AtomicUsize>,
     answers: Sender<ApprovalDecision>,
 }
 
-fn world(mode: Mode) -> World {
+fn world(mode: Mode) -> Fixture {
     let asked = Arc::new(AtomicUsize::new(0));
     let (answers, taken) = channel();
     let taken = Arc::new(Mutex::new(taken));
@@ -89,7 +89,7 @@ fn world(mode: Mode) -> World {
         };
         Ok((Box::new(person) as Box<dyn Approver + Send>, None))
     }));
-    World {
+    Fixture {
         asker: Asker {
             deciding,
             hold: Pause::default(),
@@ -113,7 +113,7 @@ fn gate(list: HostList, digest: u8, asker: Option<&Asker>) -> HostGate {
 
 #[tokio::test]
 async fn what_is_listed_is_let_through_and_the_rest_refused_without_a_question() {
-    let World { asker, asked, .. } = world(Mode::Interactive);
+    let Fixture { asker, asked, .. } = world(Mode::Interactive);
     let gate = gate(list(&["*.example.org:443", "10.0.0.0/8:22"], false), 1, Some(&asker));
     assert_eq!(gate.decide(wanted("a.example.org", 443)).await, Verdict::Allowed);
     for (host, port) in [("a.example.org", 80), ("example.org", 443), ("192.0.2.1", 443)] {
@@ -131,7 +131,7 @@ async fn what_is_listed_is_let_through_and_the_rest_refused_without_a_question()
 
 #[tokio::test]
 async fn connections_to_one_host_and_port_share_one_question_and_its_answer() {
-    let World { asker, asked, answers } = world(Mode::Interactive);
+    let Fixture { asker, asked, answers } = world(Mode::Interactive);
     let gate = gate(list(&[], true), 1, Some(&asker));
     let both = async {
         tokio::join!(
@@ -153,7 +153,7 @@ async fn connections_to_one_host_and_port_share_one_question_and_its_answer() {
 
 #[tokio::test]
 async fn a_yes_for_the_session_holds_for_later_commands_of_the_same_profile_alone() {
-    let World { asker, asked, answers } = world(Mode::Interactive);
+    let Fixture { asker, asked, answers } = world(Mode::Interactive);
     answers.send(says(true, Remember::Session)).unwrap();
     let first = gate(list(&[], true), 1, Some(&asker));
     assert_eq!(first.decide(wanted("a.example.org", 443)).await, Verdict::Allowed);
@@ -168,7 +168,7 @@ async fn a_yes_for_the_session_holds_for_later_commands_of_the_same_profile_alon
 
 #[tokio::test]
 async fn an_address_is_reached_by_number_alone_and_never_by_a_star_or_a_yes() {
-    let World { asker, answers, .. } = world(Mode::Interactive);
+    let Fixture { asker, answers, .. } = world(Mode::Interactive);
     let own = "93.184.215.2";
     let reaches = |list: HostList| gate(list, 1, None).reaches(own.parse().unwrap(), 80);
     assert!(!reaches(list(&["*:80"], false)));
@@ -181,7 +181,7 @@ async fn an_address_is_reached_by_number_alone_and_never_by_a_star_or_a_yes() {
 
 #[tokio::test]
 async fn a_yes_for_the_session_that_comes_too_late_is_not_remembered() {
-    let World { asker, asked, answers } = world(Mode::Interactive);
+    let Fixture { asker, asked, answers } = world(Mode::Interactive);
     let first = gate(list(&[], true), 1, Some(&asker)).waiting(Duration::from_millis(50));
     let verdict = first.decide(wanted("a.example.org", 443)).await;
     assert_eq!(verdict, Verdict::Refused(Refusal::Unanswered));
@@ -203,7 +203,7 @@ async fn modes_decide_without_asking_anybody() {
         (Mode::ApproveAll, Verdict::Allowed),
         (Mode::Strict, Verdict::Refused(Refusal::Denied)),
     ] {
-        let World { asker, asked, .. } = world(mode);
+        let Fixture { asker, asked, .. } = world(mode);
         let gate = gate(list(&[], true), 1, Some(&asker));
         assert_eq!(gate.decide(wanted("a.example.org", 443)).await, verdict);
         assert_eq!(asked.load(Ordering::SeqCst), 0);
@@ -212,7 +212,7 @@ async fn modes_decide_without_asking_anybody() {
 
 #[tokio::test]
 async fn no_answer_in_time_is_a_refusal_and_so_is_a_later_yes() {
-    let World { asker, answers, .. } = world(Mode::Interactive);
+    let Fixture { asker, answers, .. } = world(Mode::Interactive);
     let gate = gate(list(&[], true), 1, Some(&asker)).waiting(Duration::from_millis(50));
     for _ in 0..2 {
         let verdict = gate.decide(wanted("a.example.org", 443)).await;
@@ -223,7 +223,7 @@ async fn no_answer_in_time_is_a_refusal_and_so_is_a_later_yes() {
 
 #[tokio::test]
 async fn the_last_client_to_leave_takes_its_question_along() {
-    let World { asker, asked, answers } = world(Mode::Interactive);
+    let Fixture { asker, asked, answers } = world(Mode::Interactive);
     let gate = gate(list(&[], true), 1, Some(&asker));
     let put = async |number: usize| {
         while asked.load(Ordering::SeqCst) < number {
@@ -250,7 +250,7 @@ async fn the_last_client_to_leave_takes_its_question_along() {
 #[tokio::test]
 async fn a_question_stays_open_while_one_client_waits() {
     for the_first_stays in [true, false] {
-        let World { asker, asked, answers } = world(Mode::Interactive);
+        let Fixture { asker, asked, answers } = world(Mode::Interactive);
         let gate = gate(list(&[], true), 1, Some(&asker));
         let [mut first, mut second] = [(); 2].map(|()| gate.decide(wanted("a.example.org", 443)));
         tokio::select! {
@@ -274,7 +274,7 @@ async fn a_question_stays_open_while_one_client_waits() {
 
 #[tokio::test]
 async fn clients_that_leave_cannot_ask_without_end() {
-    let World {
+    let Fixture {
         asker,
         asked,
         answers: _open,
@@ -303,7 +303,7 @@ async fn nobody_to_ask_is_a_refusal_that_says_so() {
 
 #[tokio::test]
 async fn a_command_asks_about_so_many_hosts_and_no_more() {
-    let World { asker, asked, answers } = world(Mode::Interactive);
+    let Fixture { asker, asked, answers } = world(Mode::Interactive);
     let gate = gate(list(&[], true), 1, Some(&asker));
     for number in 0..40 {
         let _taken = answers.send(says(true, Remember::None));
@@ -315,7 +315,7 @@ async fn a_command_asks_about_so_many_hosts_and_no_more() {
 
 #[tokio::test]
 async fn a_command_that_has_ended_asks_nothing() {
-    let World { asker, asked, .. } = world(Mode::Interactive);
+    let Fixture { asker, asked, .. } = world(Mode::Interactive);
     let gate = gate(list(&[], true), 1, Some(&asker));
     gate.end();
     let verdict = gate.decide(wanted("a.example.org", 443)).await;

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use stockade::backend::attributes::{AttributePlan, Denied, Writable};
 
-use crate::broker::world::{SYS_REMOVEXATTRAT, SYS_SETXATTRAT, Who, World, c, call};
+use crate::broker::world::{Fixture, SYS_REMOVEXATTRAT, SYS_SETXATTRAT, Who, c, call};
 
 const EPERM: i64 = -(libc::EPERM as i64);
 const ENOSYS: i64 = -(libc::ENOSYS as i64);
@@ -104,7 +104,7 @@ fn every_call(file: &CStr, fd: &OwnedFd, dir: &OwnedFd) -> Vec<(&'static str, i6
 fn every_call_is_refused_outside_and_answered_inside() {
     for who in Who::all() {
         for (place, expected) in [("out", EPERM), ("in", 0)] {
-            let world = World::new(who);
+            let world = Fixture::new(who);
             let before = world.attributes();
             let file = world.c(&format!("{place}/file"));
             let dir = world.c(place);
@@ -126,7 +126,7 @@ fn every_call_is_refused_outside_and_answered_inside() {
 
 #[test]
 fn nothing_is_permitted_by_an_empty_plan() {
-    let world = World::new(Who::all()[0]);
+    let world = Fixture::new(Who::all()[0]);
     let before = world.attributes();
     assert_eq!(world.brokered(&AttributePlan::default(), || chmod("file")), EPERM);
     assert_eq!(world.attributes(), before);
@@ -136,7 +136,7 @@ fn nothing_is_permitted_by_an_empty_plan() {
 #[test]
 fn no_detour_leads_outside() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let before = world.attributes();
         let out = world.root.join("out");
         world.brokered(&world.plan(), || {
@@ -193,7 +193,7 @@ fn no_detour_leads_outside() {
 #[test]
 fn a_denied_place_inside_stays_as_it_is() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         std::fs::create_dir(world.root.join("in/denied")).unwrap();
         for name in ["in/denied/file", "in/key.pem", "in/dir/key.pem", "in/key.pem.txt"] {
             std::fs::write(world.root.join(name), "").unwrap();
@@ -231,7 +231,7 @@ fn a_denied_place_inside_stays_as_it_is() {
 
 #[test]
 fn a_file_grant_reaches_that_file_alone() {
-    let world = World::new(Who::all()[0]);
+    let world = Fixture::new(Who::all()[0]);
     let plan = AttributePlan {
         writable: vec![Writable::File(world.root.join("in/file").into())],
         denied: vec![],
@@ -247,7 +247,7 @@ fn a_file_grant_reaches_that_file_alone() {
 #[test]
 fn no_program_becomes_setuid_or_setgid() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let mode = |path: &CStr, mode| call(libc::SYS_fchmodat, a([CWD, p(path), mode]));
         let before = world.attributes();
         world.brokered(&world.plan(), || {
@@ -274,7 +274,7 @@ fn what_has_no_place_or_is_a_device_is_left_alone() {
         denied: vec![],
     };
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         world.brokered(&everything, || {
             for path in [
                 "/dev/null",
@@ -305,7 +305,7 @@ fn what_has_no_place_or_is_a_device_is_left_alone() {
 #[test]
 fn only_user_attributes_may_be_set() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let set = |name: &CStr| call(libc::SYS_setxattr, a([p(c"file"), p(name), p(c"v"), 1, 0]));
         let remove = |name: &CStr| call(libc::SYS_removexattr, a([p(c"file"), p(name)]));
         world.brokered(&world.plan(), || {
@@ -325,7 +325,7 @@ fn only_user_attributes_may_be_set() {
 
 #[test]
 fn a_path_on_a_detached_mount_is_not_one_of_ours() {
-    let world = World::new(Who::all()[0]);
+    let world = Fixture::new(Who::all()[0]);
     let clone = u64::from(libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC);
     let tree = call(libc::SYS_open_tree, a([CWD, p(&world.c("")), clone]));
     if tree == EPERM {
@@ -360,7 +360,7 @@ fn the_brokers_own_process_is_not_taken_for_the_callers() {
         denied: vec![],
     };
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         std::os::unix::fs::symlink("/proc/self/cwd", world.root.join("in/here")).unwrap();
         world.give_away();
         // In the broker these lead to places of its own.

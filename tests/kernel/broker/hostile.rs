@@ -12,7 +12,7 @@ use stockade::backend::seccomp::{Attempts, Attributes, Copies, IpSockets, Role, 
 use stockade::confine::layers::filter;
 
 use crate::broker::denials::chmod;
-use crate::broker::world::{Who, World, c, call};
+use crate::broker::world::{Fixture, Who, c, call};
 use crate::common::PATIENCE;
 
 const EPERM: i64 = -(libc::EPERM as i64);
@@ -29,7 +29,7 @@ fn names_of_any_bytes_work_inside_and_not_outside() {
         b"\x1b[2J",
     ];
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         for place in ["in", "out"] {
             for name in names {
                 std::fs::write(world.root.join(place).join(OsStr::from_bytes(name)), "").unwrap();
@@ -50,7 +50,7 @@ fn names_of_any_bytes_work_inside_and_not_outside() {
 
 #[test]
 fn a_name_that_looks_unlinked_does_not_borrow_a_permission() {
-    let world = World::new(Who::all()[0]);
+    let world = Fixture::new(Who::all()[0]);
     // Not the writable `in`, but a sibling that the kernel would show so once `in` were removed.
     std::fs::create_dir(world.root.join("in (deleted)")).unwrap();
     std::fs::write(world.root.join("in (deleted)/file"), "").unwrap();
@@ -84,7 +84,7 @@ fn in_child(body: impl FnOnce() -> i64) -> i32 {
 #[test]
 fn a_caller_that_hides_is_refused_and_does_not_hang() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let path = world.c("in/file");
         let dumpable = |value: u64| {
             assert_eq!(
@@ -114,7 +114,7 @@ fn a_caller_that_hides_is_refused_and_does_not_hang() {
 #[test]
 fn threads_of_one_command_are_all_served() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         world.brokered(&world.plan(), || {
             std::thread::scope(|scope| {
                 for thread in 0..4 {
@@ -139,7 +139,7 @@ fn threads_of_one_command_are_all_served() {
 #[test]
 fn a_path_that_changes_under_the_call_reaches_nothing_outside() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         // `in` and `xn` differ in one byte, which another thread flips all the time.
         std::fs::rename(world.root.join("out"), world.root.join("xn")).unwrap();
         let before = std::fs::metadata(world.root.join("xn/file")).unwrap().mode();

@@ -12,13 +12,13 @@ use nix::unistd::{ForkResult, Pid, fork};
 use stockade::confine::broker::{Broker, Served};
 
 use crate::broker::denials::chmod;
-use crate::broker::world::{Who, World, call, listen, unwatched};
+use crate::broker::world::{Fixture, Who, call, listen, unwatched};
 use crate::common::{PATIENCE, eventually};
 
 #[test]
 fn a_link_swapped_in_during_the_walk_reaches_nothing_outside() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let before = std::fs::metadata(world.root.join("out/file")).unwrap();
         let stop = AtomicBool::new(false);
         let answers = world.brokered(&world.plan(), || {
@@ -83,7 +83,7 @@ fn until_readable(broker: &Broker) {
 
 #[test]
 fn a_caller_killed_before_it_is_served_stops_nothing() {
-    let world = World::new(Who::all()[0]);
+    let world = Fixture::new(Who::all()[0]);
     let path = world.c("in/file");
     let (give, take) = std::sync::mpsc::channel();
     let (ask, asked) = std::sync::mpsc::channel::<()>();
@@ -123,7 +123,7 @@ fn a_caller_killed_before_it_is_served_stops_nothing() {
 #[test]
 fn callers_killed_at_any_moment_stop_nothing() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let path = world.c("in/file");
         let last = world.brokered(&world.plan(), || {
             for round in 0..150_u64 {
@@ -141,7 +141,7 @@ fn callers_killed_at_any_moment_stop_nothing() {
 
 #[test]
 fn without_its_broker_a_call_fails() {
-    let world = World::new(Who::all()[0]);
+    let world = Fixture::new(Who::all()[0]);
     let before = world.attributes();
     let path = world.root.join("in/file");
     std::thread::scope(|scope| {

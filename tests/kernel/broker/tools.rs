@@ -3,10 +3,10 @@
 use std::os::unix::fs::MetadataExt;
 use std::process::Output;
 
-use crate::broker::world::{Who, World};
+use crate::broker::world::{Fixture, Who};
 
 #[expect(clippy::disallowed_methods, reason = "the command under test")]
-fn run(world: &World, program: &str, args: &[&str]) -> std::io::Result<Output> {
+fn run(world: &Fixture, program: &str, args: &[&str]) -> std::io::Result<Output> {
     std::process::Command::new(program)
         .args(args)
         .current_dir(world.root.join("in"))
@@ -27,9 +27,9 @@ fn shown(output: &Output) -> String {
 }
 
 /// Each line works inside.
-fn works(lines: &[(&str, &[&str])], check: impl Fn(&World)) {
+fn works(lines: &[(&str, &[&str])], check: impl Fn(&Fixture)) {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let plan = world.plan();
         let ran = world.brokered(&plan, || {
             for (program, args) in lines {
@@ -53,13 +53,13 @@ fn works(lines: &[(&str, &[&str])], check: impl Fn(&World)) {
     }
 }
 
-fn modified(world: &World, name: &str) -> i64 {
+fn modified(world: &Fixture, name: &str) -> i64 {
     std::fs::symlink_metadata(world.root.join("in").join(name))
         .unwrap()
         .mtime()
 }
 
-fn mode(world: &World, name: &str) -> u32 {
+fn mode(world: &Fixture, name: &str) -> u32 {
     std::fs::symlink_metadata(world.root.join("in").join(name))
         .unwrap()
         .mode()
@@ -189,7 +189,7 @@ fn python_copies_and_unpacks() {
 #[test]
 fn the_same_programs_change_nothing_outside() {
     for who in Who::all() {
-        let world = World::new(who);
+        let world = Fixture::new(who);
         let before = world.attributes();
         world.brokered(&world.plan(), || {
             for (program, args) in [

@@ -75,13 +75,13 @@ impl Who {
 }
 
 /// A directory with `in` and `out`, each holding the same things, owned by `who`.
-pub(crate) struct World {
+pub(crate) struct Fixture {
     dir: tempfile::TempDir,
     pub(crate) who: Who,
     pub(crate) root: PathBuf,
 }
 
-impl World {
+impl Fixture {
     pub(crate) fn new(who: Who) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(dir.path()).unwrap();

@@ -5,7 +5,7 @@ use stockade::profile::{derive, intersect};
 use stockade::tools::plan;
 
 use super::confined::Machine;
-use super::judge::{Judge, World, is_permitted};
+use super::judge::{Judge, Scenario, is_permitted};
 use super::operations::{Attempt, Deed, attempts};
 use super::oracle::Layer;
 use super::policies;
@@ -40,7 +40,7 @@ pub(crate) fn differential(regime: Regime, seed: u64, operations: usize, judge: 
                 continue;
             }
         };
-        let world = World {
+        let world = Scenario {
             title: format!("case {number}"),
             regime,
             tree: &tree,
@@ -85,7 +85,7 @@ pub(crate) fn one_after_another(regime: Regime, seed: u64, operations: usize) ->
                 break;
             };
             let layers = Layer::all(profiles, performed.mounted.as_ref(), &tree);
-            let world = World {
+            let world = Scenario {
                 title: format!("case {number}, stacked: {stacked}"),
                 regime,
                 tree: &tree,

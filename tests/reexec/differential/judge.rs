@@ -23,8 +23,8 @@ pub(crate) enum Judge {
     DeclaresNothing,
 }
 
-/// A world in which something was done.
-pub(crate) struct World<'a> {
+/// The plan and the profile that operations were performed under, and how they are judged.
+pub(crate) struct Scenario<'a> {
     pub(crate) title: String,
     pub(crate) regime: Regime,
     pub(crate) tree: &'a Tree,
@@ -34,7 +34,7 @@ pub(crate) struct World<'a> {
     pub(crate) judge: Judge,
 }
 
-impl World<'_> {
+impl Scenario<'_> {
     pub(crate) fn judge(&self, attempts: &[Attempt], performed: &Performed, report: &mut Report) {
         for (attempt, outcome) in attempts.iter().zip(&performed.outcomes) {
             report.operations += 1;

@@ -47,18 +47,18 @@ macro_rules! under {
                     $name,
                     "::a_profile_keeps_its_home_and_shares_it_with_no_other"
                 ),
-                |_| a_home(World::new($backend)),
+                |_| a_home(Fixture::new($backend)),
             ),
             (
                 concat!("workers::", $name, "::each_profile_reaches_what_it_grants_and_no_more"),
                 |_| {
-                    reach(World::new($backend));
+                    reach(Fixture::new($backend));
                 },
             ),
             (
                 concat!("workers::", $name, "::what_one_profile_s_command_did_rightfully_stays"),
                 |_| {
-                    rightful(World::new($backend));
+                    rightful(Fixture::new($backend));
                 },
             ),
             (
@@ -67,7 +67,7 @@ macro_rules! under {
                     $name,
                     "::what_one_profile_s_command_did_wrongly_is_put_back_once"
                 ),
-                |_| wrongful(World::new($backend)),
+                |_| wrongful(Fixture::new($backend)),
             ),
             (
                 concat!(
@@ -75,11 +75,11 @@ macro_rules! under {
                     $name,
                     "::the_worker_that_was_not_used_for_longest_is_ended"
                 ),
-                |_| ended(World::new($backend)),
+                |_| ended(Fixture::new($backend)),
             ),
             (
                 concat!("workers::", $name, "::a_command_whose_call_was_given_up_is_killed"),
-                |_| given_up(World::new($backend)),
+                |_| given_up(Fixture::new($backend)),
             ),
             (
                 concat!(
@@ -87,7 +87,7 @@ macro_rules! under {
                     $name,
                     "::what_was_undone_is_kept_until_the_executor_is_finished"
                 ),
-                |_| left_with_offers(World::new($backend)),
+                |_| left_with_offers(Fixture::new($backend)),
             ),
         ]
     };
@@ -168,7 +168,7 @@ pub(crate) fn all() -> Vec<Trial> {
 const ROOTS: usize = 10;
 
 /// A workspace, a config whose rules narrow `sh` to the root in which its script lies, and an executor that asks nobody.
-struct World {
+struct Fixture {
     runtime: Runtime,
     base: TempDir,
     policy: Policy,
@@ -176,7 +176,7 @@ struct World {
     executor: Option<Executor>,
 }
 
-impl World {
+impl Fixture {
     fn new(backend: BackendChoice) -> Self {
         Self::asking(backend, "none")
     }
@@ -341,7 +341,7 @@ fn wait_for(what: impl Fn() -> bool) {
     }
 }
 
-fn a_home(mut world: World) {
+fn a_home(mut world: Fixture) {
     let places = "printf '%s %s ' $HOME $TMPDIR; ls $HOME $TMPDIR; touch $HOME/mark $TMPDIR/mark";
     let first = said(world.wide(places));
     assert!(!first.contains("mark"), "{first}");
@@ -367,7 +367,7 @@ fn a_home(mut world: World) {
     }
 }
 
-fn reach(mut world: World) {
+fn reach(mut world: Fixture) {
     for round in 0..2 {
         let (one, two) = (world.root(1), world.root(2));
         let both = format!("touch {}/{round}; touch {}/{round}; true", one.display(), two.display());
@@ -379,7 +379,7 @@ fn reach(mut world: World) {
     world.finish();
 }
 
-fn rightful(mut world: World) {
+fn rightful(mut world: Fixture) {
     let commit = |name: &str| {
         format!(
             "set -e; git init -q {name}; cd {name}; git config user.name n; git config user.email e@example.org; \
@@ -409,7 +409,7 @@ fn rightful(mut world: World) {
     );
 }
 
-fn wrongful(mut world: World) {
+fn wrongful(mut world: Fixture) {
     let intruder = world.root(4).join(".envrc");
     let plant = format!("echo evil > {}", intruder.display());
     said(world.wide("true"));
@@ -428,7 +428,7 @@ fn wrongful(mut world: World) {
     assert_eq!(fs::read_to_string(&intruder).unwrap(), "mine");
 }
 
-fn ended(mut world: World) {
+fn ended(mut world: Fixture) {
     let mark = "touch $HOME/mark; echo $HOME";
     let homes: Vec<PathBuf> = (0..ROOTS)
         .map(|number| {
@@ -457,7 +457,7 @@ fn runs(mark: &str) -> bool {
     lines.any(|line| line.windows(mark.len()).any(|part| part == mark.as_bytes()))
 }
 
-fn given_up(mut world: World) {
+fn given_up(mut world: Fixture) {
     let workspace = world.workspace();
     let mark = format!("given-up-{}", std::process::id());
     let alive = format!("trap '' TERM; while :; do date +%s%N > beat; sleep 0.02; done; : {mark}");
@@ -481,7 +481,7 @@ fn given_up(mut world: World) {
     world.finish();
 }
 
-fn left_with_offers(mut world: World) {
+fn left_with_offers(mut world: Fixture) {
     let outcome = world.wide("echo evil > .envrc; echo $HOME");
     assert_eq!(outcome.changed.restored.len(), 1, "{outcome:?}");
     let home = PathBuf::from(outcome.stdout.trim_end());
@@ -540,7 +540,7 @@ fn uncounted() {
 }
 
 fn stopped_before() {
-    let mut world = World::new(BackendChoice::Landlock);
+    let mut world = Fixture::new(BackendChoice::Landlock);
     let mark = world.workspace().join("mark");
     let (sender, stops) = tokio::sync::mpsc::channel(1);
     sender.try_send(Signal::SIGINT).unwrap();
@@ -576,7 +576,7 @@ impl Approver for Changing {
 }
 
 fn changed_meanwhile(backend: BackendChoice) {
-    let mut world = World::asking(backend, "required");
+    let mut world = Fixture::asking(backend, "required");
     let name = world.workspace().join(".envrc");
     let (policy, places) = (world.policy.clone(), world.places.clone());
     let approver = Box::new(Changing(name.clone()));
@@ -600,7 +600,7 @@ fn changed_meanwhile(backend: BackendChoice) {
 
 /// What comes of a worker that is told a plan for what was announced, once that was changed.
 fn told_a_plan(change: fn(&mut stockade::backend::NamespacePlan)) -> Result<(), ConfineError> {
-    let world = World::new(BackendChoice::Namespaces);
+    let world = Fixture::new(BackendChoice::Namespaces);
     let before = children();
     let profile = derive(&world.policy, &Call::of(ApprovedRoots::None));
     let ground = BackendOptions {
@@ -656,7 +656,7 @@ fn announced_otherwise() {
 }
 
 fn remembered() {
-    let mut world = World::new(BackendChoice::Auto);
+    let mut world = Fixture::new(BackendChoice::Auto);
     let memory = world.memory();
     assert!(world.regime().starts_with("namespaces (native"), "{}", world.regime());
     let made = fs::metadata(&memory).unwrap();
@@ -713,7 +713,7 @@ fn refuse_namespaces() {
 
 /// A memory that holds in circumstances in which namespaces do not work.
 fn remembered_wrongly(approval: &str) {
-    let mut world = World::asking(BackendChoice::Auto, approval);
+    let mut world = Fixture::asking(BackendChoice::Auto, approval);
     world.finish();
     let text = fs::read_to_string(world.memory()).unwrap();
     refuse_namespaces();

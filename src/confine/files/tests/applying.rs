@@ -15,7 +15,7 @@ fn mode(path: &OsStr) -> u32 {
 
 #[test]
 fn a_new_file_has_its_content_and_the_usual_mode() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.os("new");
     world.change(write(&path, "hello\n")).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"hello\n");
@@ -25,7 +25,7 @@ fn a_new_file_has_its_content_and_the_usual_mode() {
 
 #[test]
 fn a_new_file_gets_the_directories_on_the_way() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.os("a/b/c/new");
     world.change(write(&path, "x")).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"x");
@@ -33,7 +33,7 @@ fn a_new_file_gets_the_directories_on_the_way() {
 
 #[test]
 fn hostile_names_are_written_moved_and_deleted_as_they_are() {
-    let world = World::new();
+    let world = Fixture::new();
     fs::create_dir(world.path("to")).unwrap();
     for name in hostile_names() {
         let (path, to) = (world.os(&name), world.path("to").join(&name).into_os_string());
@@ -48,7 +48,7 @@ fn hostile_names_are_written_moved_and_deleted_as_they_are() {
 
 #[test]
 fn a_file_that_is_replaced_keeps_its_mode() {
-    let world = World::new();
+    let world = Fixture::new();
     for kept in [0o600, 0o755, 0o444, 0o666, 0o604] {
         let path = world.file(format!("f{kept:o}"), "old");
         fs::set_permissions(&path, PermissionsExt::from_mode(kept)).unwrap();
@@ -63,7 +63,7 @@ fn a_file_that_is_replaced_keeps_its_mode() {
 
 #[test]
 fn new_content_does_not_run_as_the_owner_of_the_old() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "old");
     fs::set_permissions(&path, PermissionsExt::from_mode(0o6755)).unwrap();
     world.change(write(&path, "new")).unwrap();
@@ -72,7 +72,7 @@ fn new_content_does_not_run_as_the_owner_of_the_old() {
 
 #[test]
 fn the_other_name_of_a_file_keeps_the_old_content() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "old");
     fs::hard_link(&path, world.path("other")).unwrap();
     let prepared = world.prepare(&write(&path, "new")).unwrap();
@@ -84,7 +84,7 @@ fn the_other_name_of_a_file_keeps_the_old_content() {
 
 #[test]
 fn preparing_changes_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("d/f", "old");
     let before = world.snapshot();
     for change in [
@@ -104,7 +104,7 @@ fn preparing_changes_nothing() {
 
 #[test]
 fn a_change_is_refused_when_the_file_is_no_longer_what_was_prepared() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "old");
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
     let touch = |time| {
@@ -143,7 +143,7 @@ fn a_change_is_refused_when_the_file_is_no_longer_what_was_prepared() {
 
 #[test]
 fn a_change_to_other_content_than_was_prepared_is_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "old");
     let mut bound = world.bound(write(&path, "new"));
     bound.change = write(&path, "odd");
@@ -156,7 +156,7 @@ fn a_change_to_other_content_than_was_prepared_is_refused() {
 
 #[test]
 fn a_name_is_made_only_where_nothing_was() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.os("f");
     let bound = world.bound(write(&path, "new"));
     fs::write(&path, "theirs").unwrap();
@@ -168,7 +168,7 @@ fn a_name_is_made_only_where_nothing_was() {
 
 #[test]
 fn a_symlink_put_in_the_way_after_the_look_is_not_followed() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("d/f", "old");
     world.file("secret/f", "secret");
     let changes = [
@@ -191,7 +191,7 @@ fn a_symlink_put_in_the_way_after_the_look_is_not_followed() {
 
 #[test]
 fn a_symlink_that_points_elsewhere_by_now_is_not_deleted() {
-    let world = World::new();
+    let world = Fixture::new();
     symlink("a", world.path("link")).unwrap();
     let bound = world.bound(delete(&world.os("link"), Tree::Empty));
     fs::remove_file(world.path("link")).unwrap();
@@ -202,7 +202,7 @@ fn a_symlink_that_points_elsewhere_by_now_is_not_deleted() {
 
 #[test]
 fn what_is_no_file_is_not_written() {
-    let world = World::new();
+    let world = Fixture::new();
     fs::create_dir(world.path("d")).unwrap();
     mkfifo(&world.path("pipe"), Mode::S_IRWXU).unwrap();
     assert_eq!(world.prepare(&write(&world.os("d"), "x")), Err(Why::IsDirectory));
@@ -227,7 +227,7 @@ fn what_is_no_file_is_not_written() {
 
 #[test]
 fn more_bytes_than_permitted_are_too_many() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "aa");
     let change = |most| Change::Edit {
         path: path.clone(),
@@ -244,7 +244,7 @@ fn more_bytes_than_permitted_are_too_many() {
 
 #[test]
 fn an_empty_directory_is_deleted_and_a_full_one_only_with_all_in_it() {
-    let world = World::new();
+    let world = Fixture::new();
     fs::create_dir(world.path("empty")).unwrap();
     world.change(delete(&world.os("empty"), Tree::Empty)).unwrap();
     world.file("full/deep/f", "x");
@@ -268,7 +268,7 @@ fn an_empty_directory_is_deleted_and_a_full_one_only_with_all_in_it() {
 
 #[test]
 fn a_symlink_is_deleted_and_moved_itself() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("f", "x");
     symlink("f", world.path("a")).unwrap();
     world.change(rename(&world.os("a"), &world.os("b"))).unwrap();
@@ -279,7 +279,7 @@ fn a_symlink_is_deleted_and_moved_itself() {
 
 #[test]
 fn a_directory_is_moved_with_everything_in_it_but_not_into_itself() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("d/e/f", "x");
     let into = rename(&world.os("d"), &world.os("d/e/d"));
     let why = world.prepare(&into);
@@ -293,7 +293,7 @@ fn a_directory_is_moved_with_everything_in_it_but_not_into_itself() {
 
 #[test]
 fn a_directory_is_made_with_those_on_the_way_and_one_that_is_there_will_do() {
-    let world = World::new();
+    let world = Fixture::new();
     let change = Change::MakeDirectory {
         path: world.os("a/b/c"),
     };
@@ -307,7 +307,7 @@ fn a_directory_is_made_with_those_on_the_way_and_one_that_is_there_will_do() {
 
 #[test]
 fn when_one_change_does_not_fit_any_more_none_is_made() {
-    let world = World::new();
+    let world = Fixture::new();
     let mut bounds = every_kind(&world, "");
     let last = world.file("last", "l");
     bounds.push(world.bound(edit(&last, &[("l", "m")])));
@@ -319,7 +319,7 @@ fn when_one_change_does_not_fit_any_more_none_is_made() {
 
 #[test]
 fn a_change_in_what_another_moves_or_removes_is_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     let inside = world.file("d/f", "x");
     let other = world.file("g", "x");
     let before = world.snapshot();
@@ -349,7 +349,7 @@ fn a_change_in_what_another_moves_or_removes_is_refused() {
 
 #[test]
 fn two_changes_of_one_path_are_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "x");
     let change = |content| world.bound(write(&path, content));
     let why = world.apply(vec![change("y"), change("z")]);
@@ -360,7 +360,7 @@ fn two_changes_of_one_path_are_refused() {
 
 #[test]
 fn the_same_changes_without_the_one_that_fails_are_all_made() {
-    let world = World::new();
+    let world = Fixture::new();
     let mut bounds = every_kind(&world, "");
     bounds.push(world.bound(write(&world.os("last"), "l")));
     bounds.push(world.bound(Change::MakeDirectory { path: world.os("way") }));

@@ -13,8 +13,8 @@ use super::*;
 const KNOWN: ABI = ABI::V3;
 
 /// Confines the server, once there is what is granted, to these rights below these names.
-fn confined(grants: impl Fn() -> Vec<(&'static str, BitFlags<AccessFs>)> + Send + 'static) -> World {
-    World::confined(move |top| {
+fn confined(grants: impl Fn() -> Vec<(&'static str, BitFlags<AccessFs>)> + Send + 'static) -> Fixture {
+    Fixture::confined(move |top| {
         while !top.join("ready").exists() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
@@ -36,7 +36,7 @@ fn confined(grants: impl Fn() -> Vec<(&'static str, BitFlags<AccessFs>)> + Send 
 }
 
 /// A server that may write below `rw`, read below `ro`, and write but not read below `blind`.
-fn world() -> World {
+fn world() -> Fixture {
     let world = confined(|| {
         vec![
             ("rw", AccessFs::from_all(KNOWN)),
@@ -51,7 +51,7 @@ fn world() -> World {
 }
 
 /// Lets the server begin.
-fn begin(world: &World) {
+fn begin(world: &Fixture) {
     world.file("ready", "");
 }
 
@@ -176,7 +176,7 @@ fn a_look_says_what_is_there_and_hashes_only_what_may_be_read() {
 }
 
 /// A server that may look into `tree` and read what is below `tree/open`.
-fn half_open() -> World {
+fn half_open() -> Fixture {
     let world = confined(|| {
         vec![
             ("", AccessFs::Execute.into()),

@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use super::*;
 
 fn edited(content: &str, edits: &[(&str, &str)]) -> Result<String, Why> {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", content);
     world.change(edit(&path, edits))?;
     Ok(fs::read_to_string(path).unwrap())
 }
 
 fn patched(content: Option<&str>, hunks: &str) -> Result<String, Why> {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.os("f");
     if let Some(content) = content {
         fs::write(&path, content).unwrap();
@@ -28,7 +28,7 @@ fn edits_see_what_those_before_them_did() {
 
 #[test]
 fn one_edit_that_does_not_fit_keeps_all_from_being_made() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "a b");
     let why = world.change(edit(&path, &[("a", "c"), ("x", "y")]));
     assert_eq!(why, Err(Why::NoMatch { edit: 2, near: None }));
@@ -64,7 +64,7 @@ fn text_that_is_there_more_than_once_is_ambiguous_and_the_lines_are_named() {
 
 #[test]
 fn every_occurrence_is_replaced_where_that_is_meant() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "x y x");
     world
         .change(Change::Edit {

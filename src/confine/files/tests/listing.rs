@@ -18,7 +18,7 @@ fn all() -> Select {
     }
 }
 
-fn ask(world: &World, depth: u32, select: Select, limit: u64) -> List {
+fn ask(world: &Fixture, depth: u32, select: Select, limit: u64) -> List {
     List {
         path: world.os(""),
         depth,
@@ -30,7 +30,7 @@ fn ask(world: &World, depth: u32, select: Select, limit: u64) -> List {
 /// Milliseconds: longer than anything here takes.
 const TIME: u64 = 3_600_000;
 
-fn list_within(world: &World, request: List, deadline_ms: u64) -> Result<(Vec<Entry>, Done), Why> {
+fn list_within(world: &Fixture, request: List, deadline_ms: u64) -> Result<(Vec<Entry>, Done), Why> {
     world.send(FileOperation::List(request), deadline_ms);
     let mut found = Vec::new();
     loop {
@@ -46,7 +46,7 @@ fn list_within(world: &World, request: List, deadline_ms: u64) -> Result<(Vec<En
     }
 }
 
-fn names(world: &World, depth: u32, select: Select) -> Vec<String> {
+fn names(world: &Fixture, depth: u32, select: Select) -> Vec<String> {
     let mut request = ask(world, depth, select, 1000);
     request.path = world.path("").components().collect::<PathBuf>().into_os_string();
     let root = PathBuf::from(&request.path);
@@ -63,13 +63,13 @@ fn names(world: &World, depth: u32, select: Select) -> Vec<String> {
     found.into_iter().map(below).collect()
 }
 
-fn top(world: &World) -> OsString {
+fn top(world: &Fixture) -> OsString {
     fs::canonicalize(world.path("")).unwrap().into_os_string()
 }
 
 #[test]
 fn entries_come_in_the_order_of_their_names_each_directory_before_what_is_in_it() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in ["b/z", "b/a/x", "a", "c"] {
         world.file(name, "");
     }
@@ -80,7 +80,7 @@ fn entries_come_in_the_order_of_their_names_each_directory_before_what_is_in_it(
 
 #[test]
 fn entries_say_what_they_are_and_how_large() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("d/f", "12345");
     mkfifo(&world.path("p"), Mode::S_IRWXU).unwrap();
     symlink("d", world.path("s")).unwrap();
@@ -100,7 +100,7 @@ fn entries_say_what_they_are_and_how_large() {
 
 #[test]
 fn hostile_names_are_listed_as_they_are() {
-    let world = World::new();
+    let world = Fixture::new();
     let mut expected: Vec<OsString> = hostile_names().iter().map(|name| world.file(name, "")).collect();
     expected.sort();
     let mut asked = ask(&world, 1, all(), 100);
@@ -111,7 +111,7 @@ fn hostile_names_are_listed_as_they_are() {
 
 #[test]
 fn hidden_names_count_where_they_are_asked_for() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file(".hidden/f", "");
     world.file("f", "");
     assert_eq!(names(&world, 9, all()), ["f"]);
@@ -124,7 +124,7 @@ fn hidden_names_count_where_they_are_asked_for() {
 
 #[test]
 fn a_glob_is_held_against_the_name_or_with_a_slash_against_the_path() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in ["a.rs", "src/b.rs", "src/deep/c.rs", "src/d.md"] {
         world.file(name, "");
     }
@@ -141,7 +141,7 @@ fn a_glob_is_held_against_the_name_or_with_a_slash_against_the_path() {
 
 #[test]
 fn a_glob_that_cannot_be_read_is_malformed() {
-    let world = World::new();
+    let world = Fixture::new();
     for glob in ["[", "{a", &"{a,".repeat(2000), &"a".repeat(10_000)] {
         let select = Select {
             glob: Some(glob.to_owned()),
@@ -155,7 +155,7 @@ fn a_glob_that_cannot_be_read_is_malformed() {
 
 #[test]
 fn what_ignore_files_name_does_not_count_unless_it_is_asked_for() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in [
         "target/x",
         "a.log",
@@ -184,7 +184,7 @@ fn what_ignore_files_name_does_not_count_unless_it_is_asked_for() {
 
 #[test]
 fn what_is_above_a_repository_says_nothing_about_it() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file(".gitignore", "*.log\n");
     world.file("inner/.git/HEAD", "");
     world.file("inner/a.log", "");
@@ -194,7 +194,7 @@ fn what_is_above_a_repository_says_nothing_about_it() {
 
 #[test]
 fn an_ignore_file_that_is_a_pipe_or_leads_elsewhere_is_not_read() {
-    let world = World::new();
+    let world = Fixture::new();
     mkfifo(&world.path(".gitignore"), Mode::S_IRWXU).unwrap();
     symlink("/dev/zero", world.path(".ignore")).unwrap();
     world.file("f", "");
@@ -208,7 +208,7 @@ fn processor() -> Duration {
 
 #[test]
 fn an_ignore_file_of_any_length_takes_little_time() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("d/.gitignore", "**/*a*[b-y]?c*/*d\\*\n".repeat(1_000_000));
     world.file("d/e/.gitignore", format!("{}\n", "*a?".repeat(1_000_000)));
     let before = processor();
@@ -219,7 +219,7 @@ fn an_ignore_file_of_any_length_takes_little_time() {
 
 #[test]
 fn a_symlink_in_a_circle_is_listed_once() {
-    let world = World::new();
+    let world = Fixture::new();
     fs::create_dir(world.path("d")).unwrap();
     symlink("..", world.path("d/up")).unwrap();
     assert_eq!(names(&world, 99, all()), ["d", "d/up"]);
@@ -228,7 +228,7 @@ fn a_symlink_in_a_circle_is_listed_once() {
 #[test]
 fn a_directory_that_cannot_be_read_is_counted_and_the_rest_is_listed() {
     // Of this thread alone; without effect where the user is not root, whom modes hold anyway.
-    let world = World::confined(|_| {
+    let world = Fixture::confined(|_| {
         setfsuid(Uid::from_raw(65534));
     });
     for name in ["a", "d/f", "z"] {
@@ -245,7 +245,7 @@ fn a_directory_that_cannot_be_read_is_counted_and_the_rest_is_listed() {
 
 #[test]
 fn a_listing_of_what_is_no_directory_fails() {
-    let world = World::new();
+    let world = Fixture::new();
     let file = world.file("f", "");
     symlink("/", world.path("link")).unwrap();
     mkfifo(&world.path("pipe"), Mode::S_IRWXU).unwrap();
@@ -265,7 +265,7 @@ fn a_listing_of_what_is_no_directory_fails() {
 
 #[test]
 fn fifty_thousand_entries_are_counted_and_as_many_given_as_asked_for() {
-    let world = World::new();
+    let world = Fixture::new();
     for number in 0..50_000 {
         fs::File::create(world.path("").join(format!("{number:05}"))).unwrap();
     }

@@ -9,7 +9,7 @@ use nix::unistd::mkfifo;
 use super::super::protocol::Special;
 use super::*;
 
-fn led(world: &World, path: impl AsRef<OsStr>) -> Result<PathBuf, Why> {
+fn led(world: &Fixture, path: impl AsRef<OsStr>) -> Result<PathBuf, Why> {
     world
         .look(path, Last::Target, Hash::Skip)
         .map(|found| found.path.into())
@@ -17,7 +17,7 @@ fn led(world: &World, path: impl AsRef<OsStr>) -> Result<PathBuf, Why> {
 
 #[test]
 fn a_path_through_symlinks_leads_where_the_kernel_says() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("real/deep/f", "x");
     symlink("real/deep", world.path("short")).unwrap();
     symlink("../short/./..//deep/f", world.path("real/back")).unwrap();
@@ -36,14 +36,14 @@ fn a_path_through_symlinks_leads_where_the_kernel_says() {
 
 #[test]
 fn the_root_directory_leads_to_itself() {
-    let found = World::new().look("/..", Last::Target, Hash::Skip).unwrap();
+    let found = Fixture::new().look("/..", Last::Target, Hash::Skip).unwrap();
     assert_eq!((found.path, found.existing), ("/".into(), "/".into()));
     assert!(matches!(found.state, State::Directory { .. }));
 }
 
 #[test]
 fn what_does_not_exist_yet_lies_below_what_exists_without_symlinks() {
-    let world = World::new();
+    let world = Fixture::new();
     fs::create_dir(world.path("real")).unwrap();
     symlink("real", world.path("link")).unwrap();
     let found = world
@@ -56,14 +56,14 @@ fn what_does_not_exist_yet_lies_below_what_exists_without_symlinks() {
 
 #[test]
 fn a_symlink_to_nothing_leads_to_where_it_points() {
-    let world = World::new();
+    let world = Fixture::new();
     symlink("nowhere/f", world.path("link")).unwrap();
     assert_eq!(led(&world, world.path("link")), Ok(world.path("nowhere/f")));
 }
 
 #[test]
 fn going_up_from_what_is_missing_leads_nowhere() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("f", "x");
     assert_eq!(led(&world, world.path("missing/../f")), Err(Why::Missing));
     fs::create_dir(world.path("missing")).unwrap();
@@ -72,7 +72,7 @@ fn going_up_from_what_is_missing_leads_nowhere() {
 
 #[test]
 fn a_symlink_at_the_end_is_kept_where_it_is_meant_itself() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("f", "x");
     symlink("f", world.path("link")).unwrap();
     let itself = world.look(world.path("link"), Last::Itself, Hash::Content).unwrap();
@@ -87,7 +87,7 @@ fn a_symlink_at_the_end_is_kept_where_it_is_meant_itself() {
 
 #[test]
 fn a_circle_of_symlinks_is_a_loop_and_forty_links_are_none() {
-    let world = World::new();
+    let world = Fixture::new();
     symlink("b", world.path("a")).unwrap();
     symlink("a", world.path("b")).unwrap();
     assert_eq!(led(&world, world.path("a")), Err(Why::Loop));
@@ -101,7 +101,7 @@ fn a_circle_of_symlinks_is_a_loop_and_forty_links_are_none() {
 
 #[test]
 fn a_file_on_the_way_is_no_directory() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("f", "x");
     assert_eq!(led(&world, world.path("f/x")), Err(Why::NotDirectory));
     assert_eq!(led(&world, world.path("f/..")), Err(Why::NotDirectory));
@@ -111,7 +111,7 @@ fn a_file_on_the_way_is_no_directory() {
 
 #[test]
 fn a_path_that_is_not_absolute_or_has_a_nul_is_malformed() {
-    let world = World::new();
+    let world = Fixture::new();
     for path in [&b"f"[..], b"", b"/f\0g"] {
         let why = led(&world, OsStr::from_bytes(path));
         assert!(matches!(why, Err(Why::Malformed(_))), "{path:?}: {why:?}");
@@ -120,7 +120,7 @@ fn a_path_that_is_not_absolute_or_has_a_nul_is_malformed() {
 
 #[test]
 fn hostile_names_are_found_as_they_are() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in hostile_names() {
         world.file(&name, "x");
         let found = world.look(world.path(&name), Last::Target, Hash::Skip).unwrap();
@@ -131,7 +131,7 @@ fn hostile_names_are_found_as_they_are() {
 
 #[test]
 fn a_hash_is_of_the_content_and_only_where_it_is_asked_for() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "content");
     let digest = |hash| match world.look(&path, Last::Target, hash).unwrap().state {
         State::File(file) => file.digest,
@@ -143,7 +143,7 @@ fn a_hash_is_of_the_content_and_only_where_it_is_asked_for() {
 
 #[test]
 fn a_file_too_large_to_load_has_no_hash() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.path("big");
     let file = File::create(&path).unwrap();
     file.set_len(super::super::protocol::MAX_LOADED + 1).unwrap();
@@ -158,7 +158,7 @@ fn a_file_too_large_to_load_has_no_hash() {
 
 #[test]
 fn a_pipe_and_a_device_are_named_and_not_opened() {
-    let world = World::new();
+    let world = Fixture::new();
     mkfifo(&world.path("pipe"), Mode::S_IRWXU).unwrap();
     let pipe = world.look(world.path("pipe"), Last::Target, Hash::Content).unwrap();
     assert_eq!(pipe.state, State::Other(Special::Fifo));

@@ -29,13 +29,13 @@ use super::protocol::{
 use crate::confine::wire;
 
 /// A server, and a directory of its own to work in.
-struct World {
+struct Fixture {
     folder: TempDir,
     socket: Option<OwnedFd>,
     server: Option<JoinHandle<std::io::Result<()>>>,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         Self::confined(|_| ())
     }
@@ -151,7 +151,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Fixture {
     fn drop(&mut self) {
         drop(self.socket.take());
         let ended = self.server.take().unwrap().join();
@@ -216,7 +216,7 @@ fn is_file(state: &State) -> bool {
 }
 
 /// Five changes of every kind below a directory.
-fn every_kind(world: &World, below: &str) -> Vec<Bound> {
+fn every_kind(world: &Fixture, below: &str) -> Vec<Bound> {
     let name = |name: &str| Path::new(below).join(name);
     let replaced = world.file(name("replaced"), "old");
     let moved = world.file(name("moved"), "m");

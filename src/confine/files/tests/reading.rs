@@ -13,7 +13,7 @@ use super::*;
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
-fn read_within(world: &World, request: Read, deadline_ms: u64) -> Result<Text, Why> {
+fn read_within(world: &Fixture, request: Read, deadline_ms: u64) -> Result<Text, Why> {
     world.send(FileOperation::Read(request), deadline_ms);
     match world.reply() {
         FileReply::Text(text) => Ok(text),
@@ -32,13 +32,13 @@ fn ask(path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Read {
     }
 }
 
-fn read(world: &World, path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Result<Text, Why> {
+fn read(world: &Fixture, path: &OsStr, first: u64, lines: Option<u64>, max_bytes: u64) -> Result<Text, Why> {
     read_within(world, ask(path, first, lines, max_bytes), 3_600_000)
 }
 
 #[test]
 fn line_ends_are_given_as_they_are() {
-    let world = World::new();
+    let world = Fixture::new();
     for content in ["a\r\nb\r\n", "a\nb", "", "\n", "\r", "a\n\n"] {
         let path = world.file("f", content);
         let text = read(&world, &path, 1, None, MAX_TEXT).unwrap();
@@ -55,7 +55,7 @@ fn line_ends_are_given_as_they_are() {
 
 #[test]
 fn the_lines_asked_for_are_given_and_the_rest_is_counted() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "one\ntwo\nthree\nfour");
     let text = read(&world, &path, 2, Some(2), MAX_TEXT).unwrap();
     assert_eq!(text.bytes, b"two\nthree\n");
@@ -69,7 +69,7 @@ fn the_lines_asked_for_are_given_and_the_rest_is_counted() {
 
 #[test]
 fn beyond_the_end_there_is_no_text_but_the_totals() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "one\ntwo\n");
     let text = read(&world, &path, 3, None, MAX_TEXT).unwrap();
     assert_eq!((text.bytes, text.lines), (Vec::new(), 0));
@@ -81,7 +81,7 @@ fn beyond_the_end_there_is_no_text_but_the_totals() {
 
 #[test]
 fn too_much_text_is_cut_at_the_end_of_a_line() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "one\ntwo\nthree\n");
     let text = read(&world, &path, 1, None, 9).unwrap();
     assert_eq!(
@@ -95,7 +95,7 @@ fn too_much_text_is_cut_at_the_end_of_a_line() {
 
 #[test]
 fn one_line_too_long_is_cut_between_characters() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "ääää\nb\n");
     let text = read(&world, &path, 1, None, 5).unwrap();
     assert_eq!(
@@ -107,7 +107,7 @@ fn one_line_too_long_is_cut_between_characters() {
 
 #[test]
 fn a_line_too_long_for_one_answer_is_read_piece_by_piece() {
-    let world = World::new();
+    let world = Fixture::new();
     let line: String = (0..1000)
         .flat_map(|number: u32| ["é".to_owned(), number.to_string()])
         .collect();
@@ -142,14 +142,14 @@ fn a_line_too_long_for_one_answer_is_read_piece_by_piece() {
 
 #[test]
 fn bytes_that_are_no_utf_8_are_given_as_they_are() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", b"caf\xe9\n");
     assert_eq!(read(&world, &path, 1, None, MAX_TEXT).unwrap().bytes, b"caf\xe9\n");
 }
 
 #[test]
 fn what_is_no_text_is_named_and_not_given() {
-    let world = World::new();
+    let world = Fixture::new();
     let png = world.file("p", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     let what = "PNG image".to_owned();
     assert_eq!(
@@ -163,7 +163,7 @@ fn what_is_no_text_is_named_and_not_given() {
 }
 
 /// A file that takes no room on the disk but for its beginning.
-fn sparse(world: &World, beginning: &[u8], size: u64) -> OsString {
+fn sparse(world: &Fixture, beginning: &[u8], size: u64) -> OsString {
     let path = world.file("sparse", beginning);
     File::options().write(true).open(&path).unwrap().set_len(size).unwrap();
     path
@@ -178,7 +178,7 @@ fn peak() -> u64 {
 
 #[test]
 fn a_gigabyte_in_one_line_is_counted_in_little_memory() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = sparse(&world, &b"line\n".repeat(10_000), GIB);
     let before = peak();
     let text = read(&world, &path, 20_000, None, MAX_TEXT).unwrap();
@@ -192,7 +192,7 @@ fn a_gigabyte_in_one_line_is_counted_in_little_memory() {
 #[test]
 fn the_lines_asked_for_do_not_wait_until_a_terabyte_is_counted() {
     const TIB: u64 = 1024 * GIB;
-    let world = World::new();
+    let world = Fixture::new();
     let path = sparse(&world, &b"line\n".repeat(10_000), TIB);
     // On a busy machine the first may be over before the lines are found. None is enough to count it all.
     let mut texts = [200, 5_000, 50_000]
@@ -205,7 +205,7 @@ fn the_lines_asked_for_do_not_wait_until_a_terabyte_is_counted() {
 
 #[test]
 fn time_that_is_over_before_the_lines_are_complete_is_said() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "line\n".repeat(1_000_000));
     let text = read_within(&world, ask(&path, 1, None, MAX_TEXT), 0).unwrap();
     assert_eq!((text.end, text.total_lines), (End::Time, None));
@@ -220,7 +220,7 @@ fn time_that_is_over_before_the_lines_are_complete_is_said() {
 
 #[test]
 fn a_pipe_a_device_a_directory_and_a_symlink_are_not_read() {
-    let world = World::new();
+    let world = Fixture::new();
     mkfifo(&world.path("pipe"), Mode::S_IRWXU).unwrap();
     let path = world.file("f", "x");
     symlink("f", world.path("link")).unwrap();
@@ -244,7 +244,7 @@ impl Drop for Ends<'_> {
 
 #[test]
 fn a_file_that_grows_or_shrinks_meanwhile_gives_whole_lines_and_matching_totals() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "line\n".repeat(50_000));
     let over = AtomicBool::new(false);
     let mut given = 0;

@@ -32,7 +32,7 @@ fn the_end_of_the_other_side_ends_the_server() {
 
 #[test]
 fn what_is_no_request_is_answered_and_ends_it() {
-    let world = World::new();
+    let world = Fixture::new();
     let mut socket = UnixStream::from(world.socket.as_ref().unwrap().try_clone().unwrap());
     socket.write_all(&framed(b"\xff\xff\xff")).unwrap();
     assert!(matches!(world.reply(), FileReply::Failed(failed) if matches!(failed.why, Why::Malformed(_))));
@@ -40,7 +40,7 @@ fn what_is_no_request_is_answered_and_ends_it() {
 
 #[test]
 fn paths_that_no_look_gave_are_refused() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("d/f", "x");
     for bad in ["relative", "", "/a/../b", "/a/./b", "//a", "/a/", "/a\0b"] {
         let bad = OsStr::new(bad);
@@ -67,7 +67,7 @@ fn paths_that_no_look_gave_are_refused() {
 
 #[test]
 fn a_file_system_that_cannot_exchange_names_gets_the_same_done() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "old");
     let State::File(_) = world.look(&path, Last::Target, Hash::Skip).unwrap().state else {
         panic!("no file");
@@ -90,7 +90,7 @@ fn a_file_system_that_cannot_exchange_names_gets_the_same_done() {
 
 #[test]
 fn new_content_has_no_name_until_it_takes_its_place_so_that_a_kill_leaves_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "old");
     let location = Location::of(&path).unwrap();
     let there = std::os::fd::AsFd::as_fd(&location.directory);
@@ -105,7 +105,7 @@ fn new_content_has_no_name_until_it_takes_its_place_so_that_a_kill_leaves_nothin
 
 #[test]
 fn a_file_system_that_cannot_rename_carefully_still_replaces_nothing() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("a", "a");
     world.file("b", "b");
     let location = Location::of(&world.os("a")).unwrap();
@@ -122,7 +122,7 @@ fn a_file_system_that_cannot_rename_carefully_still_replaces_nothing() {
 
 #[test]
 fn a_deep_tree_is_counted_and_removed() {
-    let world = World::new();
+    let world = Fixture::new();
     let deep = "d/".repeat(900);
     fs::create_dir_all(world.path(&deep)).unwrap();
     fs::write(world.path(&deep).join("f"), "x").unwrap();

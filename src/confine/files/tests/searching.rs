@@ -23,14 +23,14 @@ fn ask(path: OsString, pattern: &str) -> Search {
     }
 }
 
-fn top(world: &World) -> OsString {
+fn top(world: &Fixture) -> OsString {
     fs::canonicalize(world.path("")).unwrap().into_os_string()
 }
 
 /// Milliseconds: longer than anything here takes.
 const TIME: u64 = 3_600_000;
 
-fn search_within(world: &World, request: Search, deadline_ms: u64) -> Result<(Vec<Match>, Done), Why> {
+fn search_within(world: &Fixture, request: Search, deadline_ms: u64) -> Result<(Vec<Match>, Done), Why> {
     world.send(FileOperation::Search(request), deadline_ms);
     let mut found = Vec::new();
     loop {
@@ -46,7 +46,7 @@ fn search_within(world: &World, request: Search, deadline_ms: u64) -> Result<(Ve
     }
 }
 
-fn search(world: &World, request: Search) -> (Vec<Match>, Done) {
+fn search(world: &Fixture, request: Search) -> (Vec<Match>, Done) {
     search_within(world, request, TIME).unwrap()
 }
 
@@ -60,7 +60,7 @@ fn lines(found: &[Match]) -> Vec<(u64, &[u8])> {
 
 #[test]
 fn lines_that_match_are_found_in_every_file() {
-    let world = World::new();
+    let world = Fixture::new();
     let first = world.file("a", "no\nyes 1\n");
     let second = world.file("d/b", "yes 2");
     let (found, done) = search(&world, ask(top(&world), "^yes \\d$"));
@@ -77,7 +77,7 @@ fn lines_that_match_are_found_in_every_file() {
 
 #[test]
 fn one_file_is_searched_alone() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("a", "x");
     let path = world.file(".b", "x");
     let (found, done) = search(&world, ask(path.clone(), "x"));
@@ -86,7 +86,7 @@ fn one_file_is_searched_alone() {
 
 #[test]
 fn letters_match_in_either_case_where_that_is_meant() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("a", "ÄPFEL\näpfel\n");
     assert_eq!(search(&world, ask(top(&world), "äpfel")).0.len(), 1);
     let either = Search {
@@ -98,14 +98,14 @@ fn letters_match_in_either_case_where_that_is_meant() {
 
 #[test]
 fn a_carriage_return_is_no_part_of_a_line() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("a", "one\r\ntwo\r\n");
     assert_eq!(lines(&search(&world, ask(top(&world), "^one$")).0), [(1, &b"one"[..])]);
 }
 
 #[test]
 fn the_lines_around_a_match_come_with_it() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("a", "1\n2\n3\nhit\n5\nhit\n7\n8\n9\n");
     let (found, _) = search(
         &world,
@@ -147,7 +147,7 @@ fn the_lines_around_a_match_come_with_it() {
 
 #[test]
 fn a_long_line_is_cut_around_the_match() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("a", format!("{}needle{}", "a".repeat(100_000), "b".repeat(100_000)));
     let (found, _) = search(&world, ask(top(&world), "needle"));
     let line = &found[0].lines[0];
@@ -156,7 +156,7 @@ fn a_long_line_is_cut_around_the_match() {
 
 #[test]
 fn of_a_long_line_both_ends_of_the_match_are_given_and_what_is_left_out_is_marked() {
-    let world = World::new();
+    let world = Fixture::new();
     for around in [100_000, 1_000_000] {
         let line = format!(
             "{}needle{}pin{}",
@@ -189,7 +189,7 @@ fn of_a_long_line_both_ends_of_the_match_are_given_and_what_is_left_out_is_marke
 
 #[test]
 fn what_is_beyond_the_limit_is_counted() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("a", "x\n".repeat(1000));
     let (found, done) = search(
         &world,
@@ -203,7 +203,7 @@ fn what_is_beyond_the_limit_is_counted() {
 
 #[test]
 fn what_is_no_text_is_passed_by() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("binary", b"needle\0needle\n");
     world.file("text", "needle\n");
     let (found, done) = search(&world, ask(top(&world), "needle"));
@@ -212,7 +212,7 @@ fn what_is_no_text_is_passed_by() {
 
 #[test]
 fn pipes_devices_and_symlinks_are_passed_by() {
-    let world = World::new();
+    let world = Fixture::new();
     mkfifo(&world.path("pipe"), Mode::S_IRWXU).unwrap();
     world.file("f", "needle");
     symlink("f", world.path("link")).unwrap();
@@ -225,7 +225,7 @@ fn pipes_devices_and_symlinks_are_passed_by() {
 
 #[test]
 fn files_that_a_glob_or_an_ignore_file_leaves_out_are_not_searched() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in ["a.rs", "b.md", "c.rs"] {
         world.file(name, "needle");
     }
@@ -241,7 +241,7 @@ fn files_that_a_glob_or_an_ignore_file_leaves_out_are_not_searched() {
 
 #[test]
 fn a_pattern_that_cannot_be_read_or_grows_too_large_is_malformed() {
-    let world = World::new();
+    let world = Fixture::new();
     for pattern in [
         "(",
         "a{1000}{1000}{1000}",
@@ -256,7 +256,7 @@ fn a_pattern_that_cannot_be_read_or_grows_too_large_is_malformed() {
 
 #[test]
 fn a_line_too_long_to_hold_is_searched_to_its_end() {
-    let world = World::new();
+    let world = Fixture::new();
     for at in [256 * 1024 - 3, 256 * 1024, 5_000_000] {
         let line = format!("{}needle{}", "a".repeat(at), "b".repeat(1_000_000));
         let path = world.file("f", format!("first\n{line}\nlast\n"));
@@ -278,7 +278,7 @@ fn a_line_too_long_to_hold_is_searched_to_its_end() {
 
 #[test]
 fn time_that_is_over_is_said() {
-    let world = World::new();
+    let world = Fixture::new();
     world.file("f", "x\n".repeat(500_000));
     let (_, done) = search_within(&world, ask(world.os("f"), "x"), 0).unwrap();
     assert_eq!(done.end, End::Time);
@@ -286,7 +286,7 @@ fn time_that_is_over_is_said() {
 
 #[test]
 fn a_search_of_what_is_missing_fails() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_eq!(
         search_within(&world, ask(world.os("missing"), "x"), TIME).map(drop),
         Err(Why::Missing)

@@ -9,7 +9,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use super::*;
 
 /// A change of any kind among few names, so that they get in each other's way.
-fn any_change(world: &World) -> impl Strategy<Value = Change> + use<> {
+fn any_change(world: &Fixture) -> impl Strategy<Value = Change> + use<> {
     let names = ["a", "b", "d", "d/c", "e", "new/x", "new/y/z"].map(|name| world.os(name));
     let name = || proptest::sample::select(names.to_vec());
     prop_oneof![
@@ -46,8 +46,8 @@ fn make_plainly(change: &Change) {
 }
 
 /// A world with a few files and an empty directory in it.
-fn furnished() -> World {
-    let world = World::new();
+fn furnished() -> Fixture {
+    let world = Fixture::new();
     for name in ["a", "b", "d/c"] {
         world.file(name, format!("{name} old"));
     }
@@ -55,7 +55,7 @@ fn furnished() -> World {
     world
 }
 
-fn below(world: &World) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+fn below(world: &Fixture) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let top = world.path("");
     let each = world.snapshot().into_iter();
     each.map(|(path, content)| (Path::new(&path).strip_prefix(&top).unwrap().to_owned(), content))
@@ -70,7 +70,7 @@ fn any_changes_are_made_together_as_one_by_one_or_not_at_all() {
     runner
         .run(&cases, |seeds| {
             let (world, plain) = (furnished(), furnished());
-            let pick = |world: &World, seed: u64| {
+            let pick = |world: &Fixture, seed: u64| {
                 let mut bytes = [0; 32];
                 bytes[..8].copy_from_slice(&seed.to_le_bytes());
                 let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);

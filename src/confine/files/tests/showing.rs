@@ -3,20 +3,20 @@
 use super::super::protocol::{MAX_TEXT, Shown, View};
 use super::*;
 
-fn show(world: &World, changes: &[Change]) -> Vec<Shown> {
+fn show(world: &Fixture, changes: &[Change]) -> Vec<Shown> {
     match world.request(FileOperation::Show(changes.to_vec())) {
         FileReply::Shown(shown) => shown,
         other => panic!("{other:?}"),
     }
 }
 
-fn view(world: &World, change: Change) -> View {
+fn view(world: &Fixture, change: Change) -> View {
     show(world, &[change]).remove(0).view
 }
 
 #[test]
 fn an_edit_is_shown_as_the_lines_that_change_and_three_around_them() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", "1\n2\n3\n4\nold\n6\n7\n8\n9");
     let View::Diff(diff) = view(&world, edit(&path, &[("old", "new")])) else {
         panic!("no difference");
@@ -26,7 +26,7 @@ fn an_edit_is_shown_as_the_lines_that_change_and_three_around_them() {
 
 #[test]
 fn what_is_shown_is_what_was_prepared() {
-    let world = World::new();
+    let world = Fixture::new();
     let changes = [
         write(&world.file("a", "old\n"), "new\n"),
         delete(&world.file("b", "b"), Tree::Empty),
@@ -39,7 +39,7 @@ fn what_is_shown_is_what_was_prepared() {
 
 #[test]
 fn a_new_file_is_shown_whole() {
-    let world = World::new();
+    let world = Fixture::new();
     assert_eq!(
         view(&world, write(&world.os("new"), "a\nb")),
         View::Content("a\nb".to_owned())
@@ -48,14 +48,14 @@ fn a_new_file_is_shown_whole() {
 
 #[test]
 fn new_content_in_the_place_of_what_is_no_text_is_shown_whole() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("f", b"\0\x01");
     assert_eq!(view(&world, write(&path, "text\n")), View::Content("text\n".to_owned()));
 }
 
 #[test]
 fn content_that_is_no_text_is_named() {
-    let world = World::new();
+    let world = Fixture::new();
     let named = |content: &[u8]| match view(&world, write(&world.os("new"), content)) {
         View::Binary { what, size } => {
             assert_eq!(size, content.len() as u64);
@@ -70,7 +70,7 @@ fn content_that_is_no_text_is_named() {
 
 #[test]
 fn a_removal_and_a_move_are_shown_by_their_names() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.file("a\nb", "x");
     assert_eq!(
         view(&world, delete(&path, Tree::Empty)),
@@ -82,7 +82,7 @@ fn a_removal_and_a_move_are_shown_by_their_names() {
 
 #[test]
 fn much_text_is_cut_at_the_end_of_a_line_that_says_so() {
-    let world = World::new();
+    let world = Fixture::new();
     let content = "0123456789\n".repeat(500_000);
     let View::Content(text) = view(&world, write(&world.os("new"), &content)) else {
         panic!("no content");
@@ -96,7 +96,7 @@ fn much_text_is_cut_at_the_end_of_a_line_that_says_so() {
 
 #[test]
 fn many_changes_that_are_long_fit_one_reply() {
-    let world = World::new();
+    let world = Fixture::new();
     let changes: Vec<Change> = (0..7)
         .map(|number| write(&world.os(format!("f{number}")), "0123456789\n".repeat(200_000)))
         .collect();

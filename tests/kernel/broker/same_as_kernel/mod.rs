@@ -6,9 +6,9 @@ mod xattrs;
 
 use std::ffi::CString;
 
-use crate::broker::world::{Who, World, c, call};
+use crate::broker::world::{Fixture, Who, c, call};
 
-pub(super) type Scenario = (&'static str, Box<dyn Fn(&World) -> i64 + Send + Sync>);
+pub(super) type Scenario = (&'static str, Box<dyn Fn(&Fixture) -> i64 + Send + Sync>);
 
 pub(super) const CWD: u64 = libc::AT_FDCWD as u64;
 pub(super) const NOFOLLOW: u64 = libc::AT_SYMLINK_NOFOLLOW as u64;
@@ -20,7 +20,7 @@ pub(super) const WILD: u64 = 0x10;
 pub(super) fn hold(scenarios: &[Scenario]) {
     for who in Who::all() {
         for (name, scenario) in scenarios {
-            let (alone, held) = (World::new(who), World::new(who));
+            let (alone, held) = (Fixture::new(who), Fixture::new(who));
             let expected = alone.bare(|| scenario(&alone));
             let got = held.brokered(&held.open_plan(), || scenario(&held));
             if expected == -i64::from(libc::ENOSYS) {
@@ -34,7 +34,7 @@ pub(super) fn hold(scenarios: &[Scenario]) {
     }
 }
 
-pub(super) fn s(name: &'static str, run: impl Fn(&World) -> i64 + Send + Sync + 'static) -> Scenario {
+pub(super) fn s(name: &'static str, run: impl Fn(&Fixture) -> i64 + Send + Sync + 'static) -> Scenario {
     (name, Box::new(run))
 }
 

@@ -1,12 +1,12 @@
 //! chown and the utime calls.
 
 use super::{CWD, EMPTY, NOFOLLOW, PATH, RD, WILD, a, at, hold, on, p, s, with};
-use crate::broker::world::{World, c, call};
+use crate::broker::world::{Fixture, c, call};
 
 #[test]
 fn chown_is_the_kernels() {
     const KEEP: u64 = u32::MAX as u64;
-    let me = |w: &World| [u64::from(w.who.uid()), u64::from(w.who.gid())];
+    let me = |w: &Fixture| [u64::from(w.who.uid()), u64::from(w.who.gid())];
     let mut scenarios = vec![
         s("to oneself", move |w| {
             let [uid, gid] = me(w);
