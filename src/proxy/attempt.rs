@@ -27,9 +27,9 @@ pub struct Attempt {
     pub content: TunnelContent,
     /// Bytes sent to the server, HTTP heads included.
     pub up: u64,
-    /// Bytes from the server: all of HTTP; of a tunnel those that were sent on.
+    /// Bytes from the server. Of a tunnel only those that were sent on count.
     pub down: u64,
-    /// How long it took, from the first byte that was read to the end.
+    /// The time from the first byte of the request to the end.
     pub duration: Duration,
 }
 
@@ -38,7 +38,7 @@ pub struct Attempt {
 pub enum Protocol {
     /// HTTP `CONNECT`: a tunnel.
     Connect,
-    /// HTTP with the whole address in the request line: one request, one answer.
+    /// HTTP with an absolute URL in the request line: one request, one response.
     Http,
     /// SOCKS5: a tunnel.
     Socks,
@@ -88,7 +88,7 @@ pub enum TunnelContent {
     NamelessTls,
     /// HTTP whose requests name the requested host.
     Http,
-    /// HTTP that the server turned into something else (a WebSocket).
+    /// HTTP that the server upgraded to another protocol (a WebSocket).
     Upgraded,
     /// Something else.
     Other,
@@ -103,7 +103,7 @@ pub enum AttemptResult {
     Refused(Refusal),
     /// It was permitted, and could not be connected.
     Failed(Failure),
-    /// It ended before it was decided or connected.
+    /// The client or the proxy ended it before it was decided or connected.
     Abandoned(End),
 }
 
@@ -121,7 +121,7 @@ impl fmt::Display for AttemptResult {
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
-    /// Both ends closed it, or the answer was complete.
+    /// Both ends closed it, or the response was complete.
     Closed,
     /// The client closed it early.
     ClientClosed,
@@ -145,10 +145,10 @@ impl fmt::Display for End {
     }
 }
 
-/// Why an attempt was refused. One line each, to stand after the name of what was wanted.
+/// Why an attempt was refused. Each prints as one line, which follows the name of the destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No rule names it. Holds the setting that would: `shell.network.allow`.
+    /// No rule names the host. Holds the setting that could: `shell.network.allow`.
     #[error("is not in the list of hosts ({0})")]
     NotListed(Cow<'static, str>),
     /// A person said no.
@@ -160,18 +160,18 @@ pub enum Refusal {
     /// Another reason of the gate.
     #[error("{0}")]
     Other(Cow<'static, str>),
-    /// It cannot be read, or could be read in two ways.
+    /// The request cannot be parsed, or is ambiguous.
     #[error("{0}")]
     Unreadable(#[from] Unreadable),
-    /// It leads to an address that is not public, and no rule names that by number.
+    /// The host has an address that is not public, and no rule names that address by number.
     #[error("leads to {address}, which is {kind}; only a rule with that number lets it through")]
     Address {
         /// The first of its addresses.
         address: IpAddr,
-        /// What kind of address that is.
+        /// The kind of the address.
         kind: AddressKind,
     },
-    /// It leads to this machine itself, and no rule names that by number.
+    /// The host has an address of this machine, and no rule names that address by number.
     #[error("leads to {0}, which is this machine; only a rule with that number lets it through")]
     OwnAddress(IpAddr),
     /// TLS in the tunnel cannot be read, or names another host.
@@ -191,16 +191,16 @@ pub enum Failure {
     /// No answer about the name came in time.
     #[error("was not resolved in time")]
     ResolveTime,
-    /// Nothing there takes connections.
+    /// The server refused the connection.
     #[error("refused the connection ({0})")]
     ConnectionRefused(SocketAddr),
-    /// No answer from there came in time.
+    /// The server did not answer in time.
     #[error("did not answer in time ({0})")]
     ConnectTime(SocketAddr),
     /// There is no route.
     #[error("cannot be reached ({0})")]
     Unreachable(SocketAddr),
-    /// The server broke off, or what it answered is no HTTP.
+    /// The server closed the connection early, or its response is no HTTP.
     #[error("gave no answer that can be read")]
     BadAnswer,
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 /// The bounds of one proxy; [`Bounds::default`] is what commands have.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The most connections at a time; others wait to be accepted. Fewer where the process may not open as many files.
+    /// The most concurrent connections; others wait to be accepted. The limit on open files can lower it.
     pub connections: usize,
-    /// How long the head of a request, or the greeting of SOCKS, may take.
+    /// The time limit of a request's head, and of the greeting of SOCKS.
     pub head_time: Duration,
-    /// How long a connection may wait for its next request.
+    /// The time that a connection may wait for its next request.
     pub keep_alive: Duration,
-    /// How long nothing may be sent, in either direction, on what was let through.
+    /// The time that a permitted connection may be idle in both directions.
     pub idle: Duration,
     /// The most addresses of a name that are tried.
     pub addresses: usize,
-    /// How long connecting to one address may take.
+    /// The time limit of connecting to one address.
     pub connect_time: Duration,
-    /// How long a client may still send what was refused, so that it reads the answer.
+    /// The time that a refused client may go on sending, so that it can read the rejection.
     pub linger: Duration,
 }
 

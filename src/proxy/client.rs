@@ -81,6 +81,6 @@ pub(super) async fn send_final(stream: &mut TcpStream, bytes: &[u8], time: Durat
         while stream.read(&mut thrown_away).await? > 0 {}
         io::Result::Ok(())
     };
-    // Whatever becomes of it, the connection ends here.
+    // An error is ignored: the connection is closed in any case.
     let _ended = timeout(time, words).await;
 }

@@ -96,7 +96,7 @@ impl ClientToServer<'_> {
             hang_up(&mut self.to).await;
             return Ok(());
         }
-        // The rest needs no buffer.
+        // From here on nothing is inspected.
         self.pending = Vec::new();
         Ok(pump(&self.from, &mut self.to, self.meter, Way::Up, |_| {}).await?)
     }
@@ -107,7 +107,7 @@ impl ClientToServer<'_> {
             if let Some(protocol) = detector.detect(&self.pending).map_err(Cut::Refused)? {
                 self.set_content(match protocol {
                     TunnelProtocol::Other => TunnelContent::Other,
-                    // Set when it is judged.
+                    // It is set after the first message was judged.
                     TunnelProtocol::Tls | TunnelProtocol::Http => TunnelContent::Nothing,
                 });
                 return Ok(protocol);
@@ -233,7 +233,7 @@ impl ClientToServer<'_> {
     /// Waits for the first reply of the server, or the end of the client.
     async fn answer(&mut self) -> Result<FirstReply, Cut> {
         let answer = self.first_reply().await;
-        // The time of the server does not count for the client.
+        // The time limit of the client does not include the time that the server took.
         self.begin();
         answer
     }
@@ -253,7 +253,7 @@ impl ClientToServer<'_> {
             };
             tokio::select! {
                 biased;
-                // A server that closes without a reply.
+                // The sender is dropped where the server closes without a reply.
                 answer = &mut self.answer => return Ok(answer.unwrap_or(FirstReply::Other)),
                 more = more => self.progress.ended = !more?,
             }

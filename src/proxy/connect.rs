@@ -21,7 +21,7 @@ pub(super) enum Rejected {
     /// None of its addresses may be reached.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It has none, or nothing there takes connections.
+    /// The name has no address, or no server accepted the connection.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
@@ -33,7 +33,7 @@ pub(super) struct Connected {
     pub(super) address: SocketAddr,
 }
 
-/// Connects to a permitted destination. A name is resolved once, and only addresses that were judged are connected.
+/// Connects to a permitted destination. A name is resolved once, and only addresses that passed the checks are connected.
 ///
 /// # Errors
 /// No address may be reached, or none takes the connection: the last one's reason.
@@ -118,7 +118,7 @@ fn own_addresses() -> Result<BTreeSet<IpAddr>, Refusal> {
     Ok(addresses.map(|address| address.to_canonical()).collect())
 }
 
-/// Refuses a connection of this machine to itself: its own addresses are not all on an interface.
+/// Refuses a connection of this machine to itself. The check of addresses may miss one that no interface has.
 fn refuse_self_connection(gate: &dyn Gate, stream: &TcpStream, target: SocketAddr) -> Result<(), Rejected> {
     let here = stream.local_addr().map_err(|_| Failure::Unreachable(target))?;
     if here == target {

@@ -25,9 +25,9 @@ pub(super) enum TunnelProtocol {
 /// The prefixes of the PROXY protocol: a server would believe the client address in it.
 const PROXY_1: &[u8] = b"PROXY";
 const PROXY_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
-/// How every request line ends, but for its last digits. Some servers of HTTP read the others like it.
+/// The versions at the end of a request line, without their digits. Some HTTP servers accept the others as well.
 const VERSIONS: [&[u8]; 3] = [b"http/", b"rtsp/", b"ice/"];
-/// What a line without a version begins with, where somebody takes it for HTTP/0.9.
+/// The first words of a line without a version that some server parses as HTTP/0.9.
 const METHODS: [&[u8]; 9] = [
     b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"TRACE", b"PATCH", b"CONNECT",
 ];
@@ -45,9 +45,9 @@ enum At {
     /// Before the first word.
     #[default]
     Start,
-    /// In it.
+    /// In the first word.
     Token,
-    /// Behind it.
+    /// After the first word.
     Rest,
     /// In a line that is no request.
     NotHttp,
@@ -82,7 +82,7 @@ impl ProtocolDetector {
         match (bytes.len() >= BUFFER, self.at) {
             (false, _) => Ok(None),
             (true, At::NotHttp) => Ok(Some(TunnelProtocol::Other)),
-            // A server that reads longer lines could find a request in it.
+            // A server that accepts longer lines could parse it as a request.
             (true, At::Start | At::Token | At::Rest) => Err(Refusal::Tunnelled(Unreadable::TooLong)),
         }
     }
@@ -125,7 +125,7 @@ impl ProtocolDetector {
     }
 }
 
-/// Bytes that are in no line of text.
+/// Bytes that no line of text has.
 const fn is_binary(byte: u8) -> bool {
     matches!(byte, 0..=8 | 0x0e..=0x1b | 0x7f)
 }

@@ -25,7 +25,7 @@ pub struct ConnectRequest {
 pub enum Verdict {
     /// It may.
     Allowed,
-    /// It may not; the reason is sent to the client.
+    /// It may not. The client is told the reason.
     Refused(Refusal),
 }
 

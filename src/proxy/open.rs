@@ -1,4 +1,4 @@
-//! Opens what a client asks for: the gate decides, then a server is connected.
+//! Opens a tunnel or a request: the gate decides, then a server is connected.
 
 use tokio::net::TcpStream;
 
@@ -10,7 +10,7 @@ use super::record::Record;
 use super::state::ProxyState;
 use crate::policy::Host;
 
-/// A tunnel whose ends are connected, and whose client knows it.
+/// A tunnel with both ends connected, after the client was told so.
 pub(super) struct Opened<'a> {
     pub(super) record: Record<'a>,
     pub(super) server: TcpStream,
@@ -18,7 +18,7 @@ pub(super) struct Opened<'a> {
     pub(super) port: u16,
 }
 
-/// Has the gate decide, and connects. A client that leaves meanwhile ends both.
+/// Asks the gate, then connects. Both stop when the client closes its connection.
 pub(super) async fn open(
     state: &ProxyState,
     client: &mut Client,

@@ -12,7 +12,7 @@ use super::socks::{self, Read};
 use super::tls::HelloReader;
 use crate::policy::Host;
 
-/// A reader of what clients send.
+/// A parser of what clients send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     /// A request of HTTP.
@@ -25,7 +25,7 @@ pub enum Reader {
     Socks,
     /// The first message of TLS.
     Hello,
-    /// What a tunnel's first bytes are.
+    /// The detector of a tunnel's protocol.
     ProtocolDetector,
 }
 
@@ -40,11 +40,11 @@ impl Reader {
         Self::ProtocolDetector,
     ];
 
-    /// Parses these bytes at once and in pieces, with the same result. What was parsed and is written again must be parsed as
+    /// Checks that the bytes give the same result at once and in pieces, and that a result that is written and parsed again is
     /// the same.
     ///
     /// # Errors
-    /// The law that does not hold.
+    /// The law that is broken, in words.
     pub fn check(self, bytes: &[u8]) -> Result<(), String> {
         match self {
             Self::Request => request(bytes),
@@ -65,10 +65,10 @@ impl Reader {
     }
 }
 
-/// What comes in, longer with each step.
+/// The prefixes of the bytes, each longer than the one before.
 type Steps<'a> = std::vec::IntoIter<&'a [u8]>;
 
-/// What is read does not depend on the pieces in which it came.
+/// Checks that a result does not depend on the pieces in which the bytes arrive.
 fn independent_of_pieces<'a, T: PartialEq + Debug>(
     bytes: &'a [u8],
     reader: impl Fn(Steps<'a>) -> Option<T>,
@@ -143,7 +143,7 @@ fn written(head: &Head) -> Vec<u8> {
     text
 }
 
-/// A host is read as itself from its own text.
+/// Checks that the text of a host is parsed as the same host.
 fn canonical(host: &Host) -> Result<(), String> {
     same("its own text", &Host::parse(&host.to_string()).as_ref(), &Ok(host))
 }
@@ -159,7 +159,7 @@ fn socks(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// What a body carries, and where it ends.
+/// The content of a body, and its length with the framing.
 fn chunks(steps: Steps<'_>) -> Option<Result<(Vec<u8>, usize), super::Unreadable>> {
     let (mut body, mut at, mut data) = (Body::new(Framing::Chunked), 0, Vec::new());
     for bytes in steps {

@@ -14,9 +14,9 @@ const FIRST: usize = 8 * 1024;
 /// Which end failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// The one that bytes come from.
+    /// The source.
     Source,
-    /// The one that bytes go to.
+    /// The sink.
     Sink,
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn pump(
     Ok(())
 }
 
-/// Sends all of this, and counts what was taken.
+/// Sends all bytes, and counts those that were sent.
 pub(super) async fn send(to: &mut WriteHalf<'_>, mut bytes: &[u8], meter: &Meter, way: Way) -> Result<(), Broken> {
     while !bytes.is_empty() {
         let taken = to.write(bytes).await.map_err(|_| Broken::Sink)?;

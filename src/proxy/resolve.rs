@@ -1,4 +1,4 @@
-//! Names to addresses: once for each attempt, bounded, and never by way of a search list.
+//! Resolves names, once for each attempt, with bounds, and without the resolver's search list (resolv.conf(5)).
 
 use std::future::Future;
 use std::io;
@@ -14,13 +14,13 @@ use tokio::time::timeout;
 use super::attempt::Failure;
 use crate::policy::{Host, HostName};
 
-/// How many names are looked up at once in this process; each takes a thread, for as long as the system's resolver takes.
+/// The most concurrent lookups of this process. Each occupies a thread until the system's resolver returns.
 const AT_ONCE: usize = 16;
-/// How many of them may be one proxy's.
+/// The most concurrent lookups of one proxy.
 const AT_ONCE_EACH: usize = 4;
 /// The file that the system's resolver reads first.
 const HOSTS_FILE: &str = "/etc/hosts";
-/// The most bytes of it that are read.
+/// The most bytes that are read of that file.
 const HOSTS_BYTES: u64 = 1024 * 1024;
 
 /// Pending addresses.
@@ -56,7 +56,7 @@ impl Default for SystemResolver {
 
 #[cfg(test)]
 impl SystemResolver {
-    /// One that reads this file in place of `/etc/hosts`, and has so little patience.
+    /// A resolver with another file than `/etc/hosts`, and with these time limits.
     pub(super) fn reading(hosts: PathBuf, patience: Duration) -> Self {
         Self {
             time: patience,
@@ -89,7 +89,7 @@ fn at_once() -> &'static Arc<Semaphore> {
 
 async fn look_up(own: OwnedSemaphorePermit, hosts: PathBuf, name: HostName) -> io::Result<Vec<IpAddr>> {
     let permit = Arc::clone(at_once()).acquire_owned().await.map_err(io::Error::other)?;
-    // A task of its own: after the time limit the thread is still in use, and counted.
+    // A task of its own holds the permits: after the time limit the thread is still occupied.
     let task = tokio::spawn(async move {
         let _busy = (permit, own);
         let listed = tokio::task::spawn_blocking({
@@ -100,19 +100,19 @@ async fn look_up(own: OwnedSemaphorePermit, hosts: PathBuf, name: HostName) -> i
         if !listed.is_empty() {
             return Ok(listed);
         }
-        // With a dot at its end it is looked up as it is, and not below the machine's own domains.
+        // The dot at the end makes the name absolute, so the search list is not used.
         let found = tokio::net::lookup_host((format!("{name}."), 0)).await?;
         Ok(found.map(|address| address.ip()).collect())
     });
     task.await.map_err(io::Error::other)?
 }
 
-/// The addresses that the file gives a name. The C library finds none there for a name with a dot at its end.
+/// The addresses of a name in the file (hosts(5)). The C library does not find a name with a dot at its end there.
 fn listed(hosts: &std::path::Path, name: &HostName) -> Vec<IpAddr> {
     use std::io::Read as _;
     let mut text = Vec::new();
     let read = std::fs::File::open(hosts).and_then(|file| file.take(HOSTS_BYTES).read_to_end(&mut text));
-    // Without the file, the C library knows none either.
+    // The C library ignores a missing file, too.
     if read.is_err() {
         return Vec::new();
     }

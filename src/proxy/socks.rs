@@ -1,4 +1,4 @@
-//! SOCKS5 (RFC 1928), as far as it is served: no password, CONNECT, names and addresses of both families.
+//! SOCKS5 (RFC 1928): CONNECT without authentication, to names and to addresses of both families.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -18,12 +18,12 @@ use crate::policy::hosts::HostError;
 const VERSION: u8 = 5;
 const NO_PASSWORD: u8 = 0;
 
-/// What is read of one message.
+/// The result of parsing one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read<T> {
-    /// More must come first.
+    /// More bytes are needed.
     More,
-    /// It, and how many bytes it takes.
+    /// The message, and its length in bytes.
     Complete(T, usize),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Read<(Host, u16)>, Unreadable> {
     if command != 1 {
         return Err(Unreadable::SocksCommand);
     }
-    // Where the address begins, and how long it is.
+    // The start of the address, and its length.
     let (start, length) = match (kind, rest) {
         (1, _) => (0, 4),
         (4, _) => (0, 16),
@@ -85,7 +85,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Read<(Host, u16)>, Unreadable> {
     }
 }
 
-/// Reads what a client asks for, and opens its tunnel or says no.
+/// Parses a client's request, and opens its tunnel or sends a rejection.
 pub(super) async fn serve<'a>(state: &'a ProxyState, client: &mut Client, started: Instant) -> Option<Opened<'a>> {
     let (gate, bounds) = (&*state.gate, &state.bounds);
     let reading = async {
@@ -151,12 +151,12 @@ async fn read<T>(client: &mut Client, reader: impl Fn(&[u8]) -> Result<Read<T>, 
     }
 }
 
-/// A reply without an address: nobody needs to know where the proxy's end of a connection is.
+/// A reply with the address 0.0.0.0:0: the proxy's own address is not disclosed.
 fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 }
 
-/// What a client is told whose bytes are no request.
+/// The reply to bytes that are no request.
 fn refusal(why: Unreadable) -> Vec<u8> {
     match why {
         Unreadable::SocksMethod => vec![VERSION, 0xff],
@@ -167,7 +167,7 @@ fn refusal(why: Unreadable) -> Vec<u8> {
     }
 }
 
-/// What a client is told that gets no tunnel.
+/// The reply code for a client that gets no tunnel (RFC 1928, section 6).
 fn reply_code(outcome: &AttemptResult) -> u8 {
     const BY_RULE: u8 = 2;
     match outcome {

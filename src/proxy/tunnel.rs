@@ -24,7 +24,7 @@ use crate::policy::Host;
 /// The end of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tunnelled {
-    /// How it ended: passed, or refused for what was in it.
+    /// Whether it passed, or was refused because of its content.
     pub(super) outcome: AttemptResult,
     /// Its detected content.
     pub(super) content: TunnelContent,
@@ -39,16 +39,16 @@ pub(super) struct Tunnel<'a> {
     pub(super) early: Vec<u8>,
     /// The server.
     pub(super) server: TcpStream,
-    /// The host that was asked for.
+    /// The requested host.
     pub(super) host: &'a Host,
-    /// The port of that.
+    /// The requested port.
     pub(super) port: u16,
 }
 
 /// Copies bytes in both directions. Bytes of the client are inspected first; those of the server are sent on at once.
 ///
-/// Returns when both have ended, when one has broken off, when something is refused, when nothing has moved for too long,
-/// or when the proxy is stopped; then both ends are closed.
+/// It returns when both directions have ended, when one fails, when content is refused, when nothing was transferred for too
+/// long, or when the proxy is stopped. Then both connections are closed.
 pub(super) async fn tunnel(ends: Tunnel<'_>, bounds: &Bounds, meter: &Meter, stop: &CancellationToken) -> Tunnelled {
     let Tunnel {
         mut client,
@@ -108,13 +108,13 @@ pub(super) async fn tunnel(ends: Tunnel<'_>, bounds: &Bounds, meter: &Meter, sto
 
 /// Resets the connection, so that the server does not accept a partial message as complete.
 fn reset(server: &TcpStream) {
-    // Without that it is closed as usual.
+    // On an error the connection is closed without a reset.
     let _usual = server.set_zero_linger();
 }
 
-/// The rejection in the protocol of the client, if the tunnel has sent it nothing yet.
+/// The rejection in the protocol of the client; `None` where that has none.
 fn rejection_message(why: &Refusal, host: &Host, port: u16) -> Option<Vec<u8>> {
-    /// A fatal alert of TLS, but for what it says.
+    /// A fatal alert of TLS (RFC 8446, section 6) without its last byte, the description.
     const ALERT: [u8; 6] = [0x15, 3, 3, 0, 2, 2];
     const DECODE_ERROR: u8 = 50;
     const UNRECOGNIZED_NAME: u8 = 112;

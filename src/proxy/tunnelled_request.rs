@@ -8,21 +8,21 @@ use super::http::head::{Framing, Head};
 use super::unreadable::Unreadable;
 use crate::policy::Host;
 
-/// What follows the head of a request.
+/// The protocol after the head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterHead {
-    /// Its body, and then other requests.
+    /// HTTP: the body, then other requests.
     Body,
-    /// Another protocol, if the server agrees: the client requests a WebSocket.
+    /// A WebSocket, if the server agrees to the upgrade.
     Upgrade,
 }
 
 /// The position of a request in a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The first one: the server's first answer is the answer to it.
+    /// The first request. The first response of the server belongs to it.
     First,
-    /// Another one.
+    /// A later request.
     Later,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn judge(head: &Head, order: Order, host: &Host, port: u16) -> Result
     if head.method == Method::CONNECT {
         return Err(Unreadable::Nested);
     }
-    // A server may go by the target, by the header, or by either.
+    // A server may use the target or the Host header, so both must match.
     let target = named_by(&head.target)?;
     let is_same = |named: &Authority| named.is(host, port, port);
     if !target.iter().chain(&head.host).all(is_same) {
@@ -46,7 +46,7 @@ pub(super) fn judge(head: &Head, order: Order, host: &Host, port: u16) -> Result
     let mut upgrades = head.headers.get_all(UPGRADE).iter();
     let is_socket = upgrades.all(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
     if !is_socket || head.method != Method::GET || head.framing != Framing::None {
-        // HTTP/2 and TLS could name other hosts.
+        // Inside HTTP/2 or TLS, other hosts could be named.
         return Err(Unreadable::Upgrade);
     }
     match order {
@@ -57,7 +57,7 @@ pub(super) fn judge(head: &Head, order: Order, host: &Host, port: u16) -> Result
 
 /// The host that a target names, if it is more than a path.
 fn named_by(target: &str) -> Result<Option<Authority>, Unreadable> {
-    // Some servers read a second slash as the beginning of a host, and so may nobody here.
+    // Some servers read `//` at the start as the beginning of a host.
     if (target.starts_with('/') && !target.starts_with("//")) || target == "*" {
         return Ok(None);
     }

@@ -1,8 +1,8 @@
-//! Why what a client sent is no request, or could be taken for two different ones.
+//! Why the bytes of a client are no request, or an ambiguous one.
 
 use crate::policy::hosts::HostError;
 
-/// Why what a client sent is refused before anybody is asked.
+/// Why a request is refused before the gate is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The connection ended in the middle.
@@ -26,7 +26,7 @@ pub enum Unreadable {
     /// A byte that stands in no request: a control character, NUL.
     #[error("holds a byte that stands in no request")]
     Byte,
-    /// The first line is not a method, a target and a version, apart by one blank.
+    /// The first line is not a method, a target and a version with one blank between them.
     #[error("has no readable request line")]
     RequestLine,
     /// Neither HTTP/1.1 nor HTTP/1.0.
@@ -35,22 +35,22 @@ pub enum Unreadable {
     /// A header without a name, with blanks around it, or over several lines.
     #[error("has a header that can be read in two ways")]
     Header,
-    /// A path alone: the client takes the proxy for a server.
+    /// The target is only a path: the client treats the proxy as a server.
     #[error("names no host: this is a proxy")]
     NoHost,
-    /// Neither `http://HOST/` nor, for CONNECT, `HOST:PORT`.
+    /// The target is neither `http://HOST/` nor, for CONNECT, `HOST:PORT`.
     #[error("has a target that is neither http://HOST/… nor, for CONNECT, HOST:PORT")]
     Target,
-    /// `https://` and others are for CONNECT.
+    /// The scheme is not `http`: `https://` needs CONNECT.
     #[error("asks for another scheme than http; use CONNECT")]
     Scheme,
     /// A user or password before the host.
     #[error("has a user in its target")]
     User,
-    /// The host is no host.
+    /// The host is neither a name nor an address.
     #[error("names a host that {0}")]
     Host(#[from] HostError),
-    /// No port where there must be one, or no number from 1 to 65535.
+    /// A required port is missing, or is no number from 1 to 65535.
     #[error("has no readable port")]
     Port,
     /// HTTP/1.1 without a Host header.
@@ -62,7 +62,7 @@ pub enum Unreadable {
     /// The Host header names another host or port than the target.
     #[error("has a Host header that names another host")]
     HostDiffers,
-    /// Two lengths, an odd one, or a length and an encoding.
+    /// Two lengths, a length that is no plain number, or a length beside a transfer encoding.
     #[error("says in two ways how long it is")]
     Length,
     /// A transfer encoding other than `chunked`.
@@ -71,13 +71,13 @@ pub enum Unreadable {
     /// A chunk that can be read in two ways.
     #[error("has a body that can be read in two ways")]
     Chunk,
-    /// A body on a request that has none: a server that does not read it takes it for the next request.
+    /// A body on a method that has none. A server that ignores the body would parse it as the next request.
     #[error("has a body though it is a GET or a HEAD, which a server may take for another request")]
     Body,
     /// CONNECT with a body.
     #[error("is a CONNECT with a body")]
     ConnectBody,
-    /// The line, or the bytes, by which a proxy tells a server whom it speaks for, inside a tunnel.
+    /// The header of the PROXY protocol, inside a tunnel. With it a client could claim another address.
     #[error("says, as a proxy does, for whom it speaks (the PROXY protocol)")]
     Preface,
     /// CONNECT inside a tunnel.
@@ -98,13 +98,13 @@ pub enum Unreadable {
     /// SOCKS4.
     #[error("is SOCKS4, which is not served; use SOCKS5")]
     Socks4,
-    /// SOCKS5 by a client that insists on a password.
+    /// SOCKS5 where the client offers no method without authentication.
     #[error("offers no SOCKS5 method without a password")]
     SocksMethod,
-    /// BIND, UDP ASSOCIATE and others.
+    /// A SOCKS5 command other than CONNECT.
     #[error("asks SOCKS5 for something else than CONNECT")]
     SocksCommand,
-    /// An address of a type that SOCKS5 does not have.
+    /// An address type that SOCKS5 does not define.
     #[error("has a SOCKS5 address of an unknown type")]
     SocksAddress,
     /// Bytes that are no SOCKS5.

@@ -1,20 +1,20 @@
-//! What every profile contains, whatever the config says: data, each line with its reason.
+//! The rules that every profile has. The text files give the reason for each.
 
 use super::parse::{ParseError, parse_text};
 use super::syntax::Rule;
 use crate::policy::Network;
 
-/// The shipped texts: [`rules`] of the base, and those that a full network adds.
+/// The shipped texts: the base, and what a full network adds.
 pub const TEXTS: [&str; 2] = [
     include_str!("../../../profiles/seatbelt-base.sbpl"),
     include_str!("../../../profiles/seatbelt-network.sbpl"),
 ];
 
-/// The rules that stand in every profile with that network.
+/// The rules of every profile with this network.
 pub fn rules(network: &Network) -> Result<Vec<Rule>, ParseError> {
     let [always, full] = TEXTS;
     let text = match network {
-        // Lowering refuses a list; nothing is what it would be held against.
+        // Lowering refuses a list of hosts, so it gets no rules here.
         Network::Off | Network::Hosts(_) => format!("(version 1)\n{always}"),
         Network::Full => format!("(version 1)\n{always}\n{full}"),
     };

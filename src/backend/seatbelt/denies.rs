@@ -7,7 +7,7 @@ use crate::policy::{AbsPath, Deny};
 use crate::profile::Profile;
 use crate::profile::index::Index;
 
-/// Denies by where they begin to hold.
+/// Denies, indexed by the path where they begin to apply.
 pub(super) struct Denies<'a> {
     above: Index<'a, &'a Deny>,
     below: BTreeMap<&'a AbsPath, Vec<&'a Deny>>,
@@ -25,7 +25,7 @@ impl<'a> Denies<'a> {
         }
     }
 
-    /// Those that reach something at or below the path.
+    /// The denies that apply to something at or below the path.
     pub(super) fn near(&self, path: &AbsPath) -> Vec<&'a Deny> {
         let inside = self
             .below

@@ -22,10 +22,10 @@ impl Draft {
         self.rules.push(rule);
     }
 
-    /// Adds a rule; of two in a row that hold for the same, one is made.
+    /// Adds a rule. It is merged into the last one where verdict and filters are the same.
     pub(super) fn add(&mut self, verdict: Verdict, operations: &[Name], filters: Vec<Filter>) {
         if filters.is_empty() {
-            // Without a filter it would speak of everything.
+            // A rule without a filter would match every object.
             return;
         }
         if let Some(last) = self.rules.last_mut()
@@ -50,14 +50,14 @@ impl Draft {
         self.path_argument(path).map(Filter::Subpath)
     }
 
-    /// The expression, if it can be written.
+    /// A filter for the expression; `None` where it is too long or not simple.
     pub(super) fn regex(&mut self, text: Option<String>) -> Option<Filter> {
         let regex = Regex::new(&text?)?;
         let parameter = self.parameter('R', 1, regex.text());
         Some(Filter::Regex(Expression { parameter, regex }))
     }
 
-    /// Files with one of the suffixes; `None` where there is none.
+    /// A filter for files with one of the suffixes; `None` where there are no suffixes.
     pub(super) fn endings(&mut self, suffixes: &SuffixSet) -> Option<Filter> {
         let each: Option<Vec<Filter>> = suffixes.iter().map(|suffix| self.regex(Some(ending(suffix)))).collect();
         each.filter(|each| !each.is_empty()).map(Filter::Any)

@@ -1,8 +1,7 @@
 //! Profile → text.
 //!
-//! Every deny is written twice: inside each allow that it cuts, as `require-not`, and once more as a deny
-//! after all allows, so that the text holds whichever way the kernel weighs rules. Expressions for other
-//! spellings of denied names go with both.
+//! Each deny is written twice: as a `require-not` inside each allow that it cuts, and as a deny after all allows. So the text
+//! holds in whatever order the kernel applies rules. Both have expressions for other spellings of denied names.
 
 use std::collections::BTreeSet;
 
@@ -27,10 +26,10 @@ use crate::backend::survey::{Mounts, Survey, SurveyError};
 use crate::policy::{AbsPath, Access, Deny, Grant, Operation, Residuals, Right, Scope, Target, UnixSockets};
 use crate::profile::{FileReach, Profile};
 
-/// What a lowering depends on besides profile and survey.
+/// The options of a lowering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What to do about metadata: the way to granted paths can be seen.
+    /// Whether the residual of this backend is permitted: the directories above granted paths can be seen.
     pub residuals: Residuals,
 }
 
@@ -39,11 +38,11 @@ pub struct Options {
 pub struct Lowered {
     /// The text and its parameters.
     pub plan: SeatbeltPlan,
-    /// One status per clause, and those of the regime itself.
+    /// The status of each clause, and those of the regime itself.
     pub statuses: Vec<ClauseStatus>,
 }
 
-/// Looks at what [`lower`] will ask about: whether denied files have other names.
+/// Surveys what [`lower`] needs to know: whether denied files have other hard links.
 pub fn survey(profile: &Profile) -> Result<Survey, SurveyError> {
     let denied = profile.denies.iter().filter_map(|deny| match &deny.target {
         Target::Path(path) => Some(path),
@@ -117,7 +116,7 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Adds the rules of one grant, and says what they lack.
+    /// Adds the rules of one grant, and returns what they do not give of it.
     fn grant(&mut self, grant: &Grant, losses: &mut Vec<String>) {
         let mut lose = |what: &str| losses.push(what.to_owned());
         let writes = grant.rights.has(Right::Write) && grant.max_file_bytes.is_none();
@@ -164,7 +163,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// One file: what holds for it is known now, so no deny has to be written.
+    /// Adds the rules of a grant of one file. The denies are applied now, so none is written.
     fn file(&mut self, grant: &Grant, writes: bool) {
         let says = self.profile.prepared()(&grant.path);
         let movable = self.moves.access(Operation::Write, &grant.path) == Access::Full;
@@ -189,14 +188,14 @@ impl Lowering<'_> {
                     self.allow(&[UNLINK], Some(vec![literal.clone()]));
                 }
             }
-            // A terminal is of no use without ioctl. Only a clause that names the device itself asks for that.
+            // A terminal needs ioctl. Only a grant of the device itself gives it.
             if full(Operation::Read) && grant.path.as_bytes().starts_with(b"/dev/") {
                 self.allow(&[IOCTL], Some(vec![literal]));
             }
         }
     }
 
-    /// Lets directories be listed, where no deny must cut that; `false` where one must.
+    /// Allows listing of directories. It adds nothing and returns `false` where a deny applies there.
     fn listing(&mut self, grant: &Grant) -> bool {
         let near = self.denies.near(&grant.path);
         if near
@@ -223,7 +222,7 @@ impl Lowering<'_> {
         self.draft.add(Verdict::Allow, operations, filter.into_iter().collect());
     }
 
-    /// What a grant gives of an operation, less every deny; `None` where nothing is left.
+    /// The filters of a grant for an operation, without what is denied; `None` where nothing is left.
     fn tree(&mut self, grant: &Grant, operation: Operation, whose: Whose) -> Option<Vec<Filter>> {
         let near = match whose {
             Whose::Files => self.denies.near(&grant.path),
@@ -247,7 +246,7 @@ impl Lowering<'_> {
         Some(parts)
     }
 
-    /// Filters that together match all that the deny takes; `None` where they cannot be written.
+    /// The filters for all that the deny matches; `None` where they cannot be written.
     fn cuts(&mut self, deny: &Deny) -> Option<Vec<Filter>> {
         let mut cuts = Vec::new();
         match &deny.target {
@@ -277,7 +276,7 @@ impl Lowering<'_> {
         Some(limited.collect())
     }
 
-    /// Other spellings of what of the path lies below the outermost grant around it: nothing if no grant is.
+    /// The filter for other spellings of the names below the outermost grant around the path; empty where there is no grant.
     fn spelled(&mut self, path: &AbsPath, extent: Extent) -> Option<Vec<Filter>> {
         let outermost = path
             .ancestors()
@@ -291,7 +290,7 @@ impl Lowering<'_> {
         Some(vec![Filter::All(vec![self.draft.subpath(&outermost)?, regex])])
     }
 
-    /// The same without the directories on the way to denied paths.
+    /// The same filters without the directories above denied paths.
     fn keep_ways(&mut self, parts: Option<Vec<Filter>>, path: &AbsPath) -> Option<Vec<Filter>> {
         let mut parts = parts?;
         let ways: Vec<AbsPath> = self
@@ -313,7 +312,7 @@ impl Lowering<'_> {
         Some(std::iter::once(literal).chain(spelled).collect())
     }
 
-    /// Lets the directories above granted paths be looked up.
+    /// Allows `stat` of the directories above granted paths.
     fn ancestors(&mut self) {
         let above: BTreeSet<AbsPath> = self.grants.iter().flat_map(|path| path.ancestors().skip(1)).collect();
         let filters = above.iter().filter_map(|path| self.draft.literal(path)).collect();
@@ -351,7 +350,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Every deny once more, behind all allows.
+    /// Adds each deny after all allows.
     fn trailing(&mut self) {
         for deny in &self.profile.denies {
             let Some(cuts) = self.cuts(deny) else {
@@ -390,11 +389,11 @@ impl Lowering<'_> {
     }
 }
 
-/// The source of a deny.
+/// The profile that a deny comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// Those of the profile.
+    /// The profile of files.
     Files,
-    /// Those of what may be moved.
+    /// The profile of moves.
     Moves,
 }

@@ -1,8 +1,8 @@
-//! The operations of Seatbelt that are known here, and what each amounts to.
+//! The operations of Seatbelt that are known here, grouped by the rights that they belong to.
 
 use std::fmt;
 
-/// One operation name; those that end in `*` stand for every name that begins so.
+/// The name of an operation. A name that ends in `*` stands for every operation with that prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(&'static str);
 
@@ -12,7 +12,7 @@ impl Name {
         KNOWN.iter().find(|known| **known == text).map(|known| Self(known))
     }
 
-    /// Whether a rule for this name speaks of `single`.
+    /// Whether a rule for this name applies to the operation `single`.
     pub fn covers(self, single: Self) -> bool {
         match self.0.strip_suffix('*') {
             _ if self == DEFAULT || self == single => true,
@@ -28,7 +28,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Every operation there is, known here or not.
+/// Every operation, also those that are not known here.
 pub const DEFAULT: Name = Name("default");
 /// All reading.
 pub const READ_ALL: Name = Name("file-read*");
@@ -46,9 +46,9 @@ pub const READ_XATTR: Name = Name("file-read-xattr");
 pub const METADATA: Name = Name("file-read-metadata");
 /// Whether something is there.
 pub const EXISTENCE: Name = Name("file-test-existence");
-/// Making an entry, by renaming as well.
+/// Creating an entry, also by renaming.
 pub const CREATE: Name = Name("file-write-create");
-/// Removing an entry, by renaming as well.
+/// Removing an entry, also by renaming.
 pub const UNLINK: Name = Name("file-write-unlink");
 /// Device control.
 pub const IOCTL: Name = Name("file-ioctl");
@@ -58,13 +58,12 @@ pub const LINK: Name = Name("file-link");
 pub const OUTBOUND: Name = Name("network-outbound");
 /// Accepting and receiving.
 pub const INBOUND: Name = Name("network-inbound");
-/// Taking an address.
+/// Binding to an address.
 pub const BIND: Name = Name("network-bind");
-/// Making a socket of a family that is not the internet's.
+/// Creating a socket of another family than the internet's.
 pub const SOCKET: Name = Name("system-socket");
 
-/// What a write grant gives besides making and removing entries. Set-id bits, mounts and hard links
-/// are in no grant.
+/// The operations of a write grant, without creating and removing entries. No grant gives set-id bits, mounts or hard links.
 pub const CHANGE: [Name; 7] = [
     Name("file-write-acl"),
     Name("file-write-data"),
@@ -75,16 +74,16 @@ pub const CHANGE: [Name; 7] = [
     Name("file-write-xattr"),
 ];
 
-/// What a read grant gives.
+/// The operations of a read grant.
 pub const READ: [Name; 4] = [READ_DATA, METADATA, READ_XATTR, EXISTENCE];
 
-/// Any of these, on a directory, is listing it.
+/// The operations that list a directory.
 pub const LISTS: [Name; 2] = [READ_DATA, READ_XATTR];
 
-/// Any of these is reading a file.
+/// The operations that read a file.
 pub const READS: [Name; 3] = [READ_DATA, READ_XATTR, IOCTL];
 
-/// Any of these is changing something.
+/// The operations that change a file.
 pub const WRITES: [Name; 14] = [
     CREATE,
     UNLINK,
@@ -102,10 +101,10 @@ pub const WRITES: [Name; 14] = [
     Name("file-write-xattr"),
 ];
 
-/// Any of these is execution.
+/// The operations that execute a file.
 pub const EXECUTES: [Name; 3] = [Name("process-exec"), Name("process-exec-interpreter"), MAP];
 
-/// Everything about sockets.
+/// The operations on sockets.
 pub const SOCKETS: [Name; 4] = [OUTBOUND, INBOUND, BIND, SOCKET];
 
 /// Sending a signal.
@@ -113,14 +112,14 @@ pub const SIGNAL: Name = Name("signal");
 /// Asking a service by name.
 pub const LOOKUP: Name = Name("mach-lookup");
 
-/// What a rule outside the base may allow.
+/// The operations that a rule outside the base may allow.
 pub fn grantable(name: Name) -> bool {
     let files =
         READ.contains(&name) || CHANGE.contains(&name) || [CREATE, UNLINK, IOCTL, EXEC_ALL, MAP].contains(&name);
     files || SOCKETS.contains(&name)
 }
 
-/// Names that the reader understands. A text with any other is refused.
+/// The operations that the reader knows. A text with any other is refused.
 const KNOWN: [&str; 48] = [
     "default",
     "file*",
@@ -189,7 +188,7 @@ mod tests {
     fn a_star_stands_for_what_begins_so_and_the_default_for_everything() {
         assert!(WRITE_ALL.covers(UNLINK) && DEFAULT.covers(UNLINK) && UNLINK.covers(UNLINK));
         assert!(!WRITE_ALL.covers(READ_DATA) && !UNLINK.covers(WRITE_ALL));
-        // Not a file-write*, so a write deny does not reach it; no grant gives it either.
+        // It is no `file-write*`, so a deny of writing does not cover it; and no grant gives it.
         assert!(!WRITE_ALL.covers(LINK) && !grantable(LINK) && !grantable(WRITE_ALL) && !grantable(DEFAULT));
     }
 

@@ -1,4 +1,4 @@
-//! Text and parameters → [`Script`]. What is not known is refused, and so is what is too long or too deep.
+//! Text and parameters → [`Script`]. It refuses what it does not know, and what is too long or nested too deeply.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::plan::{Parameter, SeatbeltPlan};
 use super::syntax::{End, Expression, Filter, Label, PathArgument, Processes, Rule, Script, Verdict};
 use crate::policy::AbsPath;
 
-/// The longest text that is read, and written: the whole command line of a Mac holds a MiB.
+/// The longest text, in bytes: the command line of a Mac holds 1 MiB.
 pub const LONGEST: usize = 640 << 10;
 
 /// The deepest nesting that is read.
@@ -23,10 +23,10 @@ pub enum ParseError {
     /// It is nested too deeply.
     #[error("byte {0}: nested more than {DEEPEST} deep")]
     TooDeep(usize),
-    /// It has a character that has no place in it.
+    /// It has a character that the language does not use there.
     #[error("byte {0}: not understood")]
     Character(usize),
-    /// A list or string is not closed, or one is closed that was not opened.
+    /// A list or string is not closed, or a list is closed that was not opened.
     #[error("byte {0}: not balanced")]
     Unbalanced(usize),
     /// It does not begin with `(version 1)`.
@@ -35,15 +35,15 @@ pub enum ParseError {
     /// A form that is not in the part of the language used here.
     #[error("byte {at}: `{what}` is not known here")]
     Unknown {
-        /// Where.
+        /// The position in bytes.
         at: usize,
-        /// What.
+        /// The form.
         what: String,
     },
-    /// A parameter is named that has no value, or two.
+    /// A parameter has no value, or two values.
     #[error("the parameter `{0}` has no single value")]
     Parameter(String),
-    /// A path is not written in the one normal way.
+    /// A path is not normal: it is relative, or has `.`, `..`, `//` or a `/` at its end.
     #[error("`{0}` is not a normal absolute path")]
     Path(String),
     /// A regular expression is not of the simple kind used here.
@@ -172,7 +172,7 @@ fn forms(text: &str) -> Result<Vec<Form<'_>>, ParseError> {
                 let end = until(&|b| b == b'"').ok_or(ParseError::Unbalanced(begin))?;
                 at = end + 1;
                 let inside = &text[begin + 1..end];
-                // Plain text only: nothing here needs an escape, so none has a chance to be misread.
+                // Strings here need no escape, so a string with a backslash is refused.
                 if let Some(bad) = inside.bytes().position(|b| !(b' '..=b'~').contains(&b) || b == b'\\') {
                     return Err(ParseError::Character(begin + 1 + bad));
                 }

@@ -33,16 +33,16 @@ pub struct Regex {
 /// What an expression means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
-    /// The last name ends so, with something before it.
+    /// Paths whose last name ends with this suffix and is longer than it.
     Ending(Suffix),
-    /// A name that the pattern matches stands deeper than that many names.
+    /// Paths in which a name after the first `depth` names matches the pattern.
     Names {
-        /// How many names are passed over.
+        /// The number of leading names that are not compared.
         depth: usize,
-        /// Which names.
+        /// The pattern.
         pattern: Pattern,
     },
-    /// Something else.
+    /// Any other paths: the reader cannot tell which.
     Other,
 }
 
@@ -55,7 +55,7 @@ impl PartialEq for Regex {
 impl Eq for Regex {}
 
 impl Regex {
-    /// The expression, if it is of the simple kind that is used here.
+    /// The expression; `None` where it uses more than this module understands.
     pub fn new(text: &str) -> Option<Self> {
         (text.len() <= LONGEST && is_simple(text.as_bytes())).then(|| Self {
             shape: shape(text.as_bytes()),
@@ -64,17 +64,17 @@ impl Regex {
         })
     }
 
-    /// Its text.
+    /// The text of the expression.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is known of it.
+    /// The paths that the expression matches, as far as the reader understands it.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Whether it matches; `None` where that cannot be said.
+    /// Whether the expression matches the path; `None` where it cannot be compiled.
     pub fn matches(&self, path: &AbsPath) -> Option<bool> {
         let compiled = self.compiled.get_or_init(|| {
             let mut builder = regex::bytes::RegexBuilder::new(&self.text);
@@ -85,7 +85,7 @@ impl Regex {
 }
 
 impl Shape {
-    /// Whether an understood shape matches; `None` for others.
+    /// Whether the shape matches the path; `None` for [`Other`](Self::Other).
     pub fn matches(&self, path: &AbsPath) -> Option<bool> {
         match self {
             Self::Ending(end) => Some(path.name().is_some_and(|name| end.matches(name))),
@@ -103,7 +103,7 @@ pub(super) fn ending(suffix: &Suffix) -> String {
     format!("[^/]{}$", escape(suffix.as_str()))
 }
 
-/// `^/[^/]+/[^/]+(/[^/]+)*/\.env(/|$)`; `None` for what no expression can be written for.
+/// `^/[^/]+/[^/]+(/[^/]+)*/\.env(/|$)`; `None` where the name cannot be written in an expression.
 pub(super) fn names(depth: usize, pattern: &Pattern) -> Option<String> {
     let (any, name) = match pattern {
         Pattern::Name(name) => ("", name),
@@ -113,7 +113,7 @@ pub(super) fn names(depth: usize, pattern: &Pattern) -> Option<String> {
     Some(format!("{}{any}{}(/|$)", below(depth), escape(text)))
 }
 
-/// The same for every spelling of the names.
+/// The same expression for every spelling of the name.
 pub(super) fn spelled_names(depth: usize, pattern: &Pattern) -> Option<String> {
     let (any, name) = match pattern {
         Pattern::Name(name) => ("", name),
@@ -122,7 +122,7 @@ pub(super) fn spelled_names(depth: usize, pattern: &Pattern) -> Option<String> {
     Some(format!("{}{any}{}(/|$)", below(depth), spellings(name.to_str()?)))
 }
 
-/// Whether the whole tree at the path is meant, or the path alone.
+/// The extent of an expression: the path alone, or the tree at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Tree,
@@ -158,14 +158,14 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Not printable ASCII. A volume that ignores case and composition may take such characters for ASCII
-/// ones (the Kelvin sign for `k`, a ligature for two letters), or for none at all.
+/// A character that is not printable ASCII. A volume that ignores case and composition may treat it as an ASCII letter
+/// (the Kelvin sign as `k`), as two letters (a ligature), or ignore it.
 const FOREIGN: &str = "[^ -~]";
 
-/// Every name that some volume could take for this one, and more, but nothing like every name.
+/// An expression for every name that some volume could treat as equal to this one. It matches some other names too.
 ///
-/// Runs of letters match in any case, and so does anything else with a foreign character in it.
-/// Runs that have foreign characters themselves match anything without a dot.
+/// A run of ASCII letters matches in either case, or any text with a foreign character in it. A run that has a foreign
+/// character itself matches any text without a dot.
 fn spellings(name: &str) -> String {
     let is_loose = |c: char| c.is_ascii_alphabetic() || c == ';' || c == '`' || !(' '..='~').contains(&c);
     let mut text = format!("{FOREIGN}*");
@@ -202,7 +202,7 @@ fn spellings(name: &str) -> String {
 fn is_simple(text: &[u8]) -> bool {
     let mut depth = 0_usize;
     let mut bytes = text.iter().copied();
-    // What a quantifier may follow.
+    // Whether a quantifier may follow here.
     let mut item = false;
     while let Some(byte) = bytes.next() {
         match byte {
@@ -283,7 +283,7 @@ fn names_shape(text: &[u8]) -> Option<Shape> {
     Some(Shape::Names { depth, pattern })
 }
 
-/// The bytes that an escaped text stands for; `None` when it is not one.
+/// The bytes of an escaped text without the escapes; `None` where it has a `/` or an operator.
 fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();

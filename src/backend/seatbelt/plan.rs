@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 pub struct SeatbeltPlan {
     /// The profile text, for `-p`.
     pub text: String,
-    /// What its parameters stand for, for `-D`, by number.
+    /// The parameters, for `-D`.
     pub parameters: Vec<Parameter>,
 }
 
 /// One `-D NAME=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Letters and digits only.
+    /// The name: letters and digits.
     pub name: String,
-    /// A path, or an expression over paths.
+    /// The value: a path, or an expression.
     pub value: String,
 }

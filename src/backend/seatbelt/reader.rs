@@ -1,10 +1,9 @@
 //! What a text permits, answered from the text alone.
 //!
-//! How the kernel weighs rules against each other is not written down anywhere, and it has been seen to
-//! differ from "the last match decides". So there are three readings. *Last match* is the common
-//! one. *Pessimistic* lets any allow win whose filter matches and is not cut by a `require-not` of its
-//! own, and ignores denies. *Trailing* is last match with those inner cuts ignored, so that the denies
-//! alone must hold. A text is good when it is within the profile in all of them: either wall stands alone.
+//! The order in which the kernel applies rules is documented nowhere, and it has been seen to differ from "the last match
+//! decides". So there are three semantics. Under *last match* the last rule that matches decides. *Pessimistic* ignores denies:
+//! any allow decides whose filter matches and is not cut by a `require-not` of its own. *Trailing* is last match without
+//! those inner cuts, so the denies alone must hold. A text is accepted when it is within the profile under all three.
 
 use super::operation::{self, Name};
 use super::pattern::Shape;
@@ -12,33 +11,33 @@ use super::syntax::{End, Filter, Label, Processes, Rule, Script, Verdict};
 use crate::policy::AbsPath;
 use crate::profile::index::Index;
 
-/// How rules are weighed.
+/// The rule that decides where several match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Semantics {
     /// The last rule that matches decides.
     LastMatch,
     /// Any allow that matches decides.
     Pessimistic,
-    /// The last rule that matches decides, and cuts inside of allows do not count.
+    /// The last rule that matches decides; a `require-not` inside an allow is ignored.
     Trailing,
 }
 
 impl Semantics {
-    /// All of them.
+    /// All semantics.
     pub const ALL: [Self; 3] = [Self::LastMatch, Self::Pessimistic, Self::Trailing];
 }
 
-/// How expressions are read.
+/// The way in which expressions are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expressions {
-    /// Matched, path by path.
+    /// Each path is matched against the expression.
     Matched,
-    /// The two exact shapes are understood; what others match is not known, so it is assumed that they
-    /// match where they allow and do not where they forbid.
+    /// Only the two exact shapes are evaluated. Any other expression is assumed to match in an allow, and not to match in a
+    /// deny.
     Understood,
 }
 
-/// What lies at a path.
+/// The kind of file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vnode {
     /// Anything but a directory.
@@ -47,7 +46,7 @@ pub enum Vnode {
     Directory,
 }
 
-/// What an operation is tried on.
+/// The object of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {
     /// A file or directory.
@@ -62,9 +61,9 @@ pub enum Object<'a> {
     Inside,
     /// Any other process.
     Outside,
-    /// A service.
+    /// A service of this name.
     Service(&'a str),
-    /// A kernel variable.
+    /// A kernel variable of this name (sysctl(3)).
     Variable(&'a str),
 }
 
@@ -79,7 +78,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether a filter matches: perhaps, and surely.
+/// Whether a filter may match, and whether it must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Match {
     may: bool,
@@ -116,15 +115,15 @@ impl<'a> Placed<'a> {
 #[derive(Debug)]
 struct Compiled<'a> {
     rule: &'a Rule,
-    /// Its filters; for an allow with a cut tree, the parts that must match …
+    /// The filters of the rule; where its one filter is a `require-all`, the parts of that which must match.
     filters: Placed<'a>,
-    /// … and, where the one filter is a `require-all`, what cuts it.
+    /// The `require-not` parts of that `require-all`.
     cuts: Placed<'a>,
-    /// Whether all of its cuts are there; one by which nothing can be proved is left out.
+    /// Whether `cuts` has all of them. One that never surely matches is left out.
     complete: bool,
 }
 
-/// A text, prepared for many questions.
+/// A text, indexed by path so that many questions are fast.
 #[derive(Debug)]
 pub struct Reader<'a> {
     script: &'a Script,
@@ -136,7 +135,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Prepares a text.
+    /// Indexes a text.
     pub fn new(script: &'a Script, expressions: Expressions) -> Self {
         let mut reader = Self {
             script,
@@ -196,7 +195,7 @@ impl<'a> Reader<'a> {
         &self.script.rules
     }
 
-    /// Whether any rule allows any of the operations, on whatever object.
+    /// Whether any rule allows one of the operations on any object.
     pub fn allows_any(&self, names: &[Name]) -> bool {
         let allows = |rule: &Rule| rule.verdict == Verdict::Allow;
         let speaks = |rule: &Rule| {
@@ -207,7 +206,7 @@ impl<'a> Reader<'a> {
         self.script.rules.iter().any(|rule| allows(rule) && speaks(rule))
     }
 
-    /// The rules that may speak of a path, the last first.
+    /// The numbers of the rules that may match a path, the last rule first.
     pub(super) fn near(&self, path: Option<&AbsPath>) -> Vec<usize> {
         let placed = path.into_iter().flat_map(|path| self.placed.above(path));
         let mut near: Vec<usize> = placed.chain(&self.anywhere).copied().collect();
@@ -216,12 +215,12 @@ impl<'a> Reader<'a> {
         near
     }
 
-    /// The same for an object of which the rules that may speak are known.
+    /// The same as [`permits`](Self::permits), given the rules that may match the object.
     pub(super) fn decide(&self, semantics: Semantics, name: Name, object: Object<'_>, near: &[usize]) -> bool {
         let speaks = |rule: &Rule| rule.operations.iter().any(|operation| operation.covers(name));
         for compiled in near.iter().filter_map(|&number| self.rules.get(number)) {
             let rule = compiled.rule;
-            // The default stands behind all rules, wherever it is written.
+            // The default applies last, wherever it is written.
             if !speaks(rule) || rule.verdict == Verdict::Deny && rule.operations == [operation::DEFAULT] {
                 continue;
             }
@@ -232,7 +231,7 @@ impl<'a> Reader<'a> {
                 Verdict::Allow | Verdict::Deny => {}
             }
         }
-        // An allowed default is in nobody's hands.
+        // No rule matched: the default decides.
         let open = |rule: &Rule| rule.verdict == Verdict::Allow && rule.operations.contains(&operation::DEFAULT);
         self.script.rules.iter().any(open)
     }
@@ -269,7 +268,7 @@ impl<'a> Reader<'a> {
                     .map_or(Match { may: true, must: false }, is),
                 Expressions::Understood => match expression.regex.shape() {
                     shape @ Shape::Ending(_) => is(shape.matches(path) == Some(true)),
-                    // Sound to permit by only where fewer names match less; so, never.
+                    // An allow must assume that it matches; a deny may rely on it where it does.
                     shape @ Shape::Names { .. } => Match {
                         may: true,
                         must: shape.matches(path) == Some(true),
@@ -312,7 +311,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether nothing can be proved by what the filter matches.
+    /// Whether the filter is never known to match.
     fn never_sure(&self, filter: &Filter) -> bool {
         match filter {
             Filter::Regex(expression) => {
@@ -348,7 +347,7 @@ fn any(parts: impl Iterator<Item = Match>) -> Match {
     })
 }
 
-/// A path at or below which everything lies that the filter matches.
+/// A path that is at or above every path that the filter matches.
 pub(super) fn anchor(filter: &Filter) -> Option<&AbsPath> {
     match filter {
         Filter::Literal(argument) | Filter::Subpath(argument) => Some(&argument.path),

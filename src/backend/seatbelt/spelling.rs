@@ -1,10 +1,9 @@
 //! A profile in the spellings that the kernel of a Mac uses.
 //!
-//! It matches the path of the file that was reached, not the one that was asked for. `/tmp`, `/var` and
-//! `/etc` are links into `/private`, and what lies on the data volume shows below `/System/Volumes/Data`
-//! too. A grant in another spelling is idle; a deny in another spelling would be a hole. So grants are
-//! written in the one spelling, denies in every one. What cannot be spelled at all (names on a Mac are
-//! UTF-8) is not granted, and denied together with the directory around it.
+//! The kernel matches the path of the file that was reached, not the requested path. `/tmp`, `/var` and `/etc` are links
+//! into `/private`, and files of the data volume also appear below `/System/Volumes/Data`. A grant in another spelling has no
+//! effect; a deny in another spelling is a hole. So grants are written in the kernel's spelling, and denies in every spelling. Names
+//! on a Mac are UTF-8: a path that is not is not granted, and is denied together with the directory around it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,8 +15,8 @@ use crate::profile::Profile;
 const LINKS: [&str; 3] = ["tmp", "var", "etc"];
 const DATA: &str = "/System/Volumes/Data";
 
-/// The profile that is lowered and that the text is held against; at least as strict as the given one
-/// on a Mac, where several spellings are one file.
+/// The profile that is lowered, and that the text is checked against. On a Mac, where several spellings are one file, it is at least
+/// as strict as `profile`.
 pub(super) fn canonical(profile: &Profile) -> Profile {
     let grants: Vec<Grant> = profile.grants.iter().filter_map(canonical_grant).collect();
     let denies: Vec<Deny> = profile.denies.iter().flat_map(canonical_denies).collect();
@@ -30,7 +29,7 @@ pub(super) fn canonical(profile: &Profile) -> Profile {
     }
 }
 
-/// The grant in the one spelling that the kernel uses.
+/// The grant in the kernel's spelling; `None` where its path is not UTF-8.
 pub(super) fn canonical_grant(grant: &Grant) -> Option<Grant> {
     is_spellable(&grant.path).then(|| Grant {
         path: canonical_path(&grant.path),
@@ -59,21 +58,22 @@ pub(super) fn canonical_denies(deny: &Deny) -> Vec<Deny> {
     let denies = targets.into_iter().map(|target| Deny {
         target,
         except: except.clone(),
-        // Held as far as it reaches: stricter than the clause.
+        // The deny also applies in roots inside, which is stricter than the clause.
         ends: BTreeSet::new(),
         ..deny.clone()
     });
     denies.collect()
 }
 
-/// Names are denied wherever something can be moved to: an entry keeps its name when a directory around it is moved.
+/// The denies of names in every writable tree. An entry keeps its name when a directory around it is moved, so a deny of names
+/// must also apply where that directory could be moved to.
 fn wherever_moved(denies: &[Deny], grants: &[Grant]) -> Vec<Deny> {
     let writable: BTreeSet<&AbsPath> = grants
         .iter()
         .filter(|grant| grant.scope == Scope::Tree && grant.rights.has(Right::Write))
         .map(|grant| &grant.path)
         .collect();
-    // The same deny may have several roots, for the spellings of one.
+    // One deny may have several roots: the spellings of one root.
     let mut roots: BTreeMap<Deny, BTreeSet<&AbsPath>> = BTreeMap::new();
     for deny in denies.iter().filter(|deny| !deny.rights.is_empty()) {
         if let Target::Pattern { root, pattern } = &deny.target {
@@ -101,13 +101,13 @@ fn below(deny: &Deny, root: AbsPath, pattern: &Pattern) -> Deny {
     }
 }
 
-/// Whether the profile denies names in more places than it says.
+/// Whether the deny also applies in other writable trees than its own.
 pub(super) fn is_moved_elsewhere(deny: &Deny, grants: &[Grant]) -> bool {
     !wherever_moved(&canonical_denies(deny), grants).is_empty()
 }
 
-/// What may be moved away, as writing: only what may be both written and read, and nothing that any
-/// deny holds for, so that no file comes to a place where more may be done with it.
+/// The profile of moves: an entry may be moved away where it may be read and written and no deny applies. So no move gives more
+/// access to a file.
 pub(super) fn moves(canonical: &Profile) -> Profile {
     let mut moves = canonical.clone();
     moves.grants.retain(|grant| {
@@ -125,7 +125,7 @@ pub(super) fn moves(canonical: &Profile) -> Profile {
     moves
 }
 
-/// The directories on the way to denied paths that could be moved away or made anew, and the denied path with them.
+/// The directories above denied paths that a command could otherwise move away or create again.
 pub(super) fn ways(canonical: &Profile) -> BTreeSet<AbsPath> {
     let grants: BTreeSet<&AbsPath> = canonical
         .grants
@@ -135,7 +135,7 @@ pub(super) fn ways(canonical: &Profile) -> BTreeSet<AbsPath> {
         .collect();
     let mut ways = BTreeSet::new();
     for deny in canonical.denies.iter().filter(|deny| !deny.rights.is_empty()) {
-        // A name that matches at any depth is denied wherever it goes, so only the way to its root counts.
+        // A pattern applies at any depth below its root, so only the directories above the root matter.
         let path = at(deny);
         let Some(outermost) = path.ancestors().filter(|above| grants.contains(above)).last() else {
             continue;
@@ -145,13 +145,13 @@ pub(super) fn ways(canonical: &Profile) -> BTreeSet<AbsPath> {
     ways
 }
 
-/// Whether the operation is touched by the deny, as the text can tell operations apart: reading and
-/// listing are one, and nothing may be written where a size limit holds.
+/// Whether the deny applies to the operation. A text does not distinguish reading from listing, and cannot limit sizes: with a
+/// limit nothing may be written.
 pub(super) fn touches(deny: &Deny, operation: Operation) -> bool {
     deny.rights.has(operation.right()) && (operation == Operation::Write || deny.beyond.is_none())
 }
 
-/// How many names a path has.
+/// The number of names in a path.
 pub(super) fn depth(path: &AbsPath) -> usize {
     path.as_path().iter().count() - 1
 }
@@ -167,7 +167,7 @@ pub(super) fn is_spellable(path: &AbsPath) -> bool {
     path.as_path().to_str().is_some()
 }
 
-/// The path, or what lies around it and can be spelled.
+/// The path, or the nearest directory above it that is UTF-8.
 fn spellable(path: &AbsPath) -> AbsPath {
     path.ancestors().find(is_spellable).unwrap_or_else(AbsPath::root)
 }
@@ -203,7 +203,7 @@ fn spellings(path: &AbsPath) -> Vec<AbsPath> {
 
 fn join(front: &str, rest: &Path) -> AbsPath {
     let joined = AbsPath::new(Path::new(front).join(rest));
-    // Both halves are normal already.
+    // Both parts are normal paths.
     joined.unwrap_or_else(|_| AbsPath::root())
 }
 

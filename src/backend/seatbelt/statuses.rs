@@ -5,7 +5,7 @@ use crate::backend::status::ClauseStatus;
 use crate::policy::{Deny, Grant, Network, Right, Target, UnixSockets};
 use crate::profile::Profile;
 
-/// What a deny takes beyond what it says.
+/// What the text denies beyond the deny of the config.
 pub(super) fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
     let mut losses = Vec::new();
     let mut lose = |what: &str| losses.push(what.to_owned());
@@ -38,7 +38,7 @@ pub(super) fn deny_losses(deny: &Deny, grants: &[Grant]) -> Vec<String> {
     losses
 }
 
-/// What becomes of the profile beside its files.
+/// The statuses of the profile's clauses that are not about files.
 pub(super) fn regime_statuses(profile: &Profile) -> [ClauseStatus; 3] {
     let of =
         |clause: String, origin: &str, loss: Option<&str>| ClauseStatus::with_losses(&clause, &origin, loss.as_slice());

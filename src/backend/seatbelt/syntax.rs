@@ -13,7 +13,7 @@ pub struct Script {
     pub rules: Vec<Rule>,
 }
 
-/// What a rule says.
+/// The verdict of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It permits.
@@ -22,23 +22,23 @@ pub enum Verdict {
     Deny,
 }
 
-/// `(allow|deny OPERATION… FILTER…)`: it speaks when any of its filters matches, or has none.
+/// `(allow|deny OPERATION… FILTER…)`. It applies where any of its filters matches, or where it has no filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// What it says.
+    /// Whether it permits or forbids.
     pub verdict: Verdict,
-    /// Of which operations.
+    /// The operations.
     pub operations: Vec<Name>,
-    /// Of which objects.
+    /// The objects.
     pub filters: Vec<Filter>,
 }
 
-/// A path, named by a parameter or, in the base alone, written out.
+/// A path. The text names it by a parameter; only the base writes paths out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathArgument {
     /// The parameter.
     pub parameter: Option<String>,
-    /// Where.
+    /// The path.
     pub path: AbsPath,
 }
 
@@ -47,23 +47,23 @@ pub struct PathArgument {
 pub struct Expression {
     /// The parameter.
     pub parameter: String,
-    /// What it matches.
+    /// The expression.
     pub regex: Regex,
 }
 
-/// Which end of a connection.
+/// An end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// This one.
+    /// The end of this process.
     Local,
-    /// The other.
+    /// The end of the peer.
     Remote,
 }
 
-/// Which processes.
+/// A set of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processes {
-    /// Those of the same sandbox.
+    /// The processes of the same sandbox.
     SameSandbox,
 }
 
@@ -78,26 +78,26 @@ pub enum Label {
     Variables(String),
 }
 
-/// What a rule is limited to.
+/// A condition on the object of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// Exactly that path.
+    /// This path.
     Literal(PathArgument),
-    /// That path and everything below it.
+    /// This path and everything below it.
     Subpath(PathArgument),
     /// Paths that an expression matches.
     Regex(Expression),
     /// Directories.
     Directory,
-    /// What all of them match.
+    /// Objects that match all of these.
     All(Vec<Self>),
-    /// What any of them matches.
+    /// Objects that match any of these.
     Any(Vec<Self>),
-    /// What it does not match.
+    /// Objects that do not match this.
     Not(Box<Self>),
     /// Processes.
     Target(Processes),
-    /// Names.
+    /// Services or kernel variables of this name.
     Label(Label),
     /// Internet sockets, at any address.
     Internet(End),
@@ -139,7 +139,7 @@ impl fmt::Display for PathArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.parameter {
             Some(name) => write!(f, "(param \"{name}\")"),
-            // Only the base writes paths out, and its paths are plain.
+            // Paths of the base need no escape.
             None => write!(f, "\"{}\"", self.path),
         }
     }

@@ -1,4 +1,4 @@
-//! The text held against the profile, by reading it back.
+//! Checks a text against the profile by reading it back.
 
 use super::operation::{self, Name, grantable};
 use super::parse::parse;
@@ -15,8 +15,10 @@ use crate::profile::{FileReach, Profile, Witness, files_within};
 
 const PLAN: &str = "the Seatbelt profile";
 
-/// Whether the text permits nothing that the profile does not: files and what may be moved, in all readings;
-/// other spellings of denied paths; network, sockets; and no operation beyond those.
+/// Checks that the text permits nothing that the profile does not.
+///
+/// Under all semantics it checks files, moves of entries, other spellings of denied paths, the network and sockets. It refuses
+/// rules about any other operation.
 pub fn validate(plan: &SeatbeltPlan, profile: &Profile) -> Result<(), Witness> {
     let script = parse(plan).map_err(|error| kernel(format!("whatever this means: {error}")))?;
     let shipped = base::rules(&profile.network).map_err(|error| kernel(format!("a shipped rule: {error}")))?;
@@ -26,7 +28,7 @@ pub fn validate(plan: &SeatbeltPlan, profile: &Profile) -> Result<(), Witness> {
     if !script.rules.first().is_some_and(closed) {
         return Err(kernel("every operation that no rule names".to_owned()));
     }
-    // A rule of the base adds what it says and takes nothing away, so the rest can be judged alone.
+    // The rules of the base only allow, so the other rules can be judged without them.
     let rest = Script {
         rules: script
             .rules
@@ -71,7 +73,7 @@ fn named(what: &str, witness: &Witness) -> Witness {
     kernel(format!("{what}: {}", witness.what))
 }
 
-/// Only operations that grants give, and only paths that came as parameters.
+/// Checks that the rule allows only operations of grants, and names paths only by parameters.
 fn rule_is_ours(rule: &Rule) -> Result<(), Witness> {
     if rule.verdict == Verdict::Deny {
         return Ok(());
@@ -109,7 +111,7 @@ fn written_out(filter: &Filter) -> Option<&AbsPath> {
     }
 }
 
-/// What `stat` may see: every granted tree, less what may not be read, and the directories above.
+/// The profile of `stat`: it may look up every granted tree, and the directories above.
 fn looked_up(canonical: &Profile) -> Profile {
     let above = canonical
         .grants
@@ -139,7 +141,7 @@ fn looked_up(canonical: &Profile) -> Profile {
     }
 }
 
-/// Internet, and sockets where there should be none.
+/// Checks that the rules give no internet access, and no socket where the profile permits none.
 fn beyond_files(reader: &Reader<'_>, profile: &Profile) -> Result<(), Witness> {
     for semantics in Semantics::ALL {
         let any = |object| {
@@ -147,7 +149,7 @@ fn beyond_files(reader: &Reader<'_>, profile: &Profile) -> Result<(), Witness> {
                 .iter()
                 .any(|&name| reader.permits(semantics, name, object))
         };
-        // The shipped rules are not among those that are read here.
+        // Those of the shipped rules that do were left out before.
         if any(Object::Internet) {
             return Err(Witness {
                 what: Permission::Network(NetworkWitness::EveryHost),
@@ -164,7 +166,7 @@ fn beyond_files(reader: &Reader<'_>, profile: &Profile) -> Result<(), Witness> {
     Ok(())
 }
 
-/// No directory on the way to a denied path can be moved away, or made anew with something in it.
+/// Checks that no directory above a denied path can be moved away or created again.
 fn ways_stay(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witness> {
     for way in spelling::ways(canonical) {
         for spelled in spelled(&way).chain([way.clone()]) {
@@ -188,7 +190,7 @@ fn permitted(reader: &Reader<'_>, name: Name, path: &AbsPath) -> Option<Semantic
     })
 }
 
-/// A deny holds in upper and lower case.
+/// Checks that each deny also holds for its path in upper case and in lower case.
 fn spellings_hold(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witness> {
     for deny in canonical.denies.iter().filter(|deny| !deny.rights.is_empty()) {
         for path in examples(deny) {
@@ -197,7 +199,7 @@ fn spellings_hold(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witnes
                     return Err(kernel(format!("moving {spelled} away ({semantics:?})")));
                 }
                 if deny.except.is_some() {
-                    // The excepted endings are spared in any spelling of the path, as they should be.
+                    // The excepted suffixes may be used under any spelling of the path.
                     continue;
                 }
                 for semantics in Semantics::ALL {
@@ -229,7 +231,7 @@ fn spellings_hold(reader: &Reader<'_>, canonical: &Profile) -> Result<(), Witnes
     Ok(())
 }
 
-/// Paths that a deny holds for.
+/// Examples of paths that the deny matches.
 fn examples(deny: &Deny) -> Vec<AbsPath> {
     match &deny.target {
         Target::Path(path) => vec![path.clone()],
@@ -248,7 +250,7 @@ fn examples(deny: &Deny) -> Vec<AbsPath> {
     }
 }
 
-/// The last name in upper and in lower case, where that is another name.
+/// The path with its last name in upper case and in lower case, without the path itself.
 fn spelled(path: &AbsPath) -> impl Iterator<Item = AbsPath> {
     let both = path.parent().zip(path.name()).into_iter().flat_map(|(parent, name)| {
         let each = [name.to_ascii_uppercase(), name.to_ascii_lowercase()];

@@ -1,4 +1,4 @@
-//! A text as something that says what may be done on which path.
+//! A profile text as a [`FileReach`]: which operations it permits on which path.
 
 use super::operation::{self, Name};
 use super::pattern::Shape;
@@ -8,27 +8,27 @@ use super::syntax::{Filter, Script};
 use crate::policy::{AbsPath, Access, Operation};
 use crate::profile::{FileReach, Landmarks, Reach};
 
-/// What of a text is looked at.
+/// The part of a text's permissions that a view answers about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aspect {
-    /// Content, change and execution.
+    /// Reading, listing, changing and executing.
     Content,
-    /// Moving entries away, as writing.
+    /// Moving an entry away; it is reported as writing.
     Moves,
-    /// `stat`, as reading.
+    /// `stat`; it is reported as reading.
     Metadata,
-    /// Unix sockets, as writing.
+    /// Unix sockets; use of one is reported as writing.
     Sockets,
 }
 
-/// A text as something that says what may be done on which path.
+/// A text that is asked about one aspect, under one semantics.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// The text.
     pub reader: &'a Reader<'a>,
-    /// How its rules are weighed.
+    /// The semantics of its rules.
     pub semantics: Semantics,
-    /// What of it is looked at.
+    /// The aspect.
     pub aspect: Aspect,
 }
 
@@ -71,10 +71,11 @@ impl FileReach for View<'_> {
     }
 }
 
-/// What a text lets be done at a path of the machine that the profile was made on: the most of all readings.
+/// The widest access that a text permits at a path under any semantics. The path is spelled as on the machine that the profile
+/// was made on.
 pub fn widest(script: &Script, operation: Operation, path: &AbsPath) -> Access {
     let reader = Reader::new(script, Expressions::Matched);
-    // On a Mac the path has a spelling of its own.
+    // The kernel of a Mac spells some paths differently.
     let path = canonical_path(path);
     let readings = Semantics::ALL.into_iter().map(|semantics| {
         let view = View {

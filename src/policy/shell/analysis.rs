@@ -1,4 +1,4 @@
-//! What a line was found to do, collected from wherever it stands.
+//! What a line does, collected from all of its parts.
 
 use super::word::Word;
 
@@ -7,16 +7,16 @@ use super::word::Word;
 pub(super) struct SimpleCommand {
     /// Its name and arguments.
     pub(super) words: Vec<Word>,
-    /// Files it reads by redirection.
+    /// Files that it reads by redirection.
     pub(super) inputs: Vec<Word>,
-    /// Files it writes by redirection.
+    /// Files that it writes by redirection.
     pub(super) outputs: Vec<Word>,
-    /// Whether it is a builtin of the shell that only steers it, for which no rule is needed.
+    /// Whether it is a builtin that only controls the shell. It needs no rule.
     pub(super) is_control: bool,
 }
 
 impl SimpleCommand {
-    /// A command that is given nothing but words.
+    /// A command of words without redirections.
     pub(super) fn of(words: Vec<Word>) -> Self {
         Self {
             words,
@@ -25,32 +25,31 @@ impl SimpleCommand {
     }
 }
 
-/// Everything a line was found to do.
+/// What a line does.
 #[derive(Debug, Default)]
 pub(super) struct Analysis {
-    /// Its simple commands, those inside others included.
+    /// The simple commands, also those inside others.
     pub(super) commands: Vec<SimpleCommand>,
-    /// Script files it gives to a shell, with their arguments: as the name of a command would, they
-    /// name what a rule may forbid.
+    /// The script files that it gives to a shell, with their arguments. A rule can forbid one like a command.
     pub(super) scripts: Vec<SimpleCommand>,
-    /// Variables it sets that may be more than a text to what it runs.
+    /// The variables that it sets and that need a rule.
     pub(super) assignments: Vec<String>,
     /// Whether it has a loop or sets a variable that needs no rule.
     pub(super) has_control: bool,
-    /// What they are set to, loops included, and what commands are given to read by `<<`.
+    /// The values of variables and loops, and the here-documents.
     pub(super) values: Vec<Word>,
-    /// Files written by redirections of compound commands or of no command.
+    /// The files that redirections of compound commands, or without a command, write.
     pub(super) outputs: Vec<Word>,
-    /// Files read by such redirections.
+    /// The files that such redirections read.
     pub(super) inputs: Vec<Word>,
-    /// Whether a command may have left the directory, so that relative paths are unknown.
+    /// Whether a command may change the directory, so that it is unknown where relative paths lead.
     pub(super) changes_directory: bool,
-    /// Why it is not understood; the first reason is enough.
+    /// The first reason why the line is not understood.
     pub(super) doubt: Option<String>,
 }
 
 impl Analysis {
-    /// Notes why it is not understood, unless a reason is known.
+    /// Notes a reason why the line is not understood. Only the first is kept.
     pub(super) fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert(why.into());
     }

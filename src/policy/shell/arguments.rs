@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use super::analysis::Analysis;
 use super::matching::base_name;
 
-/// The arguments of each simple command of a line that runs a program of this name; an expansion is an empty text.
+/// The arguments of each simple command of a line that runs a program of this name. An expansion counts as an empty argument.
 pub fn arguments_of_line(line: &str, program: &str) -> Vec<Vec<String>> {
     arguments(&Analysis::of_line(line), program)
 }
 
-/// The same for a command given as words.
+/// The same for a command that is given as words.
 pub fn arguments_of_argv<S: AsRef<OsStr>>(argv: &[S], program: &str) -> Vec<Vec<String>> {
     arguments(&Analysis::of_argv(argv), program)
 }

@@ -1,20 +1,20 @@
-//! What only steers the shell and needs no rule: builtins that start nothing and write nothing.
+//! Builtins that only control the shell: they start no program and write no file, so they need no rule.
 //!
-//! Every name here is a builtin of bash and of a POSIX sh, so it counts only where a shell finds it: `env cd` runs a
-//! program. A rule that names one speaks for it as for any other command.
+//! Each name here is a builtin of bash and of a POSIX sh. It counts only where a shell runs it: `env cd` runs a program. A rule
+//! can match one like any other command.
 
 use super::analysis::Analysis;
 use super::variable::{is_reviewed, may_be_reviewed};
 use super::word::Word;
 
-/// Whether a command of a shell line only steers the shell.
+/// Whether a command of a shell line only controls the shell.
 pub(super) fn is_control(words: &[Word]) -> bool {
     let Some((name, rest)) = words.split_first() else {
         return false;
     };
     match name.literal() {
         Some("cd" | "pwd" | "true" | "false" | ":" | "test" | "[" | "wait" | "set") => true,
-        // Some shells evaluate these as arithmetic.
+        // Some shells evaluate their arguments as arithmetic.
         Some("exit" | "return" | "break" | "continue" | "shift") => match rest {
             [] => true,
             [count] => is_count(count),
@@ -25,20 +25,20 @@ pub(super) fn is_control(words: &[Word]) -> bool {
     }
 }
 
-/// Whether `export` is given nothing but reviewed variables.
+/// Whether all arguments of `export` are reviewed variables.
 pub(super) fn exports_reviewed(rest: &[Word]) -> bool {
     let reviewed = |word: &Word| {
         let Some(text) = word.literal() else { return false };
         match text.split_once('=') {
             Some((name, value)) => is_reviewed(name, &Word::Literal(value.to_owned())),
-            // What it was set to was judged where it was set.
+            // Its value was judged where it was set.
             None => may_be_reviewed(text),
         }
     };
     !rest.is_empty() && rest.iter().all(reviewed)
 }
 
-/// A number, or that of the last status.
+/// Whether the word is a number or `$?`.
 fn is_count(word: &Word) -> bool {
     match word {
         Word::Literal(text) => !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit()),
@@ -46,8 +46,8 @@ fn is_count(word: &Word) -> bool {
     }
 }
 
-/// `test` and `[`: bash evaluates an array subscript that `-v` and `-R` are given, other shells what stands beside `-eq`. With up to
-/// four arguments POSIX says which of them is the operator; with more, any word may be one.
+/// Handles `test` and `[`. bash evaluates an array subscript after `-v` and `-R`; other shells evaluate the operands of `-eq`. With up
+/// to four arguments POSIX defines which one is the operator; with more, any word may be.
 pub(super) fn test(name: &str, rest: &[Word], analysis: &mut Analysis) {
     let rest = match rest.split_last() {
         Some((last, rest)) if name == "[" && last.literal() == Some("]") => rest,
@@ -75,7 +75,7 @@ pub(super) fn test(name: &str, rest: &[Word], analysis: &mut Analysis) {
     }
 }
 
-/// Whether no word that is known only when it runs can be an operator, or several words.
+/// Whether each word that is known only when it runs is one operand.
 fn has_clear_operator(rest: &[Word]) -> bool {
     let unary = |word: &Word| matches!(word.literal(), Some(text) if text.len() == 2 && text.starts_with('-'));
     let binary = |word: &Word| matches!(word.literal(), Some("=" | "==" | "!=" | "-nt" | "-ot" | "-ef"));
@@ -97,7 +97,7 @@ fn has_clear_operator(rest: &[Word]) -> bool {
     }
 }
 
-/// Whether it will be one word, whatever it holds: a literal, or one pair of double quotes.
+/// Whether the word stays one word, whatever its value: it is a literal, or is in one pair of double quotes.
 fn is_one_word(word: &Word) -> bool {
     match word {
         Word::Literal(_) => true,

@@ -1,4 +1,4 @@
-//! Lines that hide a forbidden command where nothing else asks: each is a doubt, beside a twin that is none.
+//! Lines that hide a forbidden command, and that no other rule would ask about. Each is not understood; the plain form beside it is.
 
 use super::line_tests::rule;
 use super::*;

@@ -1,9 +1,8 @@
-//! Arguments that are code of another program, in which a file name may be hidden.
+//! Arguments that are code of another language, in which a file name can be hidden.
 //!
-//! `python3 -c`, `perl -e`, an awk program and an alias of git take code. File names in it are searched as in every word, and
-//! missed if a letter is escaped (`\\x78`), or if a shell or the program expands it (`$PWD/x`, `?.sh`). An approval
-//! for the session is bound to the names in a line, so such a line gets none. Few programs are known to take arguments as data;
-//! any other may pass one to a shell.
+//! `python3 -c`, `perl -e`, awk and an alias of git take code. A search for file names misses one with an escaped letter
+//! (`\\x78`), and one that a shell or the program expands (`$PWD/x`, `?.sh`). An approval for the session is bound to the names
+//! in a line, so such a line gets none. Few programs are known to take arguments as data; any other may pass one to a shell.
 
 use super::analysis::{Analysis, SimpleCommand};
 use super::matching::base_name;
@@ -13,7 +12,7 @@ use super::sed;
 use super::word::Word;
 use super::wrapper::is_wrapper;
 
-/// Why a text in the line may name a file that is not found in it.
+/// Why the line may name a file that its words do not show; `None` where it does not.
 pub(super) fn hides_a_name(analysis: &Analysis) -> Option<String> {
     let of_commands = analysis.commands.iter().find_map(of_command);
     let runs_text = analysis
@@ -21,7 +20,7 @@ pub(super) fn hides_a_name(analysis: &Analysis) -> Option<String> {
         .iter()
         .filter_map(|command| command.words.first()?.literal())
         .any(|path| !matches!(Reads::of(path), Reads::Words | Reads::Nothing | Reads::Command));
-    // Here-documents and values of loops: a command may read them as code, or pass them to a shell.
+    // A command may run here-documents and values of loops as code, or pass them to a shell.
     let of_values = analysis.values.iter().filter_map(Word::literal);
     let mut of_values = of_values.filter(|text| is_filled_in(text) || (runs_text && text.contains('\\')));
     let of_values = of_commands.or_else(|| of_values.next().map(reason));
@@ -31,26 +30,26 @@ pub(super) fn hides_a_name(analysis: &Analysis) -> Option<String> {
     })
 }
 
-/// How a program uses its arguments.
+/// The way in which a program uses its arguments.
 #[derive(Debug, Clone, Copy)]
 enum Reads {
     /// As data.
     Nothing,
-    /// As a command, which is judged itself.
+    /// As a command. That is judged by itself.
     Command,
-    /// As names, patterns and options. One may be a line for a shell.
+    /// As names, patterns and options. One of them may be a shell line.
     Words,
-    /// An interpreter, which runs a script, or a program among its words or in its input.
+    /// As a script, or as code. The program is an interpreter, and may read code from its input.
     Script(&'static Interpreter),
-    /// A program that takes code in more ways than are known here.
+    /// As code, in more ways than are known here.
     Program,
-    /// A program of awk: `$1` is a field.
+    /// As a program of awk, where `$1` is a field.
     Awk,
-    /// A script of sed, where `.` is often behind a backslash.
+    /// As a script of sed, where `.` often follows a backslash.
     Sed,
-    /// Some are lines for a shell.
+    /// As words, some of which are shell lines.
     Lines,
-    /// The same, and settings.
+    /// As git does: words, shell lines and settings.
     Git,
 }
 
@@ -71,7 +70,7 @@ impl Reads {
     }
 }
 
-/// Programs that run no argument, and pass none to a shell, except for [`OPTIONS`].
+/// Programs that neither run an argument nor pass one to a shell, except with [`OPTIONS`].
 const DATA: &str = "
     echo printf test [ : true false exit return shift wait kill sleep
     grep egrep fgrep rg find ls cat head tail wc cut tr uniq cmp comm diff jq stat basename dirname mkdir rmdir touch cp mv rm ln chmod
@@ -85,7 +84,7 @@ const DATA_OF_GIT: &str = "
 /// Settings of git that run nothing and name no file.
 const SETTINGS: &str = "user.name user.email init.defaultbranch core.quotepath core.autocrlf commit.gpgsign";
 
-/// Options with which a program runs or loads something, or searches it elsewhere: program names, letters, long names.
+/// Options with which a program runs or loads something, or searches elsewhere, as program names, letters and long names.
 const OPTIONS: &[(&str, &str, &str)] = &[
     (
         "git",
@@ -121,12 +120,12 @@ fn of_command(command: &SimpleCommand) -> Option<String> {
     let name = base_name(path);
     let args: Vec<&str> = rest.iter().filter_map(Word::literal).collect();
     let first = |is_hidden: &dyn Fn(&str) -> bool| args.iter().copied().find(|text| is_hidden(text)).map(reason);
-    // The line is judged itself; its arguments are known only when it runs.
+    // The line after `-c` is judged by itself; its arguments are known only when it runs.
     let mut options = args
         .iter()
         .take_while(|text| text.starts_with('-') || is_strictness(text));
     let is_opened = is_shell(name) && options.any(|text| text.starts_with('-') && text.contains('c'));
-    // A program of a known name at another path may do anything.
+    // A program at another path may do anything, whatever its name.
     let is_known = !path.contains('/')
         || ["/bin/", "/usr/bin/"]
             .iter()
@@ -147,7 +146,7 @@ fn of_command(command: &SimpleCommand) -> Option<String> {
             first(&|text| match name {
                 "make" | "gmake" => is_input(text) || text.contains('=') && text.contains(SPECIAL),
                 "npm" | "yarn" | "pnpm" => runs(text),
-                // The first word may be letters of options without a dash.
+                // The first word may be option letters without a dash (`tar xf`).
                 _ => !text.starts_with('-') && args.first() == Some(&text) && has_option(name, &format!("-{text}")),
             })
             .or_else(|| first(&is_text))
@@ -155,7 +154,7 @@ fn of_command(command: &SimpleCommand) -> Option<String> {
     })
 }
 
-/// Whether the word is such an option of the program. Long names may be abbreviated.
+/// Whether the word is one of the program's [`OPTIONS`]. A long name may be abbreviated.
 fn has_option(program: &str, word: &str) -> bool {
     let Some(option) = word.strip_prefix('-') else {
         return false;
@@ -175,13 +174,13 @@ fn has_option(program: &str, word: &str) -> bool {
     })
 }
 
-/// The argument of awk that may run something.
+/// The first argument of awk that may run something.
 fn of_awk<'a>(args: &[&'a str]) -> Option<&'a str> {
     let mut is_file = false;
     let hides = |text: &&&str| {
         let is_name = std::mem::replace(&mut is_file, **text == "-f");
         let is_known = ["-F", "-v"].iter().any(|option| text.starts_with(option)) || **text == "-f";
-        // It may complete other names.
+        // awk may complete another name.
         is_name && text.rsplit_once('.').is_none_or(|(_, ending)| ending != "awk")
             || text.starts_with('-') && !is_known
             || !text.starts_with("-F")
@@ -190,7 +189,7 @@ fn of_awk<'a>(args: &[&'a str]) -> Option<&'a str> {
     args.iter().find(hides).copied()
 }
 
-/// The argument of git that may run something.
+/// The first argument of git that may run something.
 fn of_git<'a>(args: &[&'a str]) -> Option<&'a str> {
     let mut words = args.iter().copied();
     let subcommand = loop {
@@ -236,12 +235,12 @@ const SPECIAL: [char; 22] = [
     '*', '?', '[', ']', '{', '}', '~', '<', '>', '(', ')', '\'', '"', '$', '\\', ';', '|', '&', '`', '#', '!', '^',
 ];
 
-/// Whether a shell may run something else than the names in the text.
+/// Whether a shell that gets the text may use other names than those in it.
 fn is_a_line(text: &str) -> bool {
     is_filled_in(text) || text.contains(char::is_whitespace) && text.contains(SPECIAL)
 }
 
-/// The same for programs that read escapes, or lines behind a `!`.
+/// The same for programs that expand escapes, or run lines after a `!`.
 fn is_text(text: &str) -> bool {
     text.contains(['\\', '!']) || is_a_line(text)
 }
@@ -253,7 +252,7 @@ fn is_filled_in(text: &str) -> bool {
     text.contains('`') || behind.any(|rest| rest.starts_with(begins))
 }
 
-/// Whether a dollar is in quotes: awk passes strings to a shell.
+/// Whether a dollar sign is inside quotes. awk may pass such a string to a shell.
 fn fills_in_a_string(text: &str) -> bool {
     text.split('"').skip(1).step_by(2).any(|string| string.contains('$'))
 }

@@ -1,4 +1,4 @@
-//! The strictest answer over everything a line does.
+//! The strictest answer to all parts of a line.
 
 use std::ffi::OsStr;
 
@@ -10,11 +10,11 @@ use crate::policy::{Demand, Network, Requirement, ShellRule};
 
 /// Judges a shell line; `roots` says whether a path argument lies in the named roots.
 ///
-/// With no rules and a default that asks nothing, nothing depends on what the line says: it is
-/// pre-approved unread. Otherwise a line that is not understood needs approval at least.
+/// Without rules, and with a default that asks nothing, the line is pre-approved and not parsed. Otherwise a line that is not
+/// understood needs at least approval.
 ///
-/// Assignments, and writes by redirection that no matching rule's `sandbox_paths` covers, are no
-/// part of any pattern: the default speaks for them.
+/// No pattern matches an assignment, or a write by redirection outside the `sandbox_paths` of the matching rule. The default
+/// decides about these.
 pub fn judge(
     line: &str,
     rules: &[ShellRule],
@@ -24,8 +24,8 @@ pub fn judge(
     judge_in(Directory::Start, line, rules, default, roots)
 }
 
-/// The same for a line that starts in `directory`. From another than the session starts in, a pattern with a relative path answers
-/// for nothing; what it forbids stays forbidden.
+/// The same for a line that starts in `directory`. In another directory than that of the session, a pattern with a relative path
+/// allows nothing, and forbids as before.
 pub fn judge_in(
     directory: Directory,
     line: &str,
@@ -41,7 +41,7 @@ pub fn judge_in(
 
 /// Judges a command given as words, without a shell.
 ///
-/// A word that is not UTF-8 equals no pattern word and lies in no root.
+/// A word that is not UTF-8 matches no pattern word and is in no root.
 pub fn judge_argv<S: AsRef<OsStr>>(
     argv: &[S],
     rules: &[ShellRule],
@@ -65,9 +65,9 @@ pub fn judge_argv_in<S: AsRef<OsStr>>(
     decide((&Analysis::of_argv(argv), directory), rules, default, roots)
 }
 
-/// Whether some simple command of the line matches the rule: what a `match` example claims.
+/// Whether some simple command of the line matches the rule, as an example under `match` claims.
 ///
-/// Where paths lie is not asked: roots need not be resolved to check an example.
+/// Roots are not checked: they need not exist for an example.
 pub fn rule_matches(rule: &ShellRule, line: &str) -> bool {
     let analysis = Analysis::of_line(line);
     analysis
@@ -76,10 +76,10 @@ pub fn rule_matches(rule: &ShellRule, line: &str) -> bool {
         .any(|command| matches(rule, command, Directory::Start, &|_, _| true) == Match::Yes)
 }
 
-/// Whether the rule alone decides about the line: what a `not_match` example denies.
+/// Whether the rule alone decides about the line, which an example under `not_match` must not do.
 ///
-/// A rule that forbids does so as soon as one command may match; a rule that allows must match every
-/// command, and leave nothing over.
+/// A rule that forbids decides as soon as one command may match. A rule that allows must match every command, and nothing
+/// else may be in the line.
 pub fn rule_covers(rule: &ShellRule, line: &str) -> bool {
     let analysis = Analysis::of_line(line);
     let directory = run_directory(&analysis, Directory::Start);
@@ -118,7 +118,7 @@ fn unread() -> Judgement {
     }
 }
 
-/// Where the commands of a line run that starts in `directory`.
+/// The directory in which the commands of a line run. The line starts in `directory`.
 const fn run_directory(analysis: &Analysis, directory: Directory) -> Directory {
     if analysis.changes_directory {
         Directory::Unknown
@@ -153,18 +153,19 @@ fn decide(
     }
     let has_control = analysis.has_control || analysis.commands.iter().any(|command| command.is_control);
     if verdict.parts.is_empty() && !(has_control && analysis.inputs.is_empty()) {
-        // Nothing runs, as far as can be seen.
+        // No command was found, so the default decides.
         verdict.stricter(demand(default), default);
     }
     if verdict.not_understood.is_some() {
         verdict.stricter(demand(default).max(Demand::Required), default);
     }
-    // By these names bash connects.
+    // bash opens a connection for these names.
     let connects = |file: &Word| {
         file.literal()
             .is_none_or(|path| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/"))
     };
-    // No rule speaks for a variable, for what is read beside a command, nor for what is not understood.
+    // No rule matches an assignment, an input of a compound command, or a part that is not understood, so these get the
+    // network of the default.
     let is_beside = !analysis.assignments.is_empty() || analysis.inputs.iter().any(connects);
     if verdict.not_understood.is_some() || is_beside {
         networks.has_default = true;
@@ -173,7 +174,7 @@ fn decide(
     verdict
 }
 
-/// What was found so far of the networks of a line.
+/// The networks of the commands of a line so far.
 #[derive(Default)]
 struct NetworkRules {
     own: Option<Network>,
@@ -181,7 +182,7 @@ struct NetworkRules {
 }
 
 impl NetworkRules {
-    /// Takes what would hold for one command.
+    /// Adds the rule that decides about one command.
     fn add(&mut self, rule: &ShellRule) {
         match &rule.network {
             Some(new) => {
@@ -243,7 +244,7 @@ impl Judgement {
                 Match::No | Match::Maybe | Match::Yes => {}
             }
         }
-        // Nothing is started, and no file is written.
+        // It starts no program and writes no file.
         if command.is_control && decided.is_none() && strictest == Demand::None {
             return;
         }
@@ -264,7 +265,7 @@ impl Judgement {
         }
     }
 
-    /// A script is read by a shell that was judged already; only what forbids it by name is asked.
+    /// Judges a script. The shell that reads it was judged before, so only rules that forbid it count.
     fn script(&mut self, script: &SimpleCommand, directory: Directory, rules: &[ShellRule], roots: &Roots<'_>) {
         for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| forbids(rule)) {
             match matches(rule, script, directory, roots) {

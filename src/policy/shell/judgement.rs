@@ -1,34 +1,35 @@
-//! What a command line comes to under the rules.
+//! The judgement of a command line under the rules.
 
 use std::borrow::Cow;
 
 use crate::policy::{Demand, LinePattern, Network, Requirement};
 
-/// What a command line demands, and why.
+/// The judgement of a command line: what it needs, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// Whether it may run.
     pub requirement: Requirement,
     /// The strictest demand of its parts.
     pub demand: Demand,
-    /// What it does, part by part, in the order found.
+    /// The parts of the line, in the order in which they were found.
     pub parts: Vec<Part>,
-    /// Why it is blocked, as the first rule that blocks it tells.
+    /// The reason of the first rule that blocks it.
     pub reason: Option<String>,
     /// The only roots that its writes may reach; `None` if no rule narrows them.
     ///
-    /// Where several rules narrow, what all of them name; that may be nothing.
+    /// Where several rules narrow, these are the roots that all of them name; there may be none.
     pub narrow: Option<Vec<String>>,
-    /// What the rules say of its network.
+    /// The network that the rules give it.
     pub network: RuleNetwork,
-    /// What in it is not understood.
+    /// The part that is not understood.
     pub not_understood: Option<String>,
-    /// The pattern that has a person asked about it, whatever rule answers for it.
+    /// The dangerous pattern that matches it. The line needs approval, whatever its rules say.
     pub dangerous: Option<LinePattern>,
 }
 
 impl Judgement {
-    /// The same, where one of these patterns has a person asked about a command that can be written in these ways.
+    /// The same judgement, which needs approval where one of the patterns matches one of the texts. `texts` are the ways in which the
+    /// command can be written.
     #[must_use]
     pub fn asked_by(self, patterns: &[LinePattern], texts: &[Cow<'_, str>]) -> Self {
         let matches = |pattern: &&LinePattern| texts.iter().any(|text| pattern.expression.is_match(text));
@@ -44,23 +45,23 @@ impl Judgement {
     }
 }
 
-/// What rules say of the network of a line: it runs in one sandbox, so it gets what each command in it gets.
+/// The network that rules give a line. A line runs in one sandbox, so it gets what all of its commands get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleNetwork {
-    /// No rule says anything: it has `shell.network`.
+    /// That of `shell.network`: no rule has a network of its own.
     Default,
-    /// What all rules with a network of their own give, and no more than `shell.network` where something in the line
-    /// has none.
+    /// That which all rules with a network of their own give. Where a part of the line has no such rule, it is no more than
+    /// `shell.network`.
     Own {
-        /// What those rules give.
+        /// The network that all of those rules give.
         network: Network,
-        /// Whether every command has its own.
+        /// Whether every part of the line has such a rule.
         by_all: bool,
     },
 }
 
 impl RuleNetwork {
-    /// The network in place of this one, where it has one.
+    /// The network that replaces `shell.network`; `None` where none does.
     pub fn override_of(&self, network: &Network) -> Option<Network> {
         match self {
             Self::Default => None,
@@ -73,23 +74,23 @@ impl RuleNetwork {
     }
 }
 
-/// One thing a line does: a simple command, an assignment, a write by redirection.
+/// A part of a line: a simple command, an assignment, or a write by redirection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Its words, quotes removed; as written where they are known only when it runs.
+    /// Its words without quotes. A word that is known only when it runs is as written.
     pub words: Vec<String>,
-    /// What decided.
+    /// The rule that decided.
     pub rule: RuleRef,
-    /// What it demands.
+    /// The demand of that rule.
     pub demand: Demand,
     /// Whether it may run.
     pub requirement: Requirement,
 }
 
-/// What decided about a part.
+/// The rule that decided about a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleRef {
-    /// The rule at this place in the list.
+    /// The rule with this index.
     Rule(usize),
     /// `shell.default`.
     Default,

@@ -65,12 +65,12 @@ fn spelled_rm() -> impl Strategy<Value = String> {
     (prefix, quoted('r'), quoted('m')).prop_map(|(prefix, r, m)| format!("{prefix}{r}{m}"))
 }
 
-/// The processor time that this thread has taken, which says nothing of what runs beside it.
+/// The processor time of this thread (clock_gettime(2)). Other threads do not change it.
 pub(super) fn spent() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }
 
-/// How many lines each law is tried on; more on demand.
+/// The number of lines that each law is tried on. `STOCKADE_LAW_CASES` sets another.
 fn cases() -> u32 {
     std::env::var("STOCKADE_LAW_CASES")
         .ok()

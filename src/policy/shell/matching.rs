@@ -1,7 +1,7 @@
 //! One rule against one simple command.
 //!
-//! Three answers, because a word may be known only when it runs: a rule that *may* match is as
-//! strict as one that does, and pre-approves nothing.
+//! There are three answers, because a word may be known only when it runs. A rule that *may* match is as strict as one that
+//! matches, and pre-approves nothing.
 
 use super::analysis::SimpleCommand;
 use super::programs::{is_interpreter, is_shell};
@@ -11,11 +11,11 @@ use crate::policy::{Demand, ShellRule};
 /// Whether a path argument lies in the named roots.
 pub(super) type Roots<'a> = dyn Fn(&str, &[String]) -> bool + 'a;
 
-/// Whether a rule speaks for a command.
+/// Whether a rule matches a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     No,
-    /// Depends on what is known only when the command runs.
+    /// It depends on something that is known only when the command runs.
     Maybe,
     Yes,
 }
@@ -23,11 +23,11 @@ pub(super) enum Match {
 /// What is known of the directory in which a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Directory {
-    /// The one in which the session starts: relative patterns are meant from there.
+    /// The start directory of the session. Relative patterns are relative to it.
     Start,
-    /// Another. Where relative paths lead is known.
+    /// Another directory, which is known.
     Other,
-    /// Known only when the command runs.
+    /// A directory that is known only when the command runs.
     Unknown,
 }
 
@@ -46,13 +46,13 @@ pub(super) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Whether `rule` speaks for `command`, which runs in `directory`.
+/// Whether `rule` matches `command`, which runs in `directory`.
 pub(super) fn matches(rule: &ShellRule, command: &SimpleCommand, directory: Directory, roots: &Roots<'_>) -> Match {
     let mut by_words = words_match(rule, &command.words);
     if by_words == Match::No {
         return Match::No;
     }
-    // The same words name another file elsewhere. What is forbidden stays so.
+    // In another directory the same relative path names another file. A rule that forbids still matches.
     if directory != Directory::Start && !forbids(rule) && names_from_start(&rule.pattern) {
         by_words = by_words.min(Match::Maybe);
     }
@@ -62,12 +62,12 @@ pub(super) fn matches(rule: &ShellRule, command: &SimpleCommand, directory: Dire
     by_words.min(by_paths)
 }
 
-/// Whether a pattern names a file by a path that is meant from where the session starts.
+/// Whether a pattern names a file by a path relative to the start directory.
 fn names_from_start(pattern: &[String]) -> bool {
     let Some((name, rest)) = pattern.split_first() else {
         return false;
     };
-    // The script of `sh check.sh`; the module of `python -m pytest` is no file of that name.
+    // The script of `sh check.sh`. The module of `python -m pytest` is no file of that name.
     let is_read = is_shell(base_name(name)) || is_interpreter(base_name(name));
     let script = rest
         .iter()
@@ -93,7 +93,7 @@ fn words_match(rule: &ShellRule, words: &[Word]) -> Match {
     let mut answer = Match::Yes;
     for (index, wanted) in rule.pattern.iter().enumerate() {
         let equal = match words.get(index) {
-            // A word known only when it runs may be several words, or none.
+            // A word that is known only when it runs may become several words, or none.
             Some(Word::Dynamic(_)) => return answer.min(Match::Maybe),
             Some(Word::Literal(word)) if index == 0 => names_match(rule, wanted, word),
             Some(Word::Literal(word)) if word == wanted => Match::Yes,
@@ -101,7 +101,7 @@ fn words_match(rule: &ShellRule, words: &[Word]) -> Match {
         };
         answer = answer.min(equal);
         if answer == Match::No {
-            // `git -C x push` runs what `git push` runs: options may stand before the subcommand.
+            // Options may precede the subcommand: `git -C x push` is a `git push`.
             let shifted = index > 0
                 && equal == Match::No
                 && words
@@ -117,7 +117,7 @@ fn words_match(rule: &ShellRule, words: &[Word]) -> Match {
     answer
 }
 
-/// Whether the wanted words stand among `words` in this order, or may.
+/// Whether `words` have, or may have, the wanted words in this order, with others between them.
 fn in_order(wanted: &[String], words: &[Word]) -> bool {
     let mut wanted = wanted.iter();
     let mut next = wanted.next();
@@ -131,11 +131,11 @@ fn in_order(wanted: &[String], words: &[Word]) -> bool {
     next.is_none()
 }
 
-/// A bare name in a rule that forbids stands for every path to a program of that name; in a rule
-/// that allows, only for itself, since `./git` is whatever somebody put there.
+/// Whether the name of a command matches that of a rule. A bare name in a rule that forbids matches every path to a program of
+/// that name. In a rule that allows, such a path only may match, because anybody may have written `./git`.
 fn names_match(rule: &ShellRule, wanted: &str, word: &str) -> Match {
     let alias = base_name(word) == wanted || !word.contains('/') && base_name(wanted) == word;
-    // One program has many paths: `/bin//rm`, and `/usr/bin/rm` where that is the same directory.
+    // One program can have several paths: `/bin//rm`, and `/usr/bin/rm` where `/bin` is a link.
     let elsewhere = forbids(rule) && base_name(word) == base_name(wanted);
     if word == wanted || alias && forbids(rule) {
         Match::Yes
@@ -146,16 +146,16 @@ fn names_match(rule: &ShellRule, wanted: &str, word: &str) -> Match {
     }
 }
 
-/// Whether the path arguments lie where the rule says.
+/// Whether the path arguments are in the roots of the rule.
 ///
-/// To allow, each must lie there. To forbid, one that lies there is enough, and so is a command that names no path.
+/// A rule that allows needs all of them there. A rule that forbids needs one, and also matches a command that names no path.
 fn paths_match(rule: &ShellRule, command: &SimpleCommand, directory: Directory, lies: &dyn Fn(&str) -> bool) -> Match {
     let is_unknown = directory == Directory::Unknown;
     let paths = paths(rule, command);
     let mut answers = paths.iter().map(|path| match path {
         Word::Dynamic(_) => Match::Maybe,
         Word::Literal(path) if is_unknown && !path.starts_with('/') => Match::Maybe,
-        // Where it leads hangs on links.
+        // Links on the way decide where it leads.
         Word::Literal(path) if forbids(rule) && path.split('/').any(|part| part == "..") => Match::Maybe,
         Word::Literal(path) if lies(path) => Match::Yes,
         Word::Literal(_) => Match::No,

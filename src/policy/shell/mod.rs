@@ -4,7 +4,7 @@
 //! unquoted and commands inside them found too ([`unquote`]), variables that shells act upon are told from
 //! others ([`variable`]), commands that start other commands are opened ([`wrapper`]), what only steers the shell
 //! is told from the rest ([`control`]), each command is held against the rules ([`matching`]), and the strictest answer wins
-//! ([`judge()`]). What it names, a yes is bound to ([`names`]); what a program is given in it, is told apart ([`arguments`]).
+//! ([`judge()`]). A yes is bound to the files that a line names ([`names`]); hints use the arguments of programs ([`arguments`]).
 //! Text that may hide a name is told from plain words ([`inline`], [`sed`]).
 //!
 //! What is not understood needs approval at least. Only what means the same to bash and to a POSIX

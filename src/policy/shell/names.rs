@@ -1,4 +1,4 @@
-//! What a command names: programs, and files as far as its words tell.
+//! The programs and files that a command names.
 
 use std::ffi::OsStr;
 
@@ -8,29 +8,29 @@ use super::matching::base_name;
 use super::programs::is_interpreter;
 use super::word::Word;
 
-/// What a command names.
+/// The programs and files that a command names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
-    /// The programs it starts: names that are searched in PATH, and paths. Builtins of the shell are among them.
+    /// The programs that it starts: names that are searched in PATH, and paths. Builtins are among them.
     pub programs: Vec<String>,
-    /// Words that may name a file: arguments, redirections, scripts, values of variables.
+    /// The words that may name a file: arguments, redirections, scripts, values of variables.
     pub files: Vec<String>,
-    /// Those of them that an interpreter is given: it runs what lies in a directory among them.
+    /// The words of `files` that an interpreter gets. It runs the content of a directory among them.
     pub executed: Vec<String>,
-    /// Whether it may leave the directory in which it starts.
+    /// Whether it may change its directory.
     pub changes_directory: bool,
-    /// Why it may name files that are not among these; `None` where it names no others.
+    /// Why it may name files that are not in `files`; `None` where it names no others.
     pub unresolved: Option<String>,
-    /// Why what its programs run may be something else by the next time, and these words the same.
+    /// Why its programs may run something else the next time, though the words are the same; `None` where they do not.
     pub hidden: Option<String>,
 }
 
-/// What a shell line names.
+/// The names in a shell line.
 pub fn names_of_line(line: &str) -> Names {
     names(Analysis::of_line(line))
 }
 
-/// What a command given as words names.
+/// The names in a command that is given as words.
 pub fn names_of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Names {
     names(Analysis::of_argv(argv))
 }
@@ -39,7 +39,7 @@ fn names(analysis: Analysis) -> Names {
     let mut names = Names {
         changes_directory: analysis.changes_directory,
         hidden: inline::hides_a_name(&analysis),
-        // The doubt may hide a command and what it names.
+        // A line that is not understood may name more.
         unresolved: analysis.doubt,
         ..Names::default()
     };
@@ -56,7 +56,7 @@ fn names(analysis: Analysis) -> Names {
 }
 
 impl Names {
-    /// Why a yes to it cannot be a yes to what it runs; `None` where it can.
+    /// Why a yes cannot be remembered for it; `None` where it can.
     pub fn why_not_remembered(&self) -> Option<String> {
         self.unresolved.clone().or_else(|| self.hidden.clone())
     }
@@ -78,7 +78,7 @@ impl Names {
                     .extend(rest.iter().filter_map(Word::literal).map(str::to_owned));
                 return;
             }
-            // What follows may be meant from a directory that nobody knows.
+            // Relative paths that follow may be relative to an unknown directory.
             let is_known = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
             if matches!(name, "cd" | "chdir" | "pushd" | "popd") && !rest.iter().any(is_known) {
                 self.unresolved
@@ -105,7 +105,7 @@ impl Names {
     }
 }
 
-/// Builtins that take words for what they are.
+/// Whether the builtin uses its arguments as text, not as file names.
 fn reads_no_file(name: &str) -> bool {
     matches!(
         name,

@@ -1,10 +1,10 @@
-//! Shells that are given a line: what it runs is judged as well, or what it forbids at least.
+//! Shells that are given a line. What the line runs is judged as well.
 
 use super::analysis::{Analysis, SimpleCommand};
 use super::matching::base_name;
 use super::word::Word;
 
-/// `sh -c LINE`; a shell that reads its commands from a file is a program like any other.
+/// Handles `sh -c LINE`. A shell that reads its commands from a file is a program like any other.
 pub(super) fn shell(rest: &[Word], analysis: &mut Analysis, depth: usize) {
     if let Err(doubt) = read_options(rest, analysis, depth) {
         analysis.doubt(doubt);
@@ -12,8 +12,8 @@ pub(super) fn shell(rest: &[Word], analysis: &mut Analysis, depth: usize) {
     }
 }
 
-/// The line after `-c` of a shell that is not read as such, or of a program that has one run it: what a rule forbids there stays
-/// forbidden, and nothing else is made of it.
+/// Handles the line after `-c` of a shell that is not parsed, or of a program that passes it to a shell. What a rule forbids in that
+/// line stays forbidden. The line allows nothing.
 pub(super) fn line_of_another(rest: &[Word], analysis: &mut Analysis, depth: usize) {
     let mut words = rest.iter().filter_map(Word::literal);
     let mut follows = false;
@@ -29,7 +29,7 @@ pub(super) fn line_of_another(rest: &[Word], analysis: &mut Analysis, depth: usi
             }
             attached.unwrap_or_default()
         } else {
-            // What comes after the line are its arguments.
+            // The words after the line are its arguments.
             if std::mem::take(&mut follows) { text } else { "" }
         };
         if !line.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn line_of_another(rest: &[Word], analysis: &mut Analysis, depth: usi
     }
 }
 
-/// A shell whose options are known, and what it runs; else why it is not understood.
+/// Parses the options of a shell and adds what it runs to `analysis`. An error is the reason why it is not understood.
 fn read_options(rest: &[Word], analysis: &mut Analysis, depth: usize) -> Result<(), &'static str> {
     let mut words = rest.iter();
     let mut line_follows = false;
@@ -52,7 +52,7 @@ fn read_options(rest: &[Word], analysis: &mut Analysis, depth: usize) -> Result<
         if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             match letters {
                 "-norc" | "-noprofile" | "-posix" => {}
-                // What is not a literal may be several words, and options among them; others change what is read, or from where.
+                // Other options change what the shell reads.
                 "o" if words.next().and_then(Word::literal).is_some_and(is_strictness) => {}
                 _ if are_known(letters) => line_follows |= letters.contains('c'),
                 _ if letters.strip_suffix('o').is_some_and(are_known)
@@ -80,11 +80,11 @@ fn read_options(rest: &[Word], analysis: &mut Analysis, depth: usize) -> Result<
 
 /// Whether these letters are options of a shell that are understood.
 fn are_known(letters: &str) -> bool {
-    // A login shell reads files that other commands may have written.
+    // `-l` is not among them: a login shell reads files that other commands may have written.
     letters.bytes().all(|b| b"ceuxfnv".contains(&b))
 }
 
-/// Whether the option only makes a script stricter or more talkative.
+/// Whether the option only makes a script stricter, or prints more.
 pub(super) fn is_strictness(name: &str) -> bool {
     matches!(
         name,
@@ -92,11 +92,11 @@ pub(super) fn is_strictness(name: &str) -> bool {
     )
 }
 
-/// Whether the path names an open descriptor, a terminal or a process's own program, whatever that is.
+/// Whether the path names an open descriptor, a terminal or a running program.
 pub(super) fn is_nameless(path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
     let device = path.starts_with('/') && parts.clone().next() == Some("dev");
-    // Where it is run may be /dev/fd by then, in a loop or by `find -execdir`.
+    // A relative path counts as well: the directory may be /dev/fd, after `cd` or with `find -execdir`.
     let numbered = base_name(path).bytes().all(|b| b.is_ascii_digit());
     device
         || numbered

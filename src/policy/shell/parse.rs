@@ -1,29 +1,29 @@
-//! Command line → syntax tree, behind caps on everything that makes the parser slow or deep.
+//! Command line → syntax tree. Bounds keep the parser from being slow, and from deep recursion.
 //!
-//! The parser recurses per nesting level and tries alternatives per parenthesis, so depth is capped
-//! on the very tokens that it will see, before it sees them.
+//! The parser recurses for each nesting level and tries alternatives for each parenthesis. So the nesting of its tokens is
+//! checked before it runs.
 
 use brush_parser::{ParserOptions, Token, TokenizerOptions, ast::Program};
 
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 16 * 1024;
-/// How many substitutions and quotations may open in one line.
+/// The most substitutions and quotations in one line.
 const MAX_OPENERS: usize = 128;
-/// How many parentheses and `case` may be open at once; each level doubles the parser's work.
+/// The most parentheses and `case` that are open at once. Each level doubles the parser's work.
 const MAX_DOUBLING: usize = 6;
-/// How many compound commands may be open at once; each level is a few kilobytes of stack.
+/// The most compound commands that are open at once. Each level takes a few kilobytes of stack.
 const MAX_COMPOUND: usize = 24;
-/// The longest file descriptor number before a redirection: to a POSIX sh a longer one may be a word.
+/// The most digits of a file descriptor before a redirection. A POSIX sh may read a longer number as a word.
 const MAX_FD_DIGITS: usize = 1;
 
-/// A tree, and why it may not be what every shell reads.
+/// A syntax tree, and why some shell may parse the line differently.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) program: Program,
     pub(super) doubt: Option<&'static str>,
 }
 
-/// The tree of `line`, or why it is not understood.
+/// Parses `line`. An error is the reason why it is not understood.
 pub(super) fn parse(line: &str) -> Result<Parsed, String> {
     check_text(line)?;
     let tokens = brush_parser::uncached_tokenize_str(
@@ -47,7 +47,8 @@ pub(super) fn parse(line: &str) -> Result<Parsed, String> {
     })
 }
 
-/// Two parentheses that touch: bash reads up to two that close, through comments and here-documents.
+/// Why some shell may read the line differently: it has `((`. bash reads up to the next `))`, also through comments and
+/// here-documents.
 fn doubt_of(tokens: &[Token]) -> Option<&'static str> {
     let opens = |token: &Token| matches!(token, Token::Operator(text, _) if text.starts_with('('));
     let touching = |pair: &[Token]| matches!(pair, [left, right] if opens(left) && opens(right) && touch(left, right));
@@ -57,7 +58,7 @@ fn doubt_of(tokens: &[Token]) -> Option<&'static str> {
         .then_some("(( … )) is not understood by every shell")
 }
 
-/// Refuses text that tokenizers disagree about, and text that makes this one recurse too deep.
+/// Refuses text that tokenizers read differently, and text that makes this one recurse too deeply.
 fn check_text(line: &str) -> Result<(), String> {
     if line.len() > MAX_LINE {
         return Err(format!("the line is longer than {MAX_LINE} bytes"));
@@ -78,7 +79,7 @@ fn check_text(line: &str) -> Result<(), String> {
         return Err(format!("the line has more than {MAX_OPENERS} substitutions"));
     }
     check_documents(line)?;
-    // A continued line joins the words around the break in every shell, but not in every parser.
+    // Every shell joins the words around a continued line, but not every parser does.
     let glued = bytes
         .windows(3)
         .any(|w| w[1] == b'\\' && w[2] == b'\n' && w[0] != b' ' && w[0] != b'\t');
@@ -88,9 +89,11 @@ fn check_text(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a here-document that may be pending while a substitution is open, since the tokenizer panics on
-/// some of those, one behind two parentheses, after which it may take none for one, and one without a plain mark:
-/// it looks without end for an empty one where the text ends.
+/// Refuses here-documents that the tokenizer reads wrongly.
+///
+/// - It panics on some that are pending while a substitution is open.
+/// - After `((` it may find none.
+/// - For an empty mark at the end of the text it searches without end, so the mark must be plain.
 fn check_documents(line: &str) -> Result<(), String> {
     const SUBSTITUTIONS: [&str; 6] = ["$(", "${", "$[", "<(", ">(", "=("];
     let opens = |text: &str| SUBSTITUTIONS.iter().any(|open| text.contains(open));
@@ -98,7 +101,7 @@ fn check_documents(line: &str) -> Result<(), String> {
     let mut seen = 0;
     while let Some(at) = line[seen..].find("<<").map(|at| seen + at) {
         let after = &line[at + 2..];
-        // After a backslash, the first of three is text and the other two begin a document.
+        // `<<<` is no here-document; but after a backslash the first `<` is text, and `<<` begins one.
         if after.starts_with('<') && !line[..at].ends_with('\\') {
             seen = at + 3;
             continue;
@@ -116,7 +119,7 @@ fn check_documents(line: &str) -> Result<(), String> {
         if !plain {
             return Err("a here-document has no plain mark".to_owned());
         }
-        // In a text that is expanded shells join lines, and a mark with the line before it.
+        // In an expanded here-document shells join continued lines, also with the line of the mark.
         if quoted.is_none() && line.contains("\\\n") {
             return Err("a here-document stands beside a continued line".to_owned());
         }
@@ -130,7 +133,7 @@ fn check_documents(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses what the parser reads in another way than shells do, and nesting that is too deep for it.
+/// Refuses tokens that the parser reads differently than shells do, and deep nesting.
 fn check_tokens(tokens: &[Token]) -> Result<(), String> {
     let mut nesting = Nesting::default();
     for (index, token) in tokens.iter().enumerate() {
@@ -176,7 +179,7 @@ fn check_word(text: &str, token: &Token, before: &[Token], after: &[Token]) -> R
     Ok(())
 }
 
-/// Refuses the elements of an array, from its parenthesis on, where bash finds another end of them.
+/// Refuses an array, from its parenthesis on, where bash could find another end of it.
 fn check_array(elements: &[Token]) -> Result<(), String> {
     let mut open = 0_usize;
     for (index, token) in elements.iter().enumerate() {
@@ -199,21 +202,21 @@ fn check_array(elements: &[Token]) -> Result<(), String> {
     Err("an array has no end".to_owned())
 }
 
-/// What is open before a token.
+/// The constructs that are open before a token.
 #[derive(Debug, Default)]
 struct Nesting {
-    /// Parentheses and `case`.
+    /// Open parentheses and `case`.
     doubling: usize,
-    /// A parenthesis may close a pattern of a `case`, so none closes what was opened before one.
+    /// The value of `doubling` at the last `case`. A `)` may end a pattern of it, so none closes a parenthesis before it.
     before_case: usize,
     compound: usize,
-    /// The last word that closed a compound command.
+    /// The index of the last word that closed a compound command.
     closed_at: Option<usize>,
 }
 
 impl Nesting {
-    /// A reserved word that only is an argument is counted where it opens, and not where it closes: that errs towards
-    /// asking.
+    /// Counts a token. A reserved word that is only an argument counts as an opening word, but not as a closing one: so the depth
+    /// is never too small.
     fn take(&mut self, index: usize, token: &Token, before: &[Token]) -> Result<(), String> {
         match token {
             Token::Operator(text, _) => match text.as_str() {
@@ -243,7 +246,7 @@ impl Nesting {
         Ok(())
     }
 
-    /// Whether a command could stand here.
+    /// Whether a closing word at this index can close a compound command.
     fn may_close(&self, index: usize, before: &[Token]) -> bool {
         match before.last() {
             Some(Token::Operator(..)) => !is_redirection(before.last()),
@@ -253,8 +256,7 @@ impl Nesting {
     }
 }
 
-/// Refuses what follows a here-document's operator and is not its mark, its text and its end: the parser takes
-/// any three tokens for them.
+/// Checks that mark, text and end follow the operator of a here-document. The parser would accept any three tokens.
 fn check_document(after: &[Token]) -> Result<(), String> {
     match after {
         [Token::Word(mark, _), Token::Word(..), Token::Word(end, _), ..] if mark.replace(['\'', '"'], "") == *end => {
@@ -269,7 +271,7 @@ fn touch(left: &Token, right: &Token) -> bool {
     left.location().end.index == right.location().start.index
 }
 
-/// Whether the word ends or divides a compound command.
+/// Whether the word is a reserved word that ends or divides a compound command.
 fn is_closer(word: &str) -> bool {
     matches!(
         word,
@@ -277,8 +279,7 @@ fn is_closer(word: &str) -> bool {
     )
 }
 
-/// Whether the tokens end in an assignment or a redirection, after which the next word is a command
-/// to shells, whatever it is called.
+/// Whether the tokens end in an assignment or a redirection. Shells read the next word as a command, also a reserved word.
 fn leaves_no_name(tokens: &[Token]) -> bool {
     match tokens {
         // A here-document, an array or a process substitution.
@@ -300,8 +301,8 @@ fn is_redirection(token: Option<&Token>) -> bool {
     matches!(token, Some(Token::Operator(text, _)) if text.trim_start_matches('&').starts_with(['<', '>']))
 }
 
-/// Whether the word is `name[…` with more inside than plain text: the parser takes it for an array
-/// element and tries every reading of the subscript.
+/// Whether the word is `name[…` with more than plain text inside. The parser would read an array element, and try every way to
+/// read the subscript.
 fn has_deep_subscript(word: &str) -> bool {
     let Some((name, subscript)) = word.split_once('[') else {
         return false;

@@ -1,12 +1,12 @@
-//! Commands that run others in ways that are not followed, or change what later words mean. Data only.
+//! Commands that run others in ways that are not followed, or that change the meaning of later words. Data only.
 
-/// Whether what a program of this name runs is not looked into.
+/// Whether a program of this name runs others in a way that is not followed.
 pub(super) fn is_opaque(name: &str) -> bool {
-    // The dynamic loader runs the program it is given, and is called differently on every machine.
+    // The dynamic loader (ld.so(8)) runs its argument. Its name differs between machines.
     listed(OPAQUE, name) || listed(OTHER_SHELLS, name) || name.starts_with("ld") && name.contains(".so")
 }
 
-/// Whether the builtin changes how later words are understood, or evaluates its arguments as shell.
+/// Whether the builtin changes the meaning of later words, or evaluates its arguments.
 pub(super) fn is_doubtful(name: &str) -> bool {
     listed(DOUBTFUL, name)
 }
@@ -16,23 +16,23 @@ pub(super) fn is_shell(name: &str) -> bool {
     listed("sh bash dash ash", name)
 }
 
-/// Whether the program, which is not looked into, is given a line for some shell after `-c`.
+/// Whether the program, which is not followed, takes a shell line after `-c`.
 pub(super) fn takes_a_line(name: &str) -> bool {
     listed(OTHER_SHELLS, name) || listed("su runuser sg newgrp script flock", name)
 }
 
-/// Whether the program runs what its operands hold, a directory too: `python app` runs `app/__main__.py`, `java -cp classes`
-/// the classes there. Numbers of versions do not count.
+/// Whether the program runs its operands, also a directory: `python app` runs `app/__main__.py`, `java -cp classes` the classes
+/// there. Version numbers in its name are ignored.
 pub(super) fn is_interpreter(name: &str) -> bool {
     interpreter(name).is_some()
 }
 
-/// Whether the program runs what a file of the project says, or one that it fetched.
+/// Whether the program is a build tool: it runs what a file of the project says, or one that it fetched.
 pub(super) fn is_build_tool(name: &str) -> bool {
     listed(BUILD_TOOLS, name)
 }
 
-/// What is known of an interpreter of this name.
+/// The interpreter of this name, if it is known.
 pub(super) fn interpreter(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
     INTERPRETERS.iter().find(|known| listed(known.names, plain))
@@ -42,15 +42,15 @@ pub(super) fn interpreter(name: &str) -> Option<&'static Interpreter> {
 #[derive(Debug)]
 pub(super) struct Interpreter {
     names: &'static str,
-    /// How names of scripts end that it takes for what they are. Others it may complete (`node x`), or take for a directory, a module
-    /// or a class.
+    /// The extensions of script names that it uses unchanged. It may complete another name (`node x`), or use it as a directory, a
+    /// module or a class.
     extensions: &'static str,
-    /// What may stand before a script and brings nothing else to run.
+    /// The options before a script that make it run nothing else.
     options: &'static str,
 }
 
 impl Interpreter {
-    /// Whether the words begin with a script file, and so name what is run.
+    /// Whether the words begin with a script file, so that they name what runs.
     pub(super) fn is_given_a_script(&self, words: &[&str]) -> bool {
         let mut rest = words.iter().skip_while(|word| listed(self.options, word));
         let script = rest.next().filter(|word| !word.starts_with('-'));
@@ -58,7 +58,7 @@ impl Interpreter {
             .and_then(|word| word.rsplit_once('.'))
             .map(|(_, extension)| extension)
         {
-            // Without the option it is a class.
+            // Without `-jar` the word is the name of a class.
             Some("jar") => listed(self.extensions, "jar") && words.first() == Some(&"-jar"),
             Some(extension) => listed(self.extensions, extension),
             None => matches!(words, ["--version" | "-V" | "-version" | "--help"]),

@@ -1,12 +1,12 @@
-//! Scripts of sed of which it is certain that they run nothing. Everything else may: GNU sed has the command `e`, and a flag of `s`.
+//! Scripts of sed that certainly run nothing. GNU sed can run programs: with the command `e`, and with a flag of `s`.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Options without a value that change nothing about what is a script.
+/// Long options without a value that do not change which words are scripts.
 const LONG: &str = "quiet silent regexp-extended in-place null-data separate unbuffered posix sandbox follow-symlinks";
 
-/// Whether sed with these words runs nothing, as far as they hold its scripts. A file of `-f` is held like other scripts.
+/// Whether sed with these words runs nothing. A script file of `-f` is not read: it is bound like other scripts.
 pub(super) fn runs_nothing(words: &[&str]) -> bool {
     let mut words = words.iter().copied();
     let mut has_script = false;
@@ -37,7 +37,7 @@ pub(super) fn runs_nothing(words: &[&str]) -> bool {
     true
 }
 
-/// What an option brings; `None` where that is the next word.
+/// The value of an option. An inner `None` means that it is the next word.
 enum OptionValue<'a> {
     Nothing,
     Script(Option<&'a str>),
@@ -61,7 +61,7 @@ fn parse_option(word: &str) -> OptionValue<'_> {
         let attached = word.get(at + 1..).filter(|rest| !rest.is_empty());
         match letter {
             'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
-            // What is attached is the end of names.
+            // An attached value is the suffix of backups.
             'i' => return OptionValue::Nothing,
             'e' => return OptionValue::Script(attached),
             'f' => return OptionValue::File(attached),
@@ -71,9 +71,9 @@ fn parse_option(word: &str) -> OptionValue<'_> {
     OptionValue::Nothing
 }
 
-/// Whether a script has nothing but addresses and commands that are known.
+/// Whether a script has only known addresses and commands.
 fn is_plain(script: &str) -> bool {
-    // GNU sed reads a character by its number.
+    // GNU sed expands the number of a character to that character.
     let spells = |rest: &str| rest.starts_with(['x', 'd', 'o', 'c']);
     if script.split('\\').skip(1).any(spells) {
         return false;
@@ -87,7 +87,7 @@ fn is_plain(script: &str) -> bool {
     true
 }
 
-/// What is left of a script. What is not known is `None`.
+/// The rest of a script. Methods return `None` for what is not known.
 struct Script<'a>(Peekable<Chars<'a>>);
 
 impl Script<'_> {
@@ -119,7 +119,7 @@ impl Script<'_> {
                     self.skip(|c| c != '\n');
                 }
             }
-            // They name a file to the end of the line.
+            // The rest of the line is a file name.
             'r' | 'w' => self.skip(|c| c != '\n'),
             _ => return None,
         }
@@ -151,7 +151,7 @@ impl Script<'_> {
         self.until(delimiter)
     }
 
-    /// A regex to its end. A delimiter in brackets ends it to some programs and not to others.
+    /// Skips a regular expression. Implementations disagree whether a delimiter in brackets ends it, so that is not known.
     fn regex(&mut self, delimiter: char) -> Option<()> {
         let mut bracket = false;
         loop {

@@ -1,4 +1,4 @@
-//! What stands behind `$` and between backquotes: commands that run, and values known only then.
+//! Substitutions, with `$` or backquotes: commands that run, and values that are known only then.
 
 use super::unquote::{DIFFERENT, Doubt, Scanner, UNFINISHED, Within};
 
@@ -29,7 +29,7 @@ impl Scanner<'_> {
             Some('(') if self.chars.get(self.at + 1) == Some(&'(') => {
                 let start = self.at + 1;
                 self.arithmetic().or_else(|doubt| {
-                    // It may be a subshell in a substitution: then what stands in it runs.
+                    // It may be a substitution that begins with a subshell, whose commands run.
                     self.analysis.doubt(doubt);
                     self.at = start;
                     let line = self.until_parenthesis()?;
@@ -70,7 +70,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// `$((…))` of numbers only: variables in it are evaluated again, and may hold commands.
+    /// Reads `$((…))` with numbers only. Shells evaluate a variable in it, whose value may run commands.
     fn arithmetic(&mut self) -> Result<(), Doubt> {
         self.dynamic = true;
         self.at += 2;
@@ -80,7 +80,7 @@ impl Scanner<'_> {
                 Some('(') => open += 1,
                 Some(')') => {
                     open -= 1;
-                    // Else it is a substitution that begins with a subshell.
+                    // Otherwise it is a substitution that begins with a subshell.
                     if open == 1 && self.peek() != Some(')') {
                         return Err("arithmetic that ends in the middle");
                     }
@@ -93,7 +93,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// `${…}`, after the brace.
+    /// Reads `${…}`, from after the brace.
     fn parameter(&mut self) -> Result<(), Doubt> {
         self.dynamic = true;
         if self.peek() == Some('#') && self.chars.get(self.at + 1) != Some(&'}') {
@@ -129,9 +129,9 @@ impl Scanner<'_> {
         }
     }
 
-    /// The text up to the parenthesis that closes `$(`, which is stepped over.
+    /// The text up to the parenthesis that closes `$(`. That is skipped.
     ///
-    /// Comments, here-documents and `case` patterns may hold a parenthesis that closes nothing.
+    /// A parenthesis in a comment, a here-document or a `case` pattern closes nothing.
     fn until_parenthesis(&mut self) -> Result<String, Doubt> {
         let start = self.at;
         let mut open = 1_usize;
@@ -169,7 +169,7 @@ impl Scanner<'_> {
         Err(UNFINISHED)
     }
 
-    /// Steps over the rest of double quotes inside a substitution.
+    /// Skips the rest of double quotes inside a substitution.
     fn skip_quotes(&mut self) -> Result<(), Doubt> {
         loop {
             match self.next().ok_or(UNFINISHED)? {
@@ -188,7 +188,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Steps over a plain `${…}` inside a substitution.
+    /// Skips a plain `${…}` inside a substitution.
     fn skip_braces(&mut self) -> Result<(), Doubt> {
         self.at += 1;
         loop {

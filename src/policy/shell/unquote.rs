@@ -1,25 +1,25 @@
-//! Raw words → what they will be once quotes are gone, and the commands hidden inside them.
+//! Raw words → words without quotes, and the commands inside them.
 //!
-//! Written by hand and small, because it only has to know what bash and a POSIX sh agree on;
-//! anything else is a doubt, and a doubt costs a question.
+//! It understands only what means the same to bash and to a POSIX sh. Anything else makes the line not understood, which costs a
+//! question.
 
 use super::analysis::Analysis;
 use super::word::Word;
 
-/// What surrounds the characters being read.
+/// The context of the characters that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {
-    /// Nothing: quotes quote, blanks are impossible, `*?[` and `{` expand.
+    /// No quotes: quotes have their meaning, there are no blanks, and `*?[` and `{` expand.
     Word,
     /// Double quotes.
     Quotes,
-    /// A here-document whose delimiter is not quoted: `'` and `"` are ordinary.
+    /// A here-document whose mark is not quoted: `'` and `"` are ordinary characters.
     Document,
-    /// `${name-…}`, up to the closing brace.
+    /// The text after `-` in `${name-…}`, up to the brace.
     Braces,
 }
 
-/// Reads one raw word; commands inside it go to `analysis`.
+/// Reads one raw word, and adds the commands inside it to `analysis`.
 pub(super) fn read(raw: &str, analysis: &mut Analysis, depth: usize) -> Word {
     scan(raw, Within::Word, analysis, depth)
 }

@@ -1,9 +1,9 @@
-//! Variables whose value a shell acts upon by itself: to set one is to do more than to keep a text.
+//! Variables whose value a shell acts upon. Setting one does more than storing a text.
 //!
-//! Bash's manual lists its own under "Shell Variables"; a number given to some is evaluated as
-//! arithmetic, which runs commands, and others are expanded, searched or sourced later.
+//! bash(1) lists its own under "Shell Variables". It evaluates some as arithmetic, which can run commands, and it expands,
+//! searches or sources others later.
 //!
-//! A few others need no rule: programs only take their looks and languages from them.
+//! A few variables need no rule: they change only how programs look and which language they use.
 
 use super::analysis::Analysis;
 use super::word::Word;
@@ -22,16 +22,16 @@ const SPECIAL: &str = "
 ";
 const SPECIAL_STARTS: [&str; 4] = ["BASH", "LD_", "COMP_", "READLINE_"];
 
-/// Variables that change only colours, sizes, languages and how much is printed, in the programs that are known.
+/// Variables that change only colours, sizes, languages and the amount of output of known programs.
 ///
-/// Not here: what names a file or a program, what chooses code (`NODE_ENV`), options of a program (`*FLAGS`, `*_OPTS`).
+/// It has no variable that names a file or a program, chooses code (`NODE_ENV`), or holds options (`*FLAGS`, `*_OPTS`).
 const REVIEWED: &str = "
     CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CARGO_TERM_COLOR COLUMNS LINES
     LANG LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME TZ
     RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
 ";
 
-/// Whether setting the variable to a plain text does nothing else in any shell.
+/// Whether every shell only stores a plain text that this variable is set to.
 fn is_ordinary(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic())
@@ -40,12 +40,12 @@ fn is_ordinary(name: &str) -> bool {
         && !SPECIAL.split_ascii_whitespace().any(|special| special == name)
 }
 
-/// Whether the variable says which language and encoding a program speaks.
+/// Whether the variable sets the locale (locale(7)).
 fn is_locale(name: &str) -> bool {
     name == "LANG" || name.starts_with("LC_")
 }
 
-/// Whether text in this locale is read as it is read here: some encodings hide a quote in a letter.
+/// Whether the encoding of this locale is ASCII or UTF-8. In some others a byte of a letter is a quote.
 fn is_plain_locale(value: &Word) -> bool {
     value.literal().is_some_and(|value| {
         let encoding = value.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
@@ -53,7 +53,7 @@ fn is_plain_locale(value: &Word) -> bool {
     })
 }
 
-/// Whether the variable may be set to this without a rule: its value names no path either.
+/// Whether the variable may be set to this value without a rule. The value may name no path.
 pub(super) fn is_reviewed(name: &str, value: &Word) -> bool {
     let is_plain = |text: &str| {
         text.bytes()
@@ -62,13 +62,13 @@ pub(super) fn is_reviewed(name: &str, value: &Word) -> bool {
     may_be_reviewed(name) && value.literal().is_some_and(is_plain) && (!is_locale(name) || is_plain_locale(value))
 }
 
-/// Whether a loop may set the variable without a rule. No program knows a variable of such a name, should it be exported.
+/// Whether a loop may set the variable without a rule. No known program uses a variable in lower case, in case it is exported.
 pub(super) fn is_counter(name: &str) -> bool {
     let is_lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     is_lower && is_ordinary(name)
 }
 
-/// Whether the variable may be set without a rule, to some values.
+/// Whether some values of the variable need no rule.
 pub(super) fn may_be_reviewed(name: &str) -> bool {
     REVIEWED.split_ascii_whitespace().any(|known| known == name)
 }

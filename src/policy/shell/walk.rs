@@ -1,4 +1,4 @@
-//! Command line → syntax tree → every simple command in it, wherever it stands.
+//! Command line → syntax tree → all simple commands in it.
 
 use std::ffi::OsStr;
 
@@ -13,20 +13,20 @@ use super::word::Word;
 use super::wrapper;
 use crate::policy::path;
 
-/// How deep substitutions and wrappers may nest.
+/// The deepest nesting of substitutions and wrappers.
 const MAX_DEPTH: usize = 8;
-/// How many simple commands one line may hold.
+/// The most simple commands in one line.
 const MAX_COMMANDS: usize = 512;
 
 impl Analysis {
-    /// What `line` does.
+    /// The analysis of a line.
     pub(super) fn of_line(line: &str) -> Self {
         let mut analysis = Self::default();
         analysis.line(line, 0);
         analysis
     }
 
-    /// What a single command with these words does. A word that is not UTF-8 counts as unknown.
+    /// The analysis of one command of these words. A word that is not UTF-8 counts as known only when it runs.
     pub(super) fn of_argv<S: AsRef<OsStr>>(argv: &[S]) -> Self {
         let word = |word: &S| match word.as_ref().to_str() {
             Some(text) => Word::Literal(text.to_owned()),
@@ -37,7 +37,7 @@ impl Analysis {
         analysis
     }
 
-    /// Takes what a line of shell does.
+    /// Adds a shell line.
     pub(super) fn line(&mut self, line: &str, depth: usize) {
         if depth > MAX_DEPTH {
             return self.doubt("commands are nested too deeply");
@@ -53,7 +53,7 @@ impl Analysis {
         }
     }
 
-    /// Takes one command, and what it starts in its turn.
+    /// Adds a command, and the commands that it runs.
     pub(super) fn command(&mut self, simple: SimpleCommand, depth: usize) {
         if depth > MAX_DEPTH || self.commands.len() >= MAX_COMMANDS {
             return self.doubt("the line holds too many commands");
@@ -81,7 +81,7 @@ impl Analysis {
         if pipeline.seq.is_empty() {
             self.doubt("a pipeline has no command");
         }
-        // To a POSIX sh `time` is a command, and what follows it are arguments.
+        // In a POSIX sh `time` is a command, and the words after it are its arguments.
         if pipeline.timed.is_some() && !matches!(pipeline.seq.first(), Some(ast::Command::Simple(_))) {
             self.doubt("time before a compound command is not understood by every shell");
         }
@@ -111,7 +111,7 @@ impl Analysis {
         match compound {
             ast::CompoundCommand::Arithmetic(command) => {
                 self.doubt("(( … )) is not understood by every shell");
-                // To a POSIX sh, and to every shell when a blank stands between, it is two subshells.
+                // A POSIX sh reads two subshells; with a blank between the parentheses every shell does.
                 self.line(&command.expr.value, depth + 1);
             }
             ast::CompoundCommand::ArithmeticForClause(clause) => {
@@ -160,7 +160,7 @@ impl Analysis {
             let mut read = |value: &ast::Word| unquote::read(&value.value, self, depth);
             values.iter().map(&mut read).collect::<Vec<Word>>()
         });
-        // Without a list it runs over the arguments of the shell.
+        // Without a list the loop runs over the arguments of the shell.
         let are_literals = values
             .as_ref()
             .is_some_and(|values| values.iter().all(|value| value.literal().is_some()));
@@ -209,7 +209,7 @@ impl Analysis {
                 if timed && name.shown().starts_with('-') {
                     self.doubt("options of time differ from shell to shell");
                 }
-                // To a POSIX sh `time` is a program, which runs others.
+                // In a POSIX sh `time` is a program that runs others.
                 let is_bare = !timed && simple.inputs.is_empty() && simple.outputs.is_empty();
                 simple.is_control = is_bare && is_control(&simple.words);
                 self.command(simple, depth);
@@ -217,7 +217,7 @@ impl Analysis {
         }
     }
 
-    /// `a &>f b` is one command to bash; to a POSIX sh it is `a &` and then `>f b`.
+    /// Handles `a &>f b`. For bash it is one command, for a POSIX sh it is `a &` and then `>f b`.
     fn both_outputs(&mut self, command: &ast::SimpleCommand) {
         let both = |item: &ast::CommandPrefixOrSuffixItem| {
             matches!(
@@ -291,7 +291,7 @@ impl Analysis {
         self.add_redirections(simple);
     }
 
-    /// Keeps the redirections that belong to no simple command.
+    /// Adds the redirections of a compound command, or of no command.
     fn add_redirections(&mut self, mut simple: SimpleCommand) {
         self.inputs.append(&mut simple.inputs);
         self.outputs.append(&mut simple.outputs);

@@ -1,11 +1,11 @@
-//! A word of a command, once its quotes are gone.
+//! A word of a command without its quotes.
 
 /// A word of a simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
-    /// The word is this text.
+    /// A known text.
     Literal(String),
-    /// The word depends on something that is known only when it runs; the raw text.
+    /// A word that depends on something known only when it runs, as written.
     Dynamic(String),
 }
 
@@ -18,7 +18,7 @@ impl Word {
         }
     }
 
-    /// The text for a person.
+    /// The text to show to a person.
     pub(super) fn shown(&self) -> &str {
         match self {
             Self::Literal(text) | Self::Dynamic(text) => text,

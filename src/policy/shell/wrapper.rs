@@ -1,8 +1,7 @@
 //! Commands that run other commands: what they run is judged as well.
 //!
-//! A wrapper whose options are not all known here, or whose inner command cannot be seen, is a
-//! doubt. Programs that merely *can* run others when told to (git, make, an interpreter with a
-//! script) are programs like any other: their own words are judged.
+//! A wrapper with an unknown option, or whose inner command is not visible, is not understood. Programs that only *can* run
+//! others (git, make, an interpreter with a script) are programs like any other: their own words are judged.
 
 use super::analysis::{Analysis, SimpleCommand};
 use super::control::{exports_reviewed, test};
@@ -12,17 +11,18 @@ use super::programs::{is_doubtful, is_opaque, is_shell, takes_a_line};
 use super::word::Word;
 use super::wrapper_table::{Kind, WRAPPERS, Wrapper};
 
-/// The words that may begin a command and name no program, to some shell.
+/// Words that some shell reads as reserved at the start of a command.
 const RESERVED: [&str; 13] = [
     "!", "{", "[[", "case", "coproc", "for", "function", "if", "select", "time", "until", "while", "(",
 ];
 
-/// The longest command, in bytes, that is looked into for others. A line cannot be so long, but words without a shell can.
+/// The longest command, in bytes, that is searched for inner commands. A line is shorter; a command that is given as words may be
+/// longer.
 const MAX_OPENED: usize = 64 * 1024;
-/// How many texts `xargs` may replace.
+/// The most placeholders of `xargs`.
 const MAX_PLACEHOLDERS: usize = 4;
 
-/// Finds the command that `words` run, if they run one, and gives it to `analysis`.
+/// Adds the command that `words` run, if they run one, to `analysis`.
 pub(super) fn open(words: &[Word], analysis: &mut Analysis, depth: usize) {
     let Some((name, rest)) = words.split_first() else {
         return;
@@ -58,13 +58,13 @@ pub(super) fn open(words: &[Word], analysis: &mut Analysis, depth: usize) {
             }
             analysis.doubt(format!("what {name} runs is not looked into"));
         }
-        // Reserved words are commands only to a shell that does not know them.
+        // A shell that does not reserve the word runs a command of that name.
         "[[" | "select" | "function" => analysis.doubt(format!("{name} is not understood by every shell")),
         _ => {}
     }
 }
 
-/// Whether what a program of this name runs is opened, so that its words need not be judged again.
+/// Whether the inner command of a program of this name is judged, so that its words need not be judged again.
 pub(super) fn is_wrapper(name: &str) -> bool {
     WRAPPERS.iter().any(|wrapper| wrapper.name == name)
 }
@@ -79,7 +79,7 @@ impl Wrapper {
         {
             return;
         }
-        // They may have a PATH of their own for what they run.
+        // sudo and doas may use a PATH of their own.
         if matches!(self.name, "sudo" | "doas") {
             analysis.doubt(format!("{} may change where programs are searched", self.name));
         }
@@ -101,7 +101,7 @@ impl Wrapper {
             }
             match self.option(text) {
                 Some(0) => rest = tail,
-                // What is not a literal may be several words, the command among them.
+                // A word that is no literal may become several words, and the command may be among them.
                 Some(_) if tail.first().and_then(Word::literal).is_some() => rest = &tail[1..],
                 Some(_) | None => return analysis.doubt(format!("an option of {} is not understood", self.name)),
             }
@@ -139,7 +139,7 @@ impl Wrapper {
         if rest.is_empty() {
             return;
         }
-        // Behind another reserved word bash takes `time` for one as well, and what follows for a pipeline.
+        // After another reserved word, bash reads `time` as a reserved word too, and the rest as a pipeline.
         if self.name == "time" && begins_a_pipeline(&rest[0]) {
             analysis.doubt("what time runs differs from shell to shell");
         }
@@ -156,7 +156,7 @@ impl Wrapper {
         analysis.command(SimpleCommand::of(words), depth + 1);
     }
 
-    /// How many further words the option takes; `None` if it is not known.
+    /// The number of further words that the option takes; `None` where the option is unknown.
     fn option(&self, text: &str) -> Option<usize> {
         if text.starts_with("--") {
             let attachable = |known: &str, name| known.split_once('=').is_some_and(|(known, _)| known == name);
@@ -188,24 +188,23 @@ impl Wrapper {
     }
 }
 
-/// Whether the word is no name of a program where a pipeline begins.
+/// Whether the word is no program name at the start of a pipeline: an assignment or a reserved word.
 fn begins_a_pipeline(word: &Word) -> bool {
     let shown = word.shown();
     shown.contains(['=', '[']) || RESERVED.contains(&shown)
 }
 
-/// Whether an option of a wrapper has what it runs search programs elsewhere than in PATH: without it, or as a login shell, which
-/// reads files that say where.
+/// Whether with this option the wrapper runs its command with another PATH, without one, or as a login shell, whose files set PATH.
 fn loses_path(wrapper: &str, option: &str, value: Option<&Word>) -> bool {
     match wrapper {
         "env" => clears_path(option, value),
-        // `-c` empties the environment, `-l` and `-a -sh` make a login shell of one; `-p` has a PATH of its own.
+        // `exec -c` empties the environment, `exec -l` and `exec -a -sh` start a login shell, `command -p` has its own PATH.
         "exec" | "command" => true,
         _ => false,
     }
 }
 
-/// Whether an option of env takes PATH away: what searches programs then chooses for itself where.
+/// Whether the option of env removes PATH. A program then searches in places of its own choice.
 fn clears_path(option: &str, value: Option<&Word>) -> bool {
     let unset = |name: &str| matches!(name, "" | "PATH");
     match option.strip_prefix("--") {
@@ -220,7 +219,7 @@ fn clears_path(option: &str, value: Option<&Word>) -> bool {
     }
 }
 
-/// Whether an option has what is run begin in another directory.
+/// Whether with this option the inner command starts in another directory.
 fn option_changes_directory(wrapper: &str, option: &str) -> bool {
     let letter = match wrapper {
         "env" => 'C',
@@ -230,7 +229,7 @@ fn option_changes_directory(wrapper: &str, option: &str) -> bool {
     option.starts_with("--chdir") || !option.starts_with("--") && option.contains(letter)
 }
 
-/// Every `-exec … ;` of find.
+/// Adds the command of each `-exec … ;` of find.
 fn find(rest: &[Word], analysis: &mut Analysis, depth: usize) {
     let mut words = rest.iter();
     while let Some(word) = words.next() {
@@ -246,7 +245,7 @@ fn find(rest: &[Word], analysis: &mut Analysis, depth: usize) {
                         Word::Literal(_) | Word::Dynamic(_) => word.clone(),
                     })
                     .collect();
-                // What looks like the beginning may be the argument of a test, and stand before the real one.
+                // An `-exec` may be the argument of a test, and the real one may follow.
                 let begins = |word: &Word| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
                 let is_option = inner.first().is_some_and(|name| name.shown().starts_with('-'));
                 if is_option || inner.iter().any(begins) {
@@ -259,7 +258,7 @@ fn find(rest: &[Word], analysis: &mut Analysis, depth: usize) {
     }
 }
 
-/// The text in a command of xargs that this option has replaced by its input.
+/// The placeholder that this option of xargs sets.
 fn replaced<'a>(option: &'a str, next: Option<&'a Word>) -> Option<&'a str> {
     if let Some(long) = option.strip_prefix("--replace") {
         return Some(long.strip_prefix('=').unwrap_or("{}"));
@@ -273,7 +272,7 @@ fn replaced<'a>(option: &'a str, next: Option<&'a Word>) -> Option<&'a str> {
     }
 }
 
-/// `set` with the options that only make a script stricter or more talkative.
+/// Handles `set`. Only options that make a script stricter, or print more, are understood.
 fn set(rest: &[Word], analysis: &mut Analysis) {
     let harmless = |word: &Word| match word.literal() {
         Some("pipefail") => true,
@@ -287,9 +286,9 @@ fn set(rest: &[Word], analysis: &mut Analysis) {
     }
 }
 
-/// Builtins that evaluate an array subscript given with `-v` or `-p`, or run what follows `-x`.
+/// Handles builtins that evaluate an array subscript after `-v` or `-p`, or run the word after `-x`.
 ///
-/// Letters may stand together (`wait -fp`), and a value may be attached.
+/// Letters may be combined (`wait -fp`), and a value may be attached.
 fn evaluates(name: &str, rest: &[Word], analysis: &mut Analysis) {
     let evaluated = |word: &Word| match word.literal() {
         Some(text) => match name {

@@ -1,6 +1,6 @@
 //! Which programs run the rest of their words, and how those are read. Data only; [`super::wrapper`] reads it.
 
-/// How a wrapper's words divide into options and inner command.
+/// The options of a wrapper, and where its inner command begins.
 #[derive(Debug)]
 pub(super) struct Wrapper {
     pub(super) name: &'static str,
@@ -11,19 +11,19 @@ pub(super) struct Wrapper {
     /// Long options without a value; with `=` after the name, one with a value; with `=?`, one whose
     /// value can only be attached.
     pub(super) long: &'static [&'static str],
-    /// How many operands stand before the inner command.
+    /// The number of operands before the inner command.
     pub(super) operands: usize,
     pub(super) kind: Kind,
 }
 
-/// What stands around the inner command.
+/// The words around the inner command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The inner command is the rest.
+    /// None: the inner command is the rest.
     Plain,
-    /// Assignments may stand before the inner command.
+    /// Assignments may precede the inner command.
     Assigns,
-    /// Arguments that cannot be seen are added to the inner command.
+    /// Further arguments, which are not visible, follow the inner command.
     Appends,
 }
 

@@ -1,10 +1,10 @@
-//! A host with the port behind it, as HTTP writes them.
+//! `HOST:PORT`, as HTTP writes it.
 
 use crate::policy::Host;
 use crate::policy::hosts::HostError;
 use crate::proxy::unreadable::Unreadable;
 
-/// A host, and a port if there is one: `HOST` or `HOST:PORT`.
+/// `HOST` or `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::proxy) struct Authority {
     pub(in crate::proxy) host: Host,
@@ -12,7 +12,7 @@ pub(in crate::proxy) struct Authority {
 }
 
 impl Authority {
-    /// Reads it, without a user; an IPv6 address stands in brackets.
+    /// Parses it. A user is refused; an IPv6 address must be in brackets.
     pub(in crate::proxy) fn parse(text: &str) -> Result<Self, Unreadable> {
         if text.contains('@') {
             return Err(Unreadable::User);
@@ -36,13 +36,13 @@ impl Authority {
         })
     }
 
-    /// Whether it names this place; without a port it names the usual one.
+    /// Whether it names this host and port. Without a port it names the default port.
     pub(in crate::proxy) fn is(&self, host: &Host, port: u16, usual: u16) -> bool {
         self.host == *host && self.port.unwrap_or(usual) == port
     }
 }
 
-/// A number from 1 to 65535, written in one way.
+/// A port: a number from 1 to 65535 without leading zeros.
 fn parse_port(text: &str) -> Result<u16, Unreadable> {
     let plain = (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if !plain || text.starts_with('0') {

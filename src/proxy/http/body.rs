@@ -1,4 +1,4 @@
-//! The strict reader of request bodies, byte by byte of their framing.
+//! The strict parser of request bodies: it checks every byte of the framing.
 
 use super::head::Framing;
 use crate::proxy::unreadable::Unreadable;
@@ -6,46 +6,46 @@ use crate::proxy::unreadable::Unreadable;
 /// The most digits of a chunk's length.
 const DIGITS: u32 = 15;
 
-/// Where in a body its reader stands.
+/// The position of the parser in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) struct Body(At);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// So many bytes are left of all.
+    /// This many bytes of a body with a length are left.
     Plain(u64),
-    /// In the length of a chunk: what was read of it, and how many digits that were.
+    /// In the length of a chunk: its value so far, and the number of digits.
     Size(u64, u32),
-    /// Behind the CR of a length.
+    /// After the CR of a chunk's length.
     SizeEnd(u64),
-    /// So many bytes are left of a chunk.
+    /// This many bytes of a chunk are left.
     Chunk(u64),
-    /// Behind a chunk.
+    /// After the data of a chunk.
     ChunkEnd,
     /// Behind the CR there.
     ChunkLine,
-    /// Behind the last chunk: no trailers are taken.
+    /// After the last chunk. Trailers are refused.
     Last,
     /// Behind the CR there.
     LastLine,
     End,
 }
 
-/// What stands next in a body.
+/// The next piece of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum Piece {
-    /// So many bytes of what it carries, at least one.
+    /// This many bytes of content, at least one.
     Data(usize),
-    /// So many bytes of framing, at least one.
+    /// This many bytes of framing, at least one.
     Framing(usize),
-    /// More must come first.
+    /// More bytes are needed.
     More,
-    /// Nothing: what follows is no part of it.
+    /// The body has ended.
     End,
 }
 
 impl Body {
-    /// The reader of a body of that length.
+    /// The parser of a body with this framing.
     pub(in crate::proxy) fn new(framing: Framing) -> Self {
         Self(match framing {
             Framing::None | Framing::Length(0) => At::End,
@@ -54,10 +54,10 @@ impl Body {
         })
     }
 
-    /// What these bytes begin with. The caller takes them away before it asks again.
+    /// The piece at the start of these bytes. The caller must remove it before the next call.
     ///
     /// # Errors
-    /// Chunks that somebody could read in another way: extensions, trailers, other line ends.
+    /// The chunks are ambiguous: they have extensions, trailers or other line ends.
     pub(in crate::proxy) fn next(&mut self, bytes: &[u8]) -> Result<Piece, Unreadable> {
         if self.0 == At::End {
             return Ok(Piece::End);

@@ -30,7 +30,7 @@ use crate::proxy::bounds::{BUFFER, Bounds, HEADERS};
 use crate::proxy::client::{Client, PIECE};
 use crate::proxy::meter::{Meter, Metered};
 
-/// Hop-by-hop headers, which are not sent on; so are `Proxy-…` and those that `Connection` names.
+/// Hop-by-hop headers. They are removed, as are `Proxy-…` and the headers that `Connection` names (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -49,16 +49,16 @@ pub(super) struct Exchange<'a> {
     pub(super) path: &'a PathAndQuery,
     pub(super) host: &'a Host,
     pub(super) port: u16,
-    /// What the client is told of its connection.
+    /// Whether the client's connection stays open afterwards.
     pub(super) keep_alive: KeepAlive,
 }
 
 /// The end of an exchange.
 pub(super) struct Forwarded {
     pub(super) outcome: AttemptResult,
-    /// Nothing of an answer was sent.
+    /// Whether nothing of the response was sent.
     pub(super) unanswered: bool,
-    /// Whether the client's connection can go on.
+    /// Whether the client's connection can serve another request.
     pub(super) keep_alive: KeepAlive,
 }
 
@@ -66,13 +66,13 @@ pub(super) struct Forwarded {
 #[derive(Default)]
 struct Progress {
     uploaded: AtomicBool,
-    /// The head of an answer has come.
+    /// The head of the response was received.
     got_head: AtomicBool,
-    /// Something of it was sent.
+    /// A part of the response was sent to the client.
     answered: AtomicBool,
 }
 
-/// Sends the request to the server, and its answer to the client.
+/// Sends the request to the server, and the response to the client.
 pub(super) async fn forward(
     client: &mut Client,
     exchange: Exchange<'_>,
@@ -138,7 +138,7 @@ async fn run(
 type Feed = Option<Sender<Bytes, io::Error>>;
 type RequestBody = Either<Empty<Bytes>, Channel<Bytes, io::Error>>;
 
-/// The request as the server sees it, and where its body goes in.
+/// The request for the server, and the sink of its body.
 fn build(exchange: Exchange<'_>) -> Option<(Feed, http::Request<RequestBody>)> {
     let Exchange {
         head, path, host, port, ..
@@ -184,7 +184,8 @@ fn end_to_end(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &Header
     })
 }
 
-/// Sends the body on as it comes in. Returns only when that, or waiting for the answer, was cut short.
+/// Sends the body on as it is received. It returns only when the client closes early or its body is
+/// refused; after the last byte it waits forever.
 async fn upload(
     mut read: ReadHalf<'_>,
     buffer: &mut BytesMut,
@@ -199,7 +200,7 @@ async fn upload(
                 if let Some(open) = &mut feed
                     && open.send_data(data).await.is_err()
                 {
-                    // The server does not read on; its response says why.
+                    // The server stopped reading. Its response is still sent to the client.
                     return std::future::pending().await;
                 }
             }
@@ -219,7 +220,7 @@ async fn upload(
     }
     drop(feed);
     progress.uploaded.store(true, Ordering::Relaxed);
-    // What comes now is the next request. There may be room for it, or not.
+    // Buffer the start of the next request, as far as there is room.
     while buffer.len() < BUFFER {
         if !more(&mut read, buffer).await {
             return AttemptResult::Passed(End::ClientClosed);
@@ -228,7 +229,7 @@ async fn upload(
     std::future::pending().await
 }
 
-/// Aborts the body, so that the server sees it as incomplete.
+/// Aborts the body, so that the server does not accept it as complete.
 fn abort(feed: Feed) {
     if let Some(feed) = feed {
         feed.abort(io::ErrorKind::ConnectionAborted.into());
@@ -241,7 +242,7 @@ async fn more(read: &mut ReadHalf<'_>, buffer: &mut BytesMut) -> bool {
     matches!(read.read_buf(&mut room).await, Ok(1..))
 }
 
-/// Writes the answer as it comes in.
+/// Sends the response to the client as it is received.
 async fn download(
     mut write: WriteHalf<'_>,
     exchange: Exchange<'_>,
@@ -251,7 +252,7 @@ async fn download(
     progress: &Progress,
 ) -> Result<KeepAlive, AttemptResult> {
     let client_closed = |_| AttemptResult::Passed(End::ClientClosed);
-    // To ask for a password, or to speak something else from here on, is not for a server to do through a proxy.
+    // A server may neither ask for a proxy's password nor switch the protocol.
     let is_for_proxy = parts.status.is_informational() || parts.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
     if is_for_proxy || names_too_many(&parts.headers) {
         return Err(AttemptResult::Failed(Failure::BadAnswer));
@@ -294,10 +295,10 @@ async fn download(
     Ok(keep_alive)
 }
 
-/// How a client knows where an answer ends.
+/// The framing of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Length {
-    /// An answer without a body, by its status.
+    /// A response without a body, because of its status or method.
     Nothing,
     Known(u64),
     Chunked,

@@ -1,4 +1,4 @@
-//! The strict reader of request heads: bytes → one meaning, or none.
+//! The strict parser of request heads. A head that could be parsed in two ways is refused.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -7,16 +7,16 @@ use super::authority::Authority;
 use crate::proxy::bounds::{BUFFER, HEADERS, NAMED};
 use crate::proxy::unreadable::Unreadable;
 
-/// The head of a request, as it was understood.
+/// The parsed head of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::proxy) struct Head {
     pub(in crate::proxy) method: Method,
-    /// Visible ASCII, not empty, and nothing more is known of it.
+    /// Not empty, visible ASCII; not parsed further.
     pub(in crate::proxy) target: Box<str>,
     pub(in crate::proxy) version: Version,
     pub(in crate::proxy) headers: HeaderMap,
     pub(in crate::proxy) framing: Framing,
-    /// What the Host header names. Only HTTP/1.0 has none.
+    /// The Host header. Only HTTP/1.0 may lack it.
     pub(in crate::proxy) host: Option<Authority>,
     pub(in crate::proxy) expects: Expects,
 }
@@ -28,25 +28,25 @@ pub(in crate::proxy) enum Version {
     Http11,
 }
 
-/// How long the body of a request is.
+/// The framing of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum Framing {
     /// There is none.
     None,
-    /// So many bytes.
+    /// A length in bytes.
     Length(u64),
-    /// It says so itself.
+    /// Chunks, which carry their lengths.
     Chunked,
 }
 
-/// Whether the client waits for a word before it sends the body.
+/// Whether the client waits for `100 Continue` before it sends the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum Expects {
     Nothing,
     Continue,
 }
 
-/// Finds where a head ends while its bytes come in. Looks at each byte once.
+/// Finds the end of a head while its bytes arrive. It scans each byte once.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Finder {
     seen: usize,
@@ -55,11 +55,11 @@ pub(in crate::proxy) struct Finder {
 }
 
 impl Finder {
-    /// The length of the head at the start of these bytes, its blank line included; `None` while more must come.
-    /// Each call is given what the one before was given, and more behind it.
+    /// The length of the head at the start of these bytes, with its blank line; `None` while more bytes are needed.
+    /// Each call gets all bytes so far.
     ///
     /// # Errors
-    /// What no head begins with, as soon as that is certain.
+    /// The bytes cannot become a head.
     pub(in crate::proxy) fn find(&mut self, bytes: &[u8]) -> Result<Option<usize>, Unreadable> {
         while let Some(byte) = bytes.get(self.seen) {
             let before = self.seen.checked_sub(1).and_then(|at| bytes.get(at));
@@ -78,14 +78,14 @@ impl Finder {
                 return Err(Unreadable::TooLong);
             }
         }
-        // Full, and no end in it: nothing more would be read.
+        // The buffer is full, so the head is too long.
         if bytes.len() >= BUFFER {
             return Err(Unreadable::TooLong);
         }
         Ok(None)
     }
 
-    /// Takes note of the line that ends here; the head's end if that one is blank.
+    /// Notes the end of a line. It returns the end of the head where the line is blank.
     fn end_line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Unreadable> {
         let line = bytes.get(self.line..self.seen - 1).unwrap_or_default();
         self.line = self.seen + 1;
@@ -105,10 +105,10 @@ impl Finder {
 }
 
 impl Head {
-    /// Reads what [`Finder::find`] found.
+    /// Parses a head that [`Finder::find`] found.
     ///
     /// # Errors
-    /// What is no head, and what somebody could read in another way.
+    /// The bytes are no head, or an ambiguous one.
     pub(in crate::proxy) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
         let mut lines = bytes.strip_suffix(b"\r\n\r\n").ok_or(Unreadable::Short)?;
         let (line, rest) = split_line(lines);
@@ -158,7 +158,8 @@ pub(super) fn connection_tokens(headers: &HeaderMap) -> impl Iterator<Item = &st
     texts.flat_map(|text| text.split(',').map(str::trim))
 }
 
-/// Whether these are so many that holding each header against each of them would take long.
+/// Whether the Connection headers have more words than [`NAMED`]. Each header is compared with each word, so their number is
+/// bounded.
 pub(super) fn names_too_many(headers: &HeaderMap) -> bool {
     connection_tokens(headers).nth(NAMED).is_some()
 }
@@ -173,7 +174,7 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Three words, apart by one blank each.
+/// Three words with one blank between them.
 fn request_line(line: &[u8]) -> Result<(Method, Box<str>, Version), Unreadable> {
     let mut parts = line.split(|byte| *byte == b' ');
     let (Some(method), Some(target), Some(version), None) = (parts.next(), parts.next(), parts.next(), parts.next())
@@ -198,13 +199,13 @@ fn header(line: &[u8]) -> Result<(HeaderName, HeaderValue), Unreadable> {
     let colon = line.iter().position(|byte| *byte == b':').ok_or(Unreadable::Header)?;
     let (name, value) = line.split_at(colon);
     let value = trim(value.get(1..).unwrap_or_default());
-    // Blanks before the colon, and a line that goes on with the one before, are no names.
+    // This refuses blanks before the colon, and a line that continues the one before.
     let name = HeaderName::from_bytes(name).map_err(|_| Unreadable::Header)?;
     let value = HeaderValue::from_bytes(value).map_err(|_| Unreadable::Header)?;
     Ok((name, value))
 }
 
-/// Without the blanks around it, and no others.
+/// The bytes without the blanks and tabs around them.
 fn trim(value: &[u8]) -> &[u8] {
     let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let (Some(first), Some(last)) = (value.iter().position(is_text), value.iter().rposition(is_text)) else {
@@ -213,7 +214,7 @@ fn trim(value: &[u8]) -> &[u8] {
     value.get(first..=last).unwrap_or_default()
 }
 
-/// The only value of a header, if it is there at all.
+/// The value of a header; an error where the header is there twice.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName, twice: Unreadable) -> Result<Option<&'a [u8]>, Unreadable> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -229,7 +230,7 @@ fn framing(headers: &HeaderMap, version: Version) -> Result<Framing, Unreadable>
         (None, None, _) => Ok(Framing::None),
         (Some(_), Some(_), _) => Err(Unreadable::Length),
         (Some(length), None, _) => {
-            // A list, a sign, a blank, and what no machine counts to: nothing of that is digits that fit.
+            // Digits only: a sign, a blank, a list and a number beyond 64 bits are refused.
             let plain = (1..=18).contains(&length.len()) && length.iter().all(u8::is_ascii_digit);
             let length = str::from_utf8(length).ok().filter(|_| plain);
             let length = length.and_then(|digits| digits.parse().ok());

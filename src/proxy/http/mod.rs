@@ -1,4 +1,4 @@
-//! HTTP, as a proxy's client speaks it: bytes → requests, each read strictly and sent on as it was understood.
+//! HTTP of a proxy's clients. Each request is parsed strictly, and sent on as it was parsed.
 //!
 //! [`head`] reads the head of a request, [`target`] what it is for ([`authority`]: of which host), [`body`] what follows
 //! it; the same readers serve for HTTP inside of tunnels. [`mod@serve`] has each request of a connection decided for

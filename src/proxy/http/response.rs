@@ -7,9 +7,9 @@ use http::StatusCode;
 use crate::proxy::attempt::{AttemptResult, Failure, Refusal};
 use crate::proxy::unreadable::Unreadable;
 
-/// What a client is told before its tunnel begins.
+/// The response that opens a tunnel.
 pub(super) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
-/// What a client is told that waits before it sends a body.
+/// The response to a client that waits before it sends its body (`Expect: 100-continue`).
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Whether the connection stays open.
@@ -28,21 +28,21 @@ impl KeepAlive {
     }
 }
 
-/// The answer to what was refused or failed; `subject` is `HOST:PORT`, or `this request`. None where nobody waits for it.
+/// The response to a refused or failed request; `None` for other results. `subject` is `HOST:PORT` or `this request`.
 pub(in crate::proxy) fn rejection(subject: &str, outcome: &AttemptResult, keep_alive: KeepAlive) -> Option<Vec<u8>> {
     let (status, why) = match outcome {
         AttemptResult::Refused(why) => (refused(why), why.to_string()),
         AttemptResult::Failed(why) => (failed(why), why.to_string()),
         AttemptResult::Passed(_) | AttemptResult::Abandoned(_) => return None,
     };
-    // It stands in the status line, too: there many programs show it.
+    // Many programs show only the status line, so the reason is there as well.
     let line: String = format!("stockade: {subject} {why}")
         .chars()
         .map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' })
         .collect();
     let mut text = format!("HTTP/1.1 {} {line}\r\n", status.as_u16());
     text.push_str("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
-    // A `String` takes everything that is written to it.
+    // Writing to a `String` cannot fail.
     let _written = write!(
         text,
         "X-Proxy-Error: {line}\r\nContent-Length: {}\r\n{}\r\n{line}\n",

@@ -1,4 +1,4 @@
-//! One connection's requests, one after the other.
+//! Serves the requests of one connection, one after the other.
 
 use bytes::Buf as _;
 use tokio::time::{Instant, timeout};
@@ -15,7 +15,7 @@ use crate::proxy::record::Record;
 use crate::proxy::state::ProxyState;
 use crate::proxy::unreadable::Unreadable;
 
-/// Serves requests until one opens a tunnel, or no more come. The first has begun.
+/// Serves requests until one opens a tunnel, or the connection ends. The first request began at `started`.
 pub(in crate::proxy) async fn serve<'a>(
     state: &'a ProxyState,
     client: &mut Client,
@@ -40,7 +40,7 @@ pub(in crate::proxy) async fn serve<'a>(
     }
 }
 
-/// The next request. What it is made of is still in the buffer when it cannot be read.
+/// The next request. On an error its bytes are left in the buffer.
 async fn next(state: &ProxyState, client: &mut Client) -> Result<(Head, Request), Unreadable> {
     let mut finder = Finder::default();
     let reading = async {
@@ -63,7 +63,7 @@ async fn next(state: &ProxyState, client: &mut Client) -> Result<(Head, Request)
     Ok((head, request))
 }
 
-/// When the next request began, if one did. Whoever asks for nothing makes room for others.
+/// The time when the next request began; `None` where the client sends none. An idle connection is closed when others wait.
 async fn next_start(state: &ProxyState, client: &mut Client) -> Option<Instant> {
     if client.buffer.is_empty() {
         if state.is_full() {
@@ -95,7 +95,7 @@ async fn refuse(state: &ProxyState, client: &mut Client, started: Instant, why: 
     respond(state, client, &answer.unwrap_or_default(), KeepAlive::No).await;
 }
 
-/// Opens a tunnel, or says no.
+/// Opens a tunnel, or sends a rejection.
 async fn tunnel<'a>(
     state: &'a ProxyState,
     client: &mut Client,
@@ -127,7 +127,7 @@ async fn tunnel<'a>(
     })
 }
 
-/// Brings the answer to one request, or says no.
+/// Forwards one request, or sends a rejection.
 async fn answer(state: &ProxyState, client: &mut Client, started: Instant, head: &Head, request: Request) -> KeepAlive {
     let RequestKind::Forward(path) = &request.kind else {
         return KeepAlive::No;

@@ -1,4 +1,4 @@
-//! What a request is for: a host, a port, and what is asked of it.
+//! The destination of a request, and whether it opens a tunnel or is forwarded.
 
 use http::Method;
 use http::uri::PathAndQuery;
@@ -11,7 +11,7 @@ use crate::proxy::unreadable::Unreadable;
 /// The port of `http://` without one.
 const HTTP: u16 = 80;
 
-/// What a client of a proxy asks for.
+/// A request to the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::proxy) struct Request {
     pub(in crate::proxy) host: Host,
@@ -19,20 +19,20 @@ pub(in crate::proxy) struct Request {
     pub(in crate::proxy) kind: RequestKind,
 }
 
-/// Of a host, a client wants…
+/// The kind of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::proxy) enum RequestKind {
-    /// …a tunnel.
+    /// CONNECT: a tunnel.
     Tunnel,
-    /// …the answer to one request, whose target is this.
+    /// Another method: one request to the server, for this target.
     Forward(PathAndQuery),
 }
 
 impl Request {
-    /// What the head asks a proxy for.
+    /// The request of a head.
     ///
     /// # Errors
-    /// What is no request to a proxy, and what names two hosts.
+    /// The head is no request to a proxy, or names two hosts.
     pub(in crate::proxy) fn of(head: &Head) -> Result<Self, Unreadable> {
         if head.method == Method::CONNECT {
             return Self::tunnel(head);
@@ -68,7 +68,7 @@ impl Request {
         }
         let Authority { host, port } = Authority::parse(&head.target)?;
         let port = port.ok_or(Unreadable::Port)?;
-        // Some clients leave the port of their Host header out, whatever it is.
+        // Some clients leave out the port in their Host header, also where it is not the default.
         if head.host.as_ref().is_some_and(|named| !named.is(&host, port, port)) {
             return Err(Unreadable::HostDiffers);
         }
@@ -77,7 +77,7 @@ impl Request {
     }
 }
 
-/// What stands behind the host, as a server is asked for it.
+/// The path and query of a URL, as the request line of a server has them.
 fn origin_form(path: &str) -> Result<PathAndQuery, Unreadable> {
     let path = if path.starts_with('/') {
         path.to_owned()
@@ -89,6 +89,6 @@ fn origin_form(path: &str) -> Result<PathAndQuery, Unreadable> {
         return Err(Unreadable::Target);
     }
     let parsed = PathAndQuery::try_from(path.as_str()).map_err(|_| Unreadable::Target)?;
-    // What follows a `#` is for the client alone; it is not cut off here, in silence.
+    // A fragment is refused, not removed: it is for the client alone.
     (parsed.as_str() == path).then_some(parsed).ok_or(Unreadable::Target)
 }

@@ -16,7 +16,7 @@ pub(in crate::proxy) struct Hello {
     named: Option<Vec<u8>>,
 }
 
-/// Reads a `ClientHello` while its records come in. Looks at each record once.
+/// Parses a `ClientHello` while its records arrive. It scans each record once.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct HelloReader {
     at: usize,
@@ -25,11 +25,11 @@ pub(in crate::proxy) struct HelloReader {
 }
 
 impl HelloReader {
-    /// The hello at the start of these bytes, and the length of its records; `None` while more must come. Each call
-    /// is given what the one before was given, and more behind it.
+    /// The hello at the start of these bytes, and the length of its records; `None` while more bytes are needed. Each call
+    /// gets all bytes so far.
     ///
     /// # Errors
-    /// What is no `ClientHello`, as soon as that is certain.
+    /// The bytes cannot become a `ClientHello`.
     pub(in crate::proxy) fn read(&mut self, bytes: &[u8]) -> Result<Option<(Hello, usize)>, HelloError> {
         while let Some(head) = bytes.get(self.at..).and_then(<[u8]>::first_chunk::<RECORD>) {
             let [kind, major, minor, high, low] = *head;
@@ -48,14 +48,14 @@ impl HelloReader {
                 return Ok(Some((hello, self.at)));
             }
         }
-        // Full, and no end in it: nothing more would be read.
+        // The buffer is full, so the hello is too long.
         if bytes.len() >= BUFFER {
             return Err(HelloError::TooLong);
         }
         Ok(None)
     }
 
-    /// The message, when it is complete and nothing follows it in its last record.
+    /// The message, once it is complete. Its last record must end with it.
     fn complete(&self) -> Result<Option<Hello>, HelloError> {
         if *self.message.first().ok_or(HelloError::Unreadable)? != 1 {
             return Err(HelloError::Unreadable);
@@ -77,7 +77,7 @@ impl HelloReader {
 }
 
 impl Hello {
-    /// Reads the body of a `ClientHello`. None where anything is left over, or missing, or there twice.
+    /// Parses the body of a `ClientHello`; `None` where bytes are missing or left over, or an extension is there twice.
     fn of(body: &[u8]) -> Option<Self> {
         let mut rest = Fields(body);
         let [major, minor] = rest.take(2)?.first_chunk().copied()?;
@@ -115,10 +115,10 @@ impl Hello {
         Some(Self { named })
     }
 
-    /// Whether it names the host that was asked for, or none.
+    /// The content of the tunnel: TLS that names the requested host, or TLS that names none.
     ///
     /// # Errors
-    /// It names another one, in whatever form.
+    /// It names another host.
     pub(in crate::proxy) fn check_host(&self, host: &Host) -> Result<TunnelContent, HelloError> {
         let Some(named) = &self.named else {
             return Ok(TunnelContent::NamelessTls);
@@ -140,7 +140,7 @@ impl Hello {
     }
 }
 
-/// The one name in the extension that names hosts.
+/// The one host name in a server name extension (RFC 6066, section 3).
 fn server_name(data: &[u8]) -> Option<&[u8]> {
     let mut rest = Fields(data);
     let mut list = Fields(rest.long()?);
@@ -149,7 +149,7 @@ fn server_name(data: &[u8]) -> Option<&[u8]> {
     (is_host && !name.is_empty() && list.is_empty() && rest.is_empty()).then_some(name)
 }
 
-/// Fields that follow one another; those of no fixed length have it in front.
+/// A parser of fields. A field without a fixed length is preceded by its length.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

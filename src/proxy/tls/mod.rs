@@ -1,4 +1,4 @@
-//! TLS in tunnels, as far as it is in the clear: a client's hellos name the host that was asked for, or none.
+//! TLS in tunnels. The hellos of a client are not encrypted; they must name the requested host, or none.
 //!
 //! [`hello`] reads a hello and compares its name. [`record`] tells TLS by its first bytes, and finds a second
 //! hello, which a client sends when the server's first message asks for it. Nothing is decrypted, and nothing

@@ -1,20 +1,21 @@
-//! Records of TLS, told apart by their heads.
+//! Records of TLS, distinguished by their headers (RFC 8446, section 5).
 
 use super::error::HelloError;
 
-/// The length of a record's head: its type, a version, the length of what follows.
+/// The length of a record's header: type, version and length.
 pub(super) const RECORD: usize = 5;
 /// The types of records.
 const CHANGE_CIPHER_SPEC: u8 = 0x14;
 const ALERT: u8 = 0x15;
 pub(super) const HANDSHAKE: u8 = 0x16;
 const APPLICATION: u8 = 0x17;
-/// The most bytes of a record in the clear, and of one that is encrypted.
+/// The most bytes of a plain record, and of an encrypted one.
 pub(super) const PLAIN: usize = 1 << 14;
 const ENCRYPTED: usize = PLAIN + 256;
-/// Whether a client's first bytes are taken for TLS. `None` while there are too few of them.
+/// Whether a client's first bytes count as TLS; `None` while more bytes are needed.
 ///
-/// That begins with a handshake; but some servers overlook another record before that, or a version that there is not.
+/// TLS begins with a handshake record. Some servers accept another record before it, or an unknown version, so these count
+/// too.
 pub(in crate::proxy) fn begins_tls(bytes: &[u8]) -> Option<bool> {
     match bytes {
         [HANDSHAKE, ..] => Some(true),
@@ -26,7 +27,7 @@ pub(in crate::proxy) fn begins_tls(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether a client's first bytes are the greeting of SSL 2. `None` while there are too few of them.
+/// Whether a client's first bytes are the greeting of SSL 2; `None` while more bytes are needed.
 pub(in crate::proxy) fn begins_ssl2(bytes: &[u8]) -> Option<bool> {
     match bytes {
         [0x80..=0xff, _, 1, 0 | 3, _, ..] => Some(true),
@@ -35,14 +36,14 @@ pub(in crate::proxy) fn begins_ssl2(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// The next record between two hellos of a client.
+/// A record between the two hellos of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum NextRecord {
     /// More must come.
     More,
     /// The second hello.
     Hello,
-    /// A record of another kind, of that length.
+    /// Another record, of this length.
     Record(usize),
 }
 
@@ -77,21 +78,21 @@ impl NextRecord {
 pub(in crate::proxy) enum ServerGreeting {
     /// More must come.
     More,
-    /// To begin again (`HelloRetryRequest`).
+    /// `HelloRetryRequest`: the client must send a second hello.
     Retry,
     /// Something else.
     Other,
 }
 
 impl ServerGreeting {
-    /// What these bytes begin with; warnings before it are passed over.
+    /// The message at the start of these bytes, after any warnings.
     pub(in crate::proxy) fn of(bytes: &[u8]) -> Self {
-        /// What stands for randomness in a `ServerHello` that is none (RFC 8446, 4.1.3).
+        /// The random value that marks a `ServerHello` as `HelloRetryRequest` (RFC 8446, section 4.1.3).
         const RETRY: [u8; 32] = [
             0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2,
             0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
         ];
-        /// Where that stands: behind the type, the length and the version.
+        /// The offset of the random value: after type, length and version.
         const RANDOM: std::ops::Range<usize> = 6..38;
         let (mut rest, mut message) = (bytes, Vec::new());
         while let Some((head, fragments)) = rest.split_first_chunk::<RECORD>() {
