@@ -17,14 +17,13 @@ use super::deciding::Deciding;
 use super::executor::Executor;
 use super::files::{Operands, bare, operands};
 use super::outcome::Outcome;
+use super::output::Output;
 use super::permit::{CommandRequest, Permit, approved};
 use super::programs::find_program;
 use super::search::Search;
 use super::session_shared::Shared;
 use super::shell_tool::{self, Work};
-use super::tool::{
-    ApprovalContext, Assessed, Assessment, Boxed, Effect, Output, OverrideByConfig, Prepared, Tool, ready,
-};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, OverrideByConfig, Prepared, Tool, ready};
 use crate::config::{ArgKind, CustomArg, CustomTool};
 use crate::policy::path::{display, escape};
 use crate::policy::{AbsPath, Demand};

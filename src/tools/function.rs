@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::call::ToolError;
-use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, Prepared, Tool};
+use super::output::{Output, OutputEnd};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Prepared, Tool};
 use super::tool_question;
 
 type Handler = dyn Fn(ApprovalContext) -> Boxed<'static, Result<Value, String>> + Send + Sync;

@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::ToolError;
 use super::command_slots::CommandSlots;
+use super::output::Output;
 use super::provider::{ProvidedCall, Provider};
 use super::session::Session;
 use super::set::ToolInfo;
-use super::tool::{Boxed, Effect, Output};
+use super::tool::{Boxed, Effect};
 
 /// How long a call that was cancelled may take to end before it is killed without ceremony.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);

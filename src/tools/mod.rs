@@ -39,6 +39,7 @@ pub(crate) mod foreign_writers;
 pub mod function;
 mod git;
 pub mod guarded;
+mod hook;
 mod lanes;
 mod limits;
 mod missing_program;
@@ -48,6 +49,7 @@ mod new_files;
 mod offered_tools;
 mod on_record;
 pub mod outcome;
+mod output;
 mod permit;
 pub mod plan;
 mod pool;
@@ -68,6 +70,7 @@ pub mod served;
 pub mod serving;
 pub mod session;
 mod session_directory;
+mod session_error;
 mod session_policy;
 mod session_shared;
 pub mod set;
@@ -100,11 +103,13 @@ pub use explain::{Blocked, Explained};
 pub use files::{FileKind, FileTool};
 pub use function::FunctionTool;
 pub use git::{GitFiles, person, preset};
-pub use guarded::{Guard, Guarded, Hook, Override};
+pub use guarded::{Guard, Guarded};
+pub use hook::{Hook, Override};
 pub use lanes::Lanes;
 pub use narrowing::Narrowing;
 pub use network::{NetworkUse, Tried, TriedResult};
 pub use outcome::{Outcome, Status};
+pub use output::{Output, OutputEnd, Picture};
 pub use plan::PlanError;
 pub use provider::{Progress, ProvidedCall, Provider};
 pub(crate) use reachability::reachable_reason;
@@ -112,14 +117,15 @@ pub use recorder::log_stays_out_of_reach;
 pub use regime::RegimeLine;
 pub use restored::{Changed, Recovery, Restored, Then};
 pub use served::{Ending, Served, ServedEnd, ServedStreams};
-pub use session::{Session, SessionError};
+pub use session::Session;
 pub(crate) use session_directory::leaves_no_place;
+pub use session_error::SessionError;
 pub use set::{ToolInfo, ToolSet};
 pub use shell_tool::ShellTool;
 pub use start_directory::unseen_directory_warning;
 pub use tool::{
-    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, Output, OutputEnd, OverrideByConfig,
-    Picture, Prepared, Question, Reach, Tool,
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, OverrideByConfig, Prepared, Question,
+    Reach, Tool,
 };
 pub use unwritable_roots::unwritable_root_warning;
 pub use user_paths::UserPaths;

@@ -7,8 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::ToolError;
 use super::deciding::ExtraApprover;
+use super::output::Output;
 use super::set::ToolInfo;
-use super::tool::{ApprovalContext, Boxed, Output};
+use super::tool::{ApprovalContext, Boxed};
 use crate::approval::{Approver, CancelHandle};
 
 /// Whoever has tools, and carries out calls of them: several at once.

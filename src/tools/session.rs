@@ -15,18 +15,21 @@ use super::deciding::{Deciding, ExtraApprover};
 use super::executor::Executor;
 use super::files::FileTool;
 use super::git;
-use super::guarded::{Guard, Guarded, Hook};
+use super::guarded::{Guard, Guarded};
+use super::hook::Hook;
 use super::narrowing::Narrowing;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use super::on_record::{end, record_unreported};
+use super::output::Output;
 use super::regime::RegimeLine;
+use super::session_error::SessionError;
 use super::session_shared::Shared;
 use super::set::ToolSet;
 use super::shell_tool::ShellTool;
-use super::tool::{ApprovalContext, Output, Reach, Tool};
+use super::tool::{ApprovalContext, Reach, Tool};
 use super::user_paths::UserPaths;
 use crate::approval::{Approval, Approver, CancelHandle, Record};
-use crate::config::{self, ConfigError, Context, Loaded, Matchers, PresetChanges};
+use crate::config::{self, Context, Loaded, Matchers, PresetChanges};
 use crate::confine;
 use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode, Network, ToolRule};
@@ -37,7 +40,7 @@ use crate::policy::{AbsPath, Mode, Network, ToolRule};
 /// them, and ends with it. A clone is the same session. Commands of one session run one after the other.
 ///
 /// Commands run in a child that is this program, started again, so `main` must call [`init`](crate::init) first. Its async
-/// methods need a tokio runtime. What confines the child: landlock(7), seccomp(2), user_namespaces(7).
+/// methods need a tokio runtime. What confines the child: landlock(7), seccomp(2), `user_namespaces(7)`.
 ///
 /// ```no_run
 /// use std::path::Path;
@@ -66,43 +69,6 @@ pub struct Session {
     guard: Guard,
     offered: Arc<OfferedTools>,
     stopper: mpsc::Sender<Signal>,
-}
-
-/// The reason why a session cannot be opened.
-///
-/// The methods of [`Session`] that open one return it. Nothing runs then. It prints for a person.
-///
-/// ```no_run
-/// use std::path::Path;
-///
-/// use stockade::{Session, SessionError, TerminalApprover, terminal_size};
-///
-/// # async fn run() {
-/// let approver = Box::new(TerminalApprover::new(terminal_size));
-/// match Session::with_config(Path::new("agent.yaml"), Path::new("/srv/project"), approver) {
-///     Ok(_session) => {}
-///     Err(SessionError::Config(error)) => eprintln!("the config is wrong: {error}"),
-///     Err(error) => eprintln!("{error}"),
-/// }
-/// # }
-/// ```
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// The config gives no policy.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// This machine cannot confine what the config permits.
-    #[error(transparent)]
-    Tool(#[from] ToolError),
-    /// The program did not call [`init`](crate::init).
-    #[error(
-        "commands cannot be confined: the confined child is this program, started again, and `main` does not say so. Make \
-         `stockade::init();` the first line of `main`"
-    )]
-    NotInitialized,
-    /// The user has no home directory in the passwd database (getpwuid(3)), so there is no place for the journal.
-    #[error("this user has no home directory in the passwd database, so there is no place for the journal")]
-    NoHome,
 }
 
 impl Session {

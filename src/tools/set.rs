@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::call::ToolError;
 use super::deciding::lost;
 use super::guarded::{Guard, Guarded, ask, record_outcome};
-use super::tool::{ApprovalContext, Effect, Output, Prepared, Tool};
+use super::output::Output;
+use super::tool::{ApprovalContext, Effect, Prepared, Tool};
 use crate::policy::path::escape;
 
 /// A set of guarded tools, called by name.

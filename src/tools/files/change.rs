@@ -23,8 +23,9 @@ use crate::policy::Demand;
 use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
+use crate::tools::output::{Output, OutputEnd};
 use crate::tools::restored::{Changed, MEANWHILE, Then};
-use crate::tools::tool::{ApprovalContext, Assessed, Assessment, Output, OutputEnd, OverrideByConfig, Prepared};
+use crate::tools::tool::{ApprovalContext, Assessed, Assessment, OverrideByConfig, Prepared};
 
 /// What was prepared, and what it is called.
 #[derive(Debug)]

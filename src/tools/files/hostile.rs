@@ -22,7 +22,8 @@ use crate::policy::{AbsPath, Demand, Operation};
 use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
-use crate::tools::tool::{ApprovalContext, Output};
+use crate::tools::output::Output;
+use crate::tools::tool::ApprovalContext;
 
 /// A parent that hears what it is given.
 pub struct Parent {

@@ -11,7 +11,7 @@ use crate::confine::files::protocol::{End, Entry, Kind, Match, Text};
 use crate::policy::AbsPath;
 use crate::policy::path::escape;
 use crate::tools::outcome::lossy;
-use crate::tools::tool::{Output, OutputEnd};
+use crate::tools::output::{Output, OutputEnd};
 
 pub(super) fn text_of(path: &AbsPath, text: Text) -> Output {
     let Text {

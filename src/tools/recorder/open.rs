@@ -8,7 +8,8 @@ use super::to_event;
 use crate::audit::event::{CallEnd, Event};
 use crate::audit::{Durability, Text};
 use crate::tools::call::ToolError;
-use crate::tools::tool::{ApprovalContext, Output, OutputEnd};
+use crate::tools::output::{Output, OutputEnd};
+use crate::tools::tool::ApprovalContext;
 
 /// A call that is on record. One that is dropped without an end was given up.
 #[derive(Debug)]

@@ -20,11 +20,11 @@ use tokio::sync::mpsc;
 
 use super::call::ToolError;
 use super::deciding::Deciding;
-use super::guarded::{Guard, Hook};
+use super::guarded::Guard;
+use super::hook::Hook;
+use super::output::{Output, OutputEnd};
 use super::restored::Recovered;
-use super::tool::{
-    Answered, ApprovalContext, Assessed, Assessment, Boxed, Output, OutputEnd, OverrideByConfig, Prepared, Tool,
-};
+use super::tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, OverrideByConfig, Prepared, Tool};
 use super::tool_question;
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,

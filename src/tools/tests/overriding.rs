@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::guarded::{Guarded, Override};
+use super::super::guarded::Guarded;
+use super::super::hook::Override;
 use super::*;
 
 fn words() -> impl Strategy<Value = Option<Override>> {
