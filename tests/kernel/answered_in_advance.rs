@@ -49,9 +49,9 @@ mod tests {
     #[track_caller]
     fn makes(world: &Fixture, line: &str, expected: [bool; 3]) {
         let names = ["plain/new", "asked/new", "closed/new"];
-        names
-            .iter()
-            .for_each(|name| drop(std::fs::remove_file(world.workspace().join(name))));
+        for name in names {
+            drop(std::fs::remove_file(world.workspace().join(name)));
+        }
         let (code, text) = shell(world, line);
         assert_eq!(names.map(|name| is_there(world, name)), expected, "{code}: {text}");
     }
