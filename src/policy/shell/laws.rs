@@ -65,7 +65,7 @@ fn spelled_rm() -> impl Strategy<Value = String> {
     (prefix, quoted('r'), quoted('m')).prop_map(|(prefix, r, m)| format!("{prefix}{r}{m}"))
 }
 
-/// The processor time of this thread (clock_gettime(2)). Other threads do not change it.
+/// The processor time of this thread (`clock_gettime(2)`). Other threads do not change it.
 pub(super) fn spent() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }
