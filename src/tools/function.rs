@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::call::ToolError;
 use super::output::{Output, OutputEnd};
-use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Prepared, Tool};
+use super::prepared::Prepared;
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Tool};
 use super::tool_question;
 
 type Handler = dyn Fn(ApprovalContext) -> Boxed<'static, Result<Value, String>> + Send + Sync;

@@ -53,6 +53,7 @@ mod output;
 mod permit;
 pub mod plan;
 mod pool;
+mod prepared;
 mod probe_cache;
 mod profile_digest;
 mod profiles;
@@ -111,6 +112,7 @@ pub use network::{NetworkUse, Tried, TriedResult};
 pub use outcome::{Outcome, Status};
 pub use output::{Output, OutputEnd, Picture};
 pub use plan::PlanError;
+pub use prepared::{Answered, Prepared};
 pub use provider::{Progress, ProvidedCall, Provider};
 pub(crate) use reachability::reachable_reason;
 pub use recorder::log_stays_out_of_reach;
@@ -124,8 +126,7 @@ pub use set::{ToolInfo, ToolSet};
 pub use shell_tool::ShellTool;
 pub use start_directory::unseen_directory_warning;
 pub use tool::{
-    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, OverrideByConfig, Prepared, Question,
-    Reach, Tool,
+    ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, OverrideByConfig, Question, Reach, Tool,
 };
 pub use unwritable_roots::unwritable_root_warning;
 pub use user_paths::UserPaths;

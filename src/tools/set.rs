@@ -7,7 +7,8 @@ use super::call::ToolError;
 use super::deciding::lost;
 use super::guarded::{Guard, Guarded, ask, record_outcome};
 use super::output::Output;
-use super::tool::{ApprovalContext, Effect, Prepared, Tool};
+use super::prepared::Prepared;
+use super::tool::{ApprovalContext, Effect, Tool};
 use crate::policy::path::escape;
 
 /// A set of guarded tools, called by name.

@@ -22,12 +22,13 @@ use super::network::NetworkUse;
 use super::outcome::Outcome;
 use super::output::{Output, OutputEnd};
 use super::permit::{CommandRequest, Permit};
+use super::prepared::{Answered, Prepared};
 use super::recorder::Recorder;
 use super::restored::MEANWHILE;
 use super::session_shared::Shared;
 use super::shell::execute;
 use super::start_command::CommandContext;
-use super::tool::{Answered, ApprovalContext, Assessed, Boxed, Effect, Prepared, Tool, ready};
+use super::tool::{ApprovalContext, Assessed, Boxed, Effect, Tool, ready};
 use crate::confine::io::{OutputMode, Stdin};
 use crate::policy::{AbsPath, Mode};
 

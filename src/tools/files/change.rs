@@ -24,8 +24,9 @@ use crate::profile::ApprovedRoots;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::output::{Output, OutputEnd};
+use crate::tools::prepared::Prepared;
 use crate::tools::restored::{Changed, MEANWHILE, Then};
-use crate::tools::tool::{ApprovalContext, Assessed, Assessment, OverrideByConfig, Prepared};
+use crate::tools::tool::{ApprovalContext, Assessed, Assessment, OverrideByConfig};
 
 /// What was prepared, and what it is called.
 #[derive(Debug)]

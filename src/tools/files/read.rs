@@ -27,7 +27,8 @@ use crate::tools::approval_authority::ApprovalAuthority;
 use crate::tools::call::ToolError;
 use crate::tools::executor::Executor;
 use crate::tools::output::{Output, OutputEnd};
-use crate::tools::tool::{ApprovalContext, Assessed, Assessment, OverrideByConfig, Prepared};
+use crate::tools::prepared::Prepared;
+use crate::tools::tool::{ApprovalContext, Assessed, Assessment, OverrideByConfig};
 
 const MAX_BYTES: u64 = 256 * 1024;
 /// The most entries or matches that may be asked for.

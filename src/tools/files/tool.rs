@@ -13,8 +13,9 @@ use crate::tools::approval_authority::ApprovalAuthority;
 use crate::tools::call::ToolError;
 use crate::tools::command_slots::SlotCount;
 use crate::tools::output::Output;
+use crate::tools::prepared::Prepared;
 use crate::tools::session_shared::Shared;
-use crate::tools::tool::{ApprovalContext, Assessed, Boxed, Effect, Prepared, Reach, Tool, ready};
+use crate::tools::tool::{ApprovalContext, Assessed, Boxed, Effect, Reach, Tool, ready};
 
 /// One of the file tools, in a session.
 pub struct FileTool {

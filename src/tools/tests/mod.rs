@@ -23,8 +23,9 @@ use super::deciding::Deciding;
 use super::guarded::Guard;
 use super::hook::Hook;
 use super::output::{Output, OutputEnd};
+use super::prepared::{Answered, Prepared};
 use super::restored::Recovered;
-use super::tool::{Answered, ApprovalContext, Assessed, Assessment, Boxed, OverrideByConfig, Prepared, Tool};
+use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, OverrideByConfig, Tool};
 use super::tool_question;
 use crate::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,
