@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::World;
+use super::Fixture;
 use crate::config::trust::{Store, TrustState, load_discovered, record, review};
 use crate::config::{ConfigError, examine};
 use crate::policy::{AbsPath, Access, Demand, Operation, Origin, Protect};
 
 /// Writes a file of the project.
-fn file(world: &World, below: &str, text: &str) -> PathBuf {
+fn file(world: &Fixture, below: &str, text: &str) -> PathBuf {
     let path = world.project().join(below);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, text).unwrap();
@@ -23,7 +23,7 @@ const BASE: &str = "sandbox: {paths: {data: {root: ./data, mode: rw, write_appro
 
 #[test]
 fn a_file_adds_what_it_grants_and_the_config_wins() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("shared/data");
     world.mkdir("own");
     file(&world, "shared/base.yaml", BASE);
@@ -48,7 +48,7 @@ fn a_file_adds_what_it_grants_and_the_config_wins() {
 
 #[test]
 fn a_file_means_what_it_means_on_its_own() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("data");
     let base = file(&world, "base.yaml", BASE);
     let alone = examine(&base, &world.context).unwrap().policy;
@@ -64,7 +64,7 @@ fn a_file_means_what_it_means_on_its_own() {
 
 #[test]
 fn a_slash_or_the_ending_makes_a_file_of_a_name() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("data");
     for name in [
         "base.yaml",
@@ -110,7 +110,7 @@ fn a_slash_or_the_ending_makes_a_file_of_a_name() {
 
 #[test]
 fn one_file_counts_once_however_often_it_is_named() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("data");
     file(&world, "base.yaml", BASE);
     file(&world, "a.yaml", "extends: [./base.yaml]\n");
@@ -122,7 +122,7 @@ fn one_file_counts_once_however_often_it_is_named() {
 
 #[test]
 fn a_circle_is_an_error_with_its_chain() {
-    let world = World::new();
+    let world = Fixture::new();
     file(&world, "a.yaml", "extends: [b.yaml]\n");
     file(
         &world,
@@ -146,7 +146,7 @@ fn a_circle_is_an_error_with_its_chain() {
 
 #[test]
 fn more_than_eight_deep_is_an_error_with_its_chain() {
-    let world = World::new();
+    let world = Fixture::new();
     file(&world, "8.yaml", "extends: []\n");
     for depth in 1..8 {
         file(
@@ -171,7 +171,7 @@ fn more_than_eight_deep_is_an_error_with_its_chain() {
 
 #[test]
 fn an_error_in_a_file_names_it_with_line_and_column() {
-    let world = World::new();
+    let world = Fixture::new();
     for (text, place) in [
         ("shell:\n  netwrk: true\n", "base.yaml:2:3"),
         ("shell: {network: yes}\n", "base.yaml:1:18"),
@@ -193,7 +193,7 @@ fn an_error_in_a_file_names_it_with_line_and_column() {
 
 #[test]
 fn what_is_no_file_is_an_error_at_the_entry() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("d.yaml");
     nix::unistd::mkfifo(&world.project().join("pipe.yaml"), nix::sys::stat::Mode::S_IRUSR).unwrap();
     file(&world, "big.yaml", &"# x\n".repeat(300_000));
@@ -221,7 +221,7 @@ fn what_is_no_file_is_an_error_at_the_entry() {
 
 #[test]
 fn a_link_that_could_be_re_pointed_is_not_followed() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("work");
     std::fs::create_dir(world.home().join("conf")).unwrap();
     let target = world.home().join("conf/base.yaml");
@@ -256,7 +256,7 @@ fn a_link_that_could_be_re_pointed_is_not_followed() {
 
 #[test]
 fn a_file_in_a_root_is_protected_as_the_config_is() {
-    let world = World::new();
+    let world = Fixture::new();
     file(&world, "shared/base.yaml", "extends: []\n");
     let loaded = world.ok("extends: [shared/base.yaml]\nsandbox: {paths: {w: {root: ., mode: rw}}}\n");
     let Protect::Default(files) = &loaded.policy.protect else {
@@ -272,7 +272,7 @@ fn a_file_in_a_root_is_protected_as_the_config_is() {
 
 #[test]
 fn trust_covers_the_file_and_ends_with_a_change_of_it() {
-    let world = World::new();
+    let world = Fixture::new();
     let base = file(&world, "shared/base.yaml", "extends: []\n");
     let path = world.write("extends: [shared/base.yaml]\n");
     record(&review(&path, &world.context).unwrap().0, &world.context).unwrap();
@@ -290,7 +290,7 @@ fn trust_covers_the_file_and_ends_with_a_change_of_it() {
 
 #[test]
 fn trust_covers_the_roots_and_base_paths_of_the_file() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("shared/data");
     file(
         &world,
@@ -307,7 +307,7 @@ fn trust_covers_the_roots_and_base_paths_of_the_file() {
 
 #[test]
 fn a_ceiling_of_the_file_is_relative_to_it() {
-    let world = World::new();
+    let world = Fixture::new();
     world.mkdir("shared");
     file(
         &world,
@@ -326,7 +326,7 @@ fn a_ceiling_of_the_file_is_relative_to_it() {
 
 #[test]
 fn a_ceiling_extends_no_file() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     file(&world, "base.yaml", "extends: []\n");
     world.context.ceilings = vec![file(&world, "ceiling.yaml", "extends: [./base.yaml]\n")];
     let error = world.error("extends: []\n");

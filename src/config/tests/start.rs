@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::World;
+use super::Fixture;
 use crate::config::trust::{load_discovered, record, review};
 use crate::config::{Context, Loaded, examine, preset};
 use crate::policy::{AbsPath, Access, Operation, Right};
@@ -10,7 +10,7 @@ use crate::policy::{AbsPath, Access, Operation, Right};
 const HERE: &str = "sandbox: {paths: {here: {root: $CWD, mode: rw}}}\n";
 
 /// The context of a start in this directory.
-fn started(world: &World, directory: &Path) -> Context {
+fn started(world: &Fixture, directory: &Path) -> Context {
     Context {
         start: AbsPath::new(std::fs::canonicalize(directory).unwrap()).ok(),
         ..world.context.clone()
@@ -18,7 +18,7 @@ fn started(world: &World, directory: &Path) -> Context {
 }
 
 /// A config in `~/.config/stockade`, where a person keeps their own.
-fn own_config(world: &World, text: &str) -> PathBuf {
+fn own_config(world: &Fixture, text: &str) -> PathBuf {
     let directory = world.home().join(".config/stockade");
     std::fs::create_dir_all(&directory).unwrap();
     let path = directory.join("agent.yaml");
@@ -27,7 +27,7 @@ fn own_config(world: &World, text: &str) -> PathBuf {
 }
 
 /// A project beside others in the home.
-fn project(world: &World, name: &str) -> PathBuf {
+fn project(world: &Fixture, name: &str) -> PathBuf {
     let directory = world.home().join("src").join(name);
     std::fs::create_dir_all(&directory).unwrap();
     directory
@@ -38,7 +38,7 @@ fn writes(loaded: &Loaded, path: &Path) -> bool {
     loaded.policy.access(Operation::Write, &path) != Access::Denied
 }
 
-fn refused(world: &World, text: &str, directory: &Path) -> String {
+fn refused(world: &Fixture, text: &str, directory: &Path) -> String {
     let config = own_config(world, text);
     let error = examine(&config, &started(world, directory)).unwrap_err();
     world.shown(&error.to_string())
@@ -46,7 +46,7 @@ fn refused(world: &World, text: &str, directory: &Path) -> String {
 
 #[test]
 fn a_root_at_the_start_is_the_directory_of_each_start_and_not_that_of_the_config() {
-    let world = World::new();
+    let world = Fixture::new();
     let config = own_config(&world, HERE);
     for name in ["one", "two"] {
         let directory = project(&world, name);
@@ -59,7 +59,7 @@ fn a_root_at_the_start_is_the_directory_of_each_start_and_not_that_of_the_config
 
 #[test]
 fn a_dot_stays_the_directory_of_the_config() {
-    let world = World::new();
+    let world = Fixture::new();
     std::fs::create_dir(world.project().join("other")).unwrap();
     let config = world.write("sandbox: {paths: {here: {root: ., mode: rw}}}\n");
     let loaded = examine(&config, &started(&world, &project(&world, "p"))).unwrap();
@@ -68,7 +68,7 @@ fn a_dot_stays_the_directory_of_the_config() {
 
 #[test]
 fn both_spellings_and_what_lies_below_are_understood() {
-    let world = World::new();
+    let world = Fixture::new();
     let directory = project(&world, "p");
     std::fs::create_dir_all(directory.join("a b/c")).unwrap();
     for (text, below) in [
@@ -91,7 +91,7 @@ fn both_spellings_and_what_lies_below_are_understood() {
 
 #[test]
 fn no_variable_of_the_environment_says_where_the_start_was() {
-    let mut world = World::new();
+    let mut world = Fixture::new();
     let directory = project(&world, "p");
     for name in ["CWD", "PWD"] {
         world.context.variables.insert(name.into(), world.home().into());
@@ -111,7 +111,7 @@ fn no_variable_of_the_environment_says_where_the_start_was() {
 
 #[test]
 fn other_variables_are_refused_and_a_near_miss_is_named() {
-    let world = World::new();
+    let world = Fixture::new();
     let directory = project(&world, "p");
     let root = |text: &str| {
         refused(
@@ -134,7 +134,7 @@ fn other_variables_are_refused_and_a_near_miss_is_named() {
 
 #[test]
 fn what_a_person_would_not_work_in_is_not_writable_through_it() {
-    let world = World::new();
+    let world = Fixture::new();
     let parent = world.home().parent().unwrap().to_owned();
     std::fs::create_dir_all(world.home().join(".ssh/deep")).unwrap();
     let own = world.home().join(".config/stockade");
@@ -170,7 +170,7 @@ fn what_a_person_would_not_work_in_is_not_writable_through_it() {
 
 #[test]
 fn what_is_only_read_may_be_a_home() {
-    let world = World::new();
+    let world = Fixture::new();
     std::fs::create_dir(world.home().join(".ssh")).unwrap();
     let config = own_config(&world, "sandbox: {paths: {here: {root: $CWD}}}\n");
     let loaded = examine(&config, &started(&world, &world.home())).unwrap();
@@ -183,7 +183,7 @@ fn what_is_only_read_may_be_a_home() {
 
 #[test]
 fn a_link_of_the_project_is_not_followed() {
-    let world = World::new();
+    let world = Fixture::new();
     let directory = project(&world, "p");
     std::fs::create_dir(directory.join("real")).unwrap();
     std::os::unix::fs::symlink(world.home().join("src"), directory.join("build")).unwrap();
@@ -204,7 +204,7 @@ fn a_link_of_the_project_is_not_followed() {
 
 #[test]
 fn a_deny_and_a_safe_path_may_be_told_from_it() {
-    let world = World::new();
+    let world = Fixture::new();
     let directory = project(&world, "p");
     let text = "sandbox: {paths: {h: {root: $CWD, mode: rw, deny: [$CWD/secret, '${CWD}/.env']}}}\ntools: {write_file: {safe_paths: [$CWD/cache/]}}\n";
     let loaded = examine(&own_config(&world, text), &started(&world, &directory)).unwrap();
@@ -233,7 +233,7 @@ fn a_deny_and_a_safe_path_may_be_told_from_it() {
 
 #[test]
 fn where_no_place_may_be_relative_it_cannot_stand_either() {
-    let world = World::new();
+    let world = Fixture::new();
     let directory = project(&world, "p");
     for text in [
         "sandbox: {base: {read: [$CWD/x]}}\n",
@@ -247,7 +247,7 @@ fn where_no_place_may_be_relative_it_cannot_stand_either() {
 
 #[test]
 fn a_ceiling_has_no_start() {
-    let world = World::new();
+    let world = Fixture::new();
     for (text, why) in [
         (HERE, "a ceiling is the same wherever Stockade is started"),
         (
@@ -269,7 +269,7 @@ fn a_ceiling_has_no_start() {
 
 #[test]
 fn a_start_that_cannot_be_told_is_an_error_and_no_root_is_left_out() {
-    let world = World::new();
+    let world = Fixture::new();
     let nowhere = Context {
         start: None,
         ..world.context.clone()
@@ -286,7 +286,7 @@ fn a_start_that_cannot_be_told_is_an_error_and_no_root_is_left_out() {
 
 #[test]
 fn a_start_directory_named_by_the_file_system_alone_is_taken_as_it_is() {
-    let world = World::new();
+    let world = Fixture::new();
     for name in ["new\nline", "quote\"'", "$HOME", "*", " ", "-rf"] {
         let directory = project(&world, name);
         let loaded = examine(&own_config(&world, HERE), &started(&world, &directory)).unwrap();
@@ -298,7 +298,7 @@ fn a_start_directory_named_by_the_file_system_alone_is_taken_as_it_is() {
 /// is shown, and records, that directory: what they reviewed is what it grants, and nothing that they stood in at the time.
 #[test]
 fn trust_given_from_another_directory_is_for_the_one_the_config_lies_in() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.write(HERE);
     let elsewhere = started(&world, &project(&world, "elsewhere"));
     let (reviewed, _) = review(&path, &elsewhere).unwrap();
@@ -315,7 +315,7 @@ fn trust_given_from_another_directory_is_for_the_one_the_config_lies_in() {
 /// copy of the config elsewhere, or another directory in the place of this one, is reviewed again.
 #[test]
 fn a_trusted_config_that_was_moved_is_reviewed_again() {
-    let world = World::new();
+    let world = Fixture::new();
     let path = world.write(HERE);
     record(&review(&path, &world.context).unwrap().0, &world.context).unwrap();
     let other = project(&world, "other");
