@@ -214,9 +214,8 @@ shell:
             ["send", "v"],
             ["expect", "line 1-19 of "],
             ["send", "G"],
-            ["expect", "the end; q: back"],
-            ["send", "b"],
             ["expect", "touch long"],
+            ["expect", "the end; q: back"],
             ["send", "q"],
             ["expect", "approve? [y/n/s/v/?] "],
             ["send", "y"]

@@ -28,6 +28,7 @@ use super::keyboard::{Keyboard, Permit};
 use super::pause::Pause;
 use super::stdio::{Input, OutputMode, ParentEnds};
 use super::terminal::Session;
+use crate::backend::host::terminal_lock::ControllingTerminal;
 
 /// How long a silent pipe is waited for once the tree is dead. Its end of file is normally there already.
 pub const GRACE: Duration = Duration::from_millis(500);
@@ -276,6 +277,15 @@ async fn feed_bytes(bytes: &[u8], to: OwnedFd) -> io::Result<()> {
     nonblocking(to)?.write_all(bytes).await
 }
 
+/// How often to look whether another process still has the keys.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// Whether another process of Stockade has the keys of the terminal.
+fn is_taken_by_another() -> bool {
+    let terminal = ControllingTerminal::find();
+    terminal.is_ok_and(|terminal| matches!(terminal.try_lock(), Ok(Err(_))))
+}
+
 async fn feed_from(from: OwnedFd, to: OwnedFd, pause: &Pause) -> io::Result<()> {
     let to = nonblocking(to)?;
     let from = HostReader::new(from)?;
@@ -283,9 +293,15 @@ async fn feed_from(from: OwnedFd, to: OwnedFd, pause: &Pause) -> io::Result<()> 
     let mut piece = vec![0; PIECE];
     loop {
         if terminal {
-            // Keys belong to whoever made the terminal raw: a pager at the end of the pipeline.
             from.ready().await?;
-            if !tcgetattr(from.fd())?.local_flags.contains(LocalFlags::ICANON) {
+            let is_raw = || Ok::<_, io::Error>(!tcgetattr(from.fd())?.local_flags.contains(LocalFlags::ICANON));
+            if is_raw()? {
+                // A question of another process takes keys only until it is answered. It restores the settings first.
+                if is_taken_by_another() || !is_raw()? {
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+                // Keys belong to whoever made the terminal raw: a pager at the end of the pipeline.
                 return std::future::pending().await;
             }
         }
