@@ -211,13 +211,10 @@ impl Controller {
     /// Asks once no other request is open. The answer to that one may have covered this.
     fn ask(&self, request: &ApprovalRequest, approver: &SharedApprover) -> Verdict {
         let mut guard = lock(approver);
-        let decided = match self.decide_without_asking(request) {
-            Some(decided) => decided,
-            None => {
-                let changed = self.state().memory.changes(request);
-                Self::with_allowed_memory(request, Self::ask_approver(request, changed, &mut guard))
-            }
-        };
+        let decided = self.decide_without_asking(request).unwrap_or_else(|| {
+            let changed = self.state().memory.changes(request);
+            Self::with_allowed_memory(request, Self::ask_approver(request, changed, &mut guard))
+        });
         let verdict = self.record(request, decided);
         // Held until here, so that the next request finds this answer in memory.
         drop(guard);

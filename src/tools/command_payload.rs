@@ -137,10 +137,9 @@ fn offered_length(words: &[String]) -> Option<usize> {
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
     };
     match words.get(1) {
-        None => Some(1),
         Some(word) if word.starts_with('-') => None,
         Some(word) if is_subcommand(word) => Some(2),
-        Some(_) => Some(1),
+        None | Some(_) => Some(1),
     }
 }
 

@@ -16,6 +16,7 @@ mod tests {
         a_patch_removes_only_files_whose_content_it_has [];
         a_yes_for_the_session_covers_no_other_content_of_a_file_however_it_is_named [];
         a_yes_for_the_session_to_take_something_away_covers_nothing_else_of_that_name [];
+        once_per_session_is_once_per_tool_and_path_whatever_is_there [];
         a_file_that_appears_while_a_command_is_asked_about_is_asked_about_too [];
     }
 
@@ -165,9 +166,13 @@ shell: {default: {allowed: true, approval: none}}
 
     /// An approver outside of every root that says yes and notes each question; `more` is done before it answers.
     fn approver(world: &Fixture, more: &str) -> String {
+        approver_saying(world, more, r#"{"approved": true}"#)
+    }
+
+    fn approver_saying(world: &Fixture, more: &str, decision: &str) -> String {
         let asked = world.write(world.base().join("asked"), "");
         let text = format!(
-            "#!/bin/sh\ncat >/dev/null; echo x >> {}\n{more}\necho '{{\"approved\": true}}'\n",
+            "#!/bin/sh\ncat >/dev/null; echo x >> {}\n{more}\necho '{decision}'\n",
             asked.display()
         );
         let file = world.program(world.base().join("approver"), text);
@@ -236,9 +241,10 @@ shell: {default: {allowed: true, approval: once_per_session}}
     }
 
     fn a_yes_for_the_session_to_take_something_away_covers_nothing_else_of_that_name(world: &Fixture) {
-        let config = ASKS.replace("write_approval: false", "approval: {write: once_per_session}");
+        let config = ASKS.replace("write_approval: false", "approval: {write: required}");
         world.write("stockade-test.yaml", config);
         world.write("folder/file", "");
+        let session = r#"{"approved": true, "remember": "session"}"#;
         let made = |line: &str| ("shell", json!({"command": line}));
         let delete = |path: &str| ("delete_file", json!({"path": path}));
         let moved = ("move_file", json!({"from": "folder", "to": "there"}));
@@ -254,7 +260,7 @@ shell: {default: {allowed: true, approval: once_per_session}}
             made("mv there folder; touch folder/more"),
             moved,
         ];
-        let flags = ["--approver-program", &approver(world, "")];
+        let flags = ["--approver-program", &approver_saying(world, "", session)];
         for answer in answers(world, &flags, &calls) {
             assert!(
                 ["done", "exited"].contains(&answer["status"].as_str().unwrap()),
@@ -269,8 +275,31 @@ shell: {default: {allowed: true, approval: once_per_session}}
             made("ln -s one link"),
             delete("link"),
         ];
-        let flags = ["--approver-program", &approver(world, "")];
+        let flags = ["--approver-program", &approver_saying(world, "", session)];
         answers(world, &flags, &again);
         assert_eq!(questions(world), 2);
+    }
+
+    fn once_per_session_is_once_per_tool_and_path_whatever_is_there(world: &Fixture) {
+        let config = ASKS.replace("write_approval: false", "approval: {write: once_per_session}");
+        world.write("stockade-test.yaml", config);
+        world.write("folder/file", "");
+        let made = |line: &str| ("shell", json!({"command": line}));
+        let delete = |path: &str| ("delete_file", json!({"path": path}));
+        let moved = ("move_file", json!({"from": "folder", "to": "there"}));
+        let calls = [
+            made("ln -s one link; ln -s one other"),
+            delete("link"),
+            made("ln -s two link"),
+            delete("link"),
+            delete("other"),
+            moved.clone(),
+            made("mv there folder; touch folder/more"),
+            moved,
+        ];
+        let flags = ["--approver-program", &approver(world, "")];
+        answers(world, &flags, &calls);
+        // All but the second `delete_file link`. What a directory loses is something else each time.
+        assert_eq!(questions(world), calls.len() - 1);
     }
 }
