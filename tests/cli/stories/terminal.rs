@@ -193,7 +193,11 @@ impl<'w> Terminal<'w> {
     #[track_caller]
     pub(crate) fn refuse(&self, reason: &str) -> String {
         let question = self.answer("n");
-        self.see("reason (empty: none):");
+        self.wait_until("reason", |terminal| {
+            let shown = terminal.screen();
+            let last = shown.trim_end().lines().last();
+            last.is_some_and(|line| line.starts_with("reason (empty: none):"))
+        });
         self.enters(reason);
         question
     }
