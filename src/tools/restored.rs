@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::escape_truncated::escape_truncated;
 use super::new_files::is_none;
+use crate::confine::protect::{ASIDE, INCOMPLETE};
 use crate::confine::wire::protocol::{PutBack, Violation};
 use crate::policy::path::escape;
 
@@ -45,6 +46,9 @@ pub const GONE: &str = "a socket or device can only be made again by who made it
 
 /// What is said of a directory that let its owner in no longer.
 const SHUT: &str = "shut";
+
+/// What is said of what was there and became a hook.
+const ADOPTED: &str = "adopted";
 
 /// What is said where a mode, a group or an access list was changed, and nothing else.
 const ACCESS: &str = "access";
@@ -111,6 +115,10 @@ impl Restored {
     pub(super) fn message(&self, when: &str) -> String {
         let path = &self.path;
         let kept = || match &self.quarantined {
+            Some(place) if place.ends_with(INCOMPLETE) => format!("; a part of what was there is kept in {place}"),
+            Some(place) if place.contains(ASIDE) => format!(
+                "; what was there is kept as {place}: it could not be moved to the quarantine, and no tool reads that name"
+            ),
             Some(place) => format!("; what was there is kept in {place}"),
             None if self.what == "created" => "; what was there could not be kept".to_owned(),
             None => String::new(),
@@ -134,6 +142,12 @@ impl Restored {
         };
         if self.is_gone() {
             return format!("{beginning} is protected and was removed {when}; {GONE}{}", kept());
+        }
+        if self.what == ADOPTED {
+            return format!(
+                "{beginning} was there before, and git would run it as a hook of what was made a work tree {when}; it was taken away{}",
+                kept()
+            );
         }
         if self.what == SHUT {
             return format!(

@@ -18,6 +18,29 @@ pub enum ProtectError {
         /// The cause.
         source: io::Error,
     },
+    /// A protected file cannot be read.
+    #[error(
+        "failed to read {}: {source}. It has a protected name and could not be put back; let yourself read it (root may be kept \
+         from it, too, on a network file system), remove it, or take roots that it does not lie in",
+        display(.path)
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// What a command left could not be moved anywhere.
+    #[error(
+        "{} could not be moved away ({source}): it is still there, and programs of yours may run or obey it; look at it, and remove it",
+        display(.path)
+    )]
+    Active {
+        /// What it is.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// A protected file is too large to be restored.
     #[error("{} has a protected name and {length} bytes; at most {limit} can be kept to restore it", display(.path))]
     TooLarge {
@@ -111,27 +134,6 @@ pub enum ProtectError {
 }
 
 impl ProtectError {
-    /// Whether a disk or a quota is full.
-    pub(super) fn is_out_of_space(&self) -> bool {
-        match self {
-            Self::Io { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-            }
-            Self::TooLarge { .. }
-            | Self::TooDeep(_)
-            | Self::Unlisted(_)
-            | Self::Relative(_)
-            | Self::Closed(_)
-            | Self::Unclear(..)
-            | Self::TooMany
-            | Self::Detour { .. }
-            | Self::TooManyTargets(_)
-            | Self::Full { .. }
-            | Self::Journal(_)
-            | Self::Restless(_) => false,
-        }
-    }
-
     /// What makes the error of a failed step from its cause.
     pub(super) fn failed(step: &'static str, path: impl AsRef<Path>) -> impl Fn(io::Error) -> Self {
         let path = path.as_ref().to_owned();

@@ -59,6 +59,7 @@ pub use referenced::repository::{Person, Repository, read, repository};
 pub(crate) use settling::closed::closed_directory;
 pub use settling::settlement::SettlementReport;
 pub use storage::inventory_cache::CachedInventory;
+pub(crate) use storage::quarantine::{ASIDE, INCOMPLETE};
 pub use tree::appeared::Appeared;
 pub use tree::growth::Growth;
 pub use violation::{Effect, Keys, Violation};

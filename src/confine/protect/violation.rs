@@ -54,6 +54,8 @@ pub enum Effect {
     Changed,
     /// It was created.
     Created,
+    /// It was there before and was none of git's. Git would run it as a hook of a work tree that the command made.
+    Adopted,
     /// It was deleted, or moved with a directory above it.
     Removed,
     /// It was removed and cannot be created again, as a socket.
@@ -72,6 +74,7 @@ impl Effect {
         match self {
             Self::Changed => "changed",
             Self::Created => "created",
+            Self::Adopted => "adopted",
             Self::Removed => "removed",
             Self::Lost => "gone",
             Self::Linked => "linked",

@@ -57,9 +57,12 @@ pub(crate) fn replace(
     match rename(source, target, RenameFlags::RENAME_EXCHANGE) {
         Ok(()) => quarantine.take_from(root, &temporary, path, kind),
         Err(Errno::EINVAL | Errno::ENOSYS) => {
-            let taken = quarantine.take(root, path, kind);
+            let taken = quarantine.take(root, path, kind).inspect_err(|_| {
+                // The first error is the one that counts.
+                let _gone = subtree::remove(root, &temporary);
+            })?;
             rename(source, target, RenameFlags::empty()).map_err(fail)?;
-            taken
+            Ok(taken)
         }
         Err(error) => {
             // Nothing may stay behind in the tree; the first error is the one that counts.

@@ -36,18 +36,10 @@ impl Default for Budget {
 /// Bytes of paths listed at once.
 const MAX_PATHS: usize = 32 * 1024 * 1024;
 
-/// What to do with directories that their owner cannot enter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Modes {
-    /// Open them for good: all of it will be removed.
-    Opened,
-    /// Restore their modes after reading.
-    Kept,
-}
-
 /// Everything at and below `path`, at most `most`, parents first, each with whether it is a directory.
-pub(crate) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::Result<Vec<(Vec<u8>, bool)>> {
-    let is_directory = nofollow::kind(&nofollow::stat(&root.fd, path)?) == libc::S_IFDIR;
+pub(crate) fn list(root: &Root, path: &[u8], most: usize) -> nix::Result<Vec<(Vec<u8>, bool)>> {
+    let found = nofollow::as_owner(&root.fd, split(path).0, None, || nofollow::stat(&root.fd, path))?;
+    let is_directory = nofollow::kind(&found) == libc::S_IFDIR;
     let mut all = vec![(path.to_vec(), is_directory)];
     let mut index = 0;
     // Every entry is held by its whole path, which long names far down would make many gigabytes.
@@ -57,11 +49,7 @@ pub(crate) fn list(root: &Root, path: &[u8], most: usize, modes: Modes) -> nix::
         if !is_directory {
             continue;
         }
-        let children = match modes {
-            Modes::Opened => grant_owner(root, &path).and_then(|()| children(root, &path, most))?,
-            Modes::Kept => nofollow::as_owner(&root.fd, &path, None, || children(root, &path, most))?,
-        };
-        for (name, is_directory) in children {
+        for (name, is_directory) in nofollow::as_owner(&root.fd, &path, None, || children(root, &path, most))? {
             let below = join(&path, &name);
             left = left.checked_sub(below.len()).ok_or(Errno::E2BIG)?;
             all.push((below, is_directory));
@@ -191,8 +179,8 @@ pub(crate) fn names(directory: &OwnedFd) -> nix::Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Copies the entry `path` with everything below it to `item` in the open directory; sockets and devices
-/// are not copied, nor is a mode beyond the owner's, nor what the budget does not hold.
+/// Copies the entry `path` with everything below it to `item` in the open directory, without its modes. A pipe, a socket, a
+/// device and what the budget does not hold are errors.
 pub(crate) fn copy(
     root: &Root,
     path: &[u8],
@@ -201,12 +189,10 @@ pub(crate) fn copy(
     budget: &mut Budget,
 ) -> nix::Result<()> {
     // List first: what cannot be listed fails before anything is created.
-    let all = nofollow::as_owner(&root.fd, path, None, || list(root, path, budget.entries, Modes::Opened))?;
+    let all = list(root, path, budget.entries)?;
     budget.entries = budget.entries.saturating_sub(all.len());
     let bytes = Cell::new(budget.bytes);
-    let copied = nofollow::as_owner(&root.fd, path, None, || {
-        copy_listed(root, path, &all, target, item, &bytes)
-    });
+    let copied = copy_listed(root, path, &all, target, item, &bytes);
     budget.bytes = bytes.get();
     copied
 }
@@ -228,24 +214,22 @@ fn copy_listed(
             continue;
         }
         let (directory, name) = split(from);
-        let directory = nofollow::open_path(&root.fd, directory)?;
-        match nofollow::kind(&fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
-            libc::S_IFLNK => {
-                let link = readlinkat(&directory, name)?;
-                symlinkat(link.as_os_str(), &target_directory, target_name)?;
+        nofollow::as_owner(&root.fd, directory, Some(name), || {
+            let directory = nofollow::open_path(&root.fd, directory)?;
+            match nofollow::kind(&fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
+                libc::S_IFLNK => {
+                    let link = readlinkat(&directory, name)?;
+                    symlinkat(link.as_os_str(), &target_directory, target_name)
+                }
+                libc::S_IFREG => {
+                    let to = target_directory.as_fd();
+                    let copied = copy_file(directory.as_fd(), name, to, target_name, left.get())?;
+                    left.set(left.get().saturating_sub(copied));
+                    Ok(())
+                }
+                _ => Err(Errno::EOPNOTSUPP),
             }
-            libc::S_IFREG => {
-                let copied = copy_file(
-                    directory.as_fd(),
-                    name,
-                    target_directory.as_fd(),
-                    target_name,
-                    left.get(),
-                )?;
-                left.set(left.get().saturating_sub(copied));
-            }
-            _ => {}
-        }
+        })?;
     }
     Ok(())
 }
@@ -254,10 +238,14 @@ fn copy_file(from: BorrowedFd<'_>, name: &[u8], to: BorrowedFd<'_>, target: &[u8
     let read = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let write = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let source = match openat(from, name, read, Mode::empty()) {
-        // Not readable even to its owner, so that nobody may see what it was; its mode goes with it.
+        // Not readable even to its owner.
         Err(Errno::EACCES) => {
-            fchmodat(from, name, Mode::S_IRUSR, FchmodatFlags::NoFollowSymlink)?;
-            openat(from, name, read, Mode::empty())?
+            let found = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+            let set = |mode| fchmodat(from, name, mode, FchmodatFlags::NoFollowSymlink);
+            set(Mode::S_IRUSR)?;
+            let opened = openat(from, name, read, Mode::empty());
+            set(Mode::from_bits_truncate(nofollow::permissions(&found)))?;
+            opened?
         }
         opened => opened?,
     };

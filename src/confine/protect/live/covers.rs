@@ -19,7 +19,7 @@ use nix::sys::stat::Mode;
 use super::super::entry::nofollow::{self, is_within, join};
 use super::super::entry::restore::{create, set_mode};
 use super::super::entry::state::{Found, MAX_FILE, MAX_TOTAL, State, observe};
-use super::super::entry::subtree::{Modes, list, names, remove};
+use super::super::entry::subtree::{list, names, remove};
 use super::super::error::ProtectError;
 use super::super::naming::names::Names;
 use super::super::naming::patterns::Patterns;
@@ -261,7 +261,7 @@ impl Covers {
         left: &mut u64,
     ) -> Option<BTreeMap<Vec<u8>, Found>> {
         let most = wanted.len() + MOST_NEW;
-        let all = match list(&self.folder, &copy.name, most, Modes::Kept) {
+        let all = match list(&self.folder, &copy.name, most) {
             Ok(all) => all,
             Err(Errno::ENOENT) => return Some(BTreeMap::new()),
             Err(_) => return None,

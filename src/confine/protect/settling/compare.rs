@@ -184,7 +184,7 @@ impl Settlement<'_> {
     fn restore_entry(&mut self, kept: &SavedEntry, observed: &Found) -> Result<Option<Undone>, ProtectError> {
         let root = self.root(kept.root);
         let change = self.settled.changes.record_change(root, kept, observed);
-        let (kind, mut quarantined) = match observed {
+        let (kind, quarantined) = match observed {
             Found::Absent => (Effect::Removed, None),
             Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_) => (
                 Effect::Changed,
@@ -205,15 +205,7 @@ impl Settlement<'_> {
         if !can_be_created(&kept.state) {
             return Ok(Some(undone(quarantined, None)));
         }
-        let mut made = recreate(root, &kept.path, &kept.state, &mut self.quarantine);
-        // Restoring counts for more than keeping the intruder.
-        if made.as_ref().is_err_and(ProtectError::is_out_of_space)
-            && let Some(path) = &quarantined
-            && std::fs::remove_file(path).is_ok()
-        {
-            quarantined = None;
-            made = recreate(root, &kept.path, &kept.state, &mut self.quarantine);
-        }
+        let made = recreate(root, &kept.path, &kept.state, &mut self.quarantine);
         Ok(Some(match made {
             Ok(obstacle) => {
                 // Something stood in the way, so this was more than one change and is not offered.

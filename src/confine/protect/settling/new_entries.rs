@@ -2,14 +2,17 @@
 //! those who may use what is new there.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 use super::super::entry::access::{self, Access};
-use super::super::entry::nofollow::{outermost, split};
+use super::super::entry::nofollow::{self, outermost, split};
 use super::super::entry::restore::replace;
 use super::super::entry::state::{Found, LinkCount, MAX_TOTAL, State, observe};
 use super::super::error::ProtectError;
 use super::super::naming::class::Role;
+use super::super::roots::{Root, absolute};
 use super::super::tree::inventory::{FoundEntry, Inventory};
+use super::super::tree::stamp::Stamp;
 use super::super::violation::{Effect, Keys};
 use super::inspect::{KnownGits, NewEntryVerdict, judge_new_entry};
 use super::settlement::Settlement;
@@ -57,6 +60,13 @@ impl Settlement<'_> {
         let mut space_left = (MAX_TOTAL / 2).saturating_sub(kept);
         let mut actions: BTreeMap<(u16, &[u8]), Action> = BTreeMap::new();
         for found in &new {
+            // Where it could not be moved out of the root, it bears a name that no tool reads.
+            if self
+                .quarantine
+                .is_set_aside(&absolute(self.root(found.root), &found.path))
+            {
+                continue;
+            }
             // What lay in a directory before it became a git directory is ordinary work.
             if found.role == Role::Unlisted && was_plain.contains(&(found.root, split(&found.path).0.to_vec())) {
                 continue;
@@ -161,11 +171,25 @@ impl Settlement<'_> {
             Action::Quarantine(named) => named,
             Action::Stays(_) => return Ok(false),
         };
+        let kind = self.kind_of_new(root_dir, path);
         // Where nothing could be written in its place, it goes all the same.
-        let quarantined = self.quarantine.take(root_dir, path, Effect::Created)?;
+        let quarantined = self.quarantine.take(root_dir, path, kind)?;
         self.changes += 1;
         self.settled.changes.keep(change);
-        self.report_keys(root, path, Effect::Created, quarantined, named);
+        self.report_keys(root, path, kind, quarantined, named);
         Ok(true)
+    }
+
+    /// What the command did to a new entry: of a hook in a new work tree perhaps nothing.
+    fn kind_of_new(&self, root: &Root, path: &[u8]) -> Effect {
+        let changed = || {
+            let found = nofollow::stat(&root.fd, path).ok()?;
+            let (seconds, nanoseconds) = Stamp::of(&found).changed;
+            Some(Duration::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?))
+        };
+        match (self.since, changed()) {
+            (Some(since), Some(changed)) if self.are_hooks_new && changed < since => Effect::Adopted,
+            _ => Effect::Created,
+        }
     }
 }

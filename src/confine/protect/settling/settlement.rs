@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::super::change::Changes;
 use super::super::entry::nofollow::Identity;
@@ -39,6 +40,10 @@ pub(crate) struct Settlement<'a> {
     /// Changes made to the tree.
     pub(crate) changes: usize,
     pub(crate) settled: SettlementReport,
+    /// When the command began.
+    pub(crate) since: Option<Duration>,
+    /// Whether only a work tree that a command made has the new entries be hooks.
+    pub(crate) are_hooks_new: bool,
     /// What this round could not put back, and why.
     pub(crate) failed: BTreeMap<PathBuf, String>,
 }
@@ -56,6 +61,8 @@ impl<'a> Settlement<'a> {
             removed_directories: BTreeMap::new(),
             changes: 0,
             settled: SettlementReport::default(),
+            since: None,
+            are_hooks_new: false,
             failed: BTreeMap::new(),
         }
     }

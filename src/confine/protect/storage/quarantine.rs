@@ -3,17 +3,21 @@
 //! One batch per settling, `quarantine/<time>-<pid>/` in the store, with the things moved there as `0`,
 //! `1`, … and a `manifest.json` that says where each came from. A directory is shut (mode 0) once it is
 //! there: a git directory among the things would otherwise be obeyed by any prompt that runs git where a
-//! person looks around. On another file system the thing is copied, up to a limit for all, then removed; what is beyond
-//! the limit is lost, and the copy is called `N-incomplete`.
+//! person looks around.
+//!
+//! Nothing is removed that is not wholly kept. On another file system the thing is copied, up to a limit for all. What is
+//! beyond the limit, or cannot be copied, is set aside: it stays on its own file system, as far up in the root as it can be
+//! moved, as `stockade-quarantine-N-NAME.kept`, which no tool reads and no list has. What cannot even be renamed stays, and is an error.
 //!
 //! There is [`quota`](super::quota) for so much: where that is full no further command starts, and nothing is dropped.
 //!
-//! Removing comes before supervisor: where nothing can be kept, the intruder is deleted. The manifest lists as much as [`LISTED`]
-//! has room for, and then how many more there are: a command chooses how many names it makes, and how long they are.
+//! The manifest lists as much as [`LISTED`] has room for, and then how many more there are: a command chooses how many names it
+//! makes, and how long they are.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +26,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, renameat, renameat2};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 
-use super::super::entry::nofollow::{self, split};
+use super::super::entry::nofollow::{self, join, split};
 use super::super::entry::state::State;
 use super::super::entry::subtree;
 use super::super::entry::subtree::Budget;
@@ -33,6 +37,14 @@ use super::quota::{self, MANIFEST, QUARANTINE, Usage};
 use super::store;
 use crate::policy::hex::hex;
 
+/// Ends the name of what is kept in part.
+pub(crate) const INCOMPLETE: &str = "-incomplete";
+/// Begins the name of what is set aside, before a number.
+pub(crate) const ASIDE: &str = "stockade-quarantine-";
+/// Ends it: neither what a name begins nor what it ends with makes a tool read it.
+const KEPT: &str = ".kept";
+/// The most bytes of a name that are kept of what is set aside.
+const MAX_NAME: usize = 150;
 /// About the most bytes of a manifest.
 const LISTED: usize = 24 << 20;
 
@@ -52,12 +64,14 @@ pub(crate) struct Quarantine {
     directories: Usage,
     all: Usage,
     budget: Budget,
+    /// What stayed in a root under another name.
+    asides: HashSet<PathBuf>,
 }
 
 /// One thing that was taken.
 #[derive(Debug, serde::Serialize)]
 struct Item {
-    /// Its name in the batch.
+    /// Its name in the batch, or where it was set aside.
     name: String,
     /// For people.
     path: String,
@@ -88,6 +102,7 @@ impl Quarantine {
             directories: Usage::default(),
             all: Usage::default(),
             budget: Budget::default(),
+            asides: HashSet::new(),
         }
     }
 
@@ -126,6 +141,14 @@ impl Quarantine {
         let (folder, batch) = self.batch().ok()?;
         let (folder, batch) = (folder.clone(), batch.try_clone().ok()?);
         let copied = subtree::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
+        // Its name says that it is incomplete.
+        let item = if copied.is_ok() {
+            item
+        } else {
+            let named = format!("{item}{INCOMPLETE}");
+            let renamed = renameat(&batch, item.as_str(), &batch, named.as_str());
+            if renamed.is_ok() { named } else { item }
+        };
         let destination = folder.join(&item);
         std::fs::symlink_metadata(&destination).ok()?;
         self.count(&destination);
@@ -140,7 +163,7 @@ impl Quarantine {
         }
     }
 
-    /// Moves the entry `path` out of the root and returns where it is, if it could be kept.
+    /// Moves the entry `path` out of the root, or aside in it, and returns where it is.
     pub(in super::super) fn take(
         &mut self,
         root: &Root,
@@ -160,61 +183,42 @@ impl Quarantine {
     ) -> Result<Option<PathBuf>, ProtectError> {
         let item = self.attempts.to_string();
         self.attempts += 1;
-        let (folder, batch) = match &mut self.batch {
-            Some(batch) => batch,
-            none @ None => match create(&self.store) {
-                Ok(batch) => none.insert(batch),
-                Err(error) => return subtree::remove(root, path).map(|()| None).map_err(|_| error),
-            },
-        };
-        let (directory, name) = split(path);
-        let fail = |step, error| ProtectError::io(step, absolute(root, path), error);
-        let moved = nofollow::as_owner(&root.fd, directory, Some(name), || {
-            let parent = nofollow::open_path(&root.fd, directory)?;
-            renameat2(
-                &parent,
-                name,
-                batch.as_fd(),
-                item.as_str(),
-                RenameFlags::RENAME_NOREPLACE,
-            )
-        });
-        let complete = match moved {
-            Ok(()) => true,
-            // EINVAL: a file system without RENAME_NOREPLACE.
-            Err(Errno::EXDEV | Errno::EINVAL | Errno::ENOSYS) => {
-                let copied = subtree::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
-                subtree::remove(root, path).map_err(|error| fail("remove", error))?;
-                copied.is_ok()
+        let batch = self.batch().ok();
+        let batch = batch.and_then(|(folder, batch)| Some((folder.join(&item), batch.try_clone().ok()?)));
+        let is_moved = |batch: &OwnedFd| rename((root.fd.as_fd(), path), (batch.as_fd(), item.as_bytes())).is_ok();
+        if let Some((destination, batch)) = &batch
+            && is_moved(batch)
+        {
+            self.count(destination);
+            if std::fs::symlink_metadata(destination).is_ok_and(|kept| kept.is_dir()) {
+                // Best effort: the folder above is private in any case.
+                let _shut = fchmodat(batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
             }
-            Err(error) => {
-                subtree::remove(root, path).map_err(|_| fail("move to quarantine", error))?;
-                false
-            }
-        };
-        // Its name says that it is incomplete.
-        let item = if complete {
-            item
-        } else {
-            let named = format!("{item}-incomplete");
-            let renamed = renameat(batch.as_fd(), item.as_str(), batch.as_fd(), named.as_str());
-            if renamed.is_ok() { named } else { item }
-        };
-        let destination = folder.join(&item);
-        let Ok(kept) = std::fs::symlink_metadata(&destination) else {
-            return Ok(None);
-        };
-        if kept.is_dir() {
-            self.count(&destination);
-            // Best effort: the folder above is private in any case.
-            let batch = self.batch.as_ref().map(|(_, batch)| batch);
-            let shut = |batch| fchmodat(batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
-            let _shut = batch.map(shut);
-        } else {
-            self.count(&destination);
+            self.list(item, root, origin, what, true);
+            return Ok(Some(destination.clone()));
         }
-        self.list(item, root, origin, what, complete);
-        Ok(Some(destination))
+        // Under its own name it could be run or obeyed while it is copied.
+        let aside = set_aside(root, path, split(origin).1)?;
+        let place = absolute(root, &aside);
+        self.asides.insert(place.clone());
+        if let Some((destination, batch)) = batch {
+            if subtree::copy(root, &aside, batch.as_fd(), item.as_bytes(), &mut self.budget).is_ok() {
+                // What cannot be removed is kept twice.
+                let _twice = subtree::remove(root, &aside);
+                self.count(&destination);
+                self.list(item, root, origin, what, true);
+                return Ok(Some(destination));
+            }
+            // Half a copy keeps nothing.
+            let _none = std::fs::remove_dir_all(&destination).or_else(|_| std::fs::remove_file(&destination));
+        }
+        self.list(crate::policy::path::display(&place), root, origin, what, true);
+        Ok(Some(place))
+    }
+
+    /// Whether it lies where something was set aside.
+    pub(crate) fn is_set_aside(&self, path: &Path) -> bool {
+        self.asides.contains(path)
     }
 
     /// Ends the batch: writes down where everything came from, and what there is.
@@ -269,6 +273,63 @@ impl Quarantine {
             .map_err(std::io::Error::from)
             .and_then(|text| File::create(&path)?.write_all(&text));
     }
+}
+
+/// Renames an entry of a root, as far up in the root as it can be moved: further down what is around it may be protected. Returns
+/// where it is.
+fn set_aside(root: &Root, path: &[u8], name: &[u8]) -> Result<Vec<u8>, ProtectError> {
+    let mut why = Errno::ENOENT;
+    let name = &name[..name.len().min(MAX_NAME)];
+    let below = nofollow::prefixes(split(path).0).filter(|above| !above.is_empty());
+    for above in std::iter::once(&b""[..]).chain(below) {
+        // A command may have taken the first names.
+        let numbers = (0..100).map(|number: u32| number.to_string());
+        for number in numbers.chain(std::iter::once_with(store::unique_name)) {
+            let aside = join(
+                above,
+                &[ASIDE.as_bytes(), number.as_bytes(), b"-", name, KEPT.as_bytes()].concat(),
+            );
+            match rename((root.fd.as_fd(), path), (root.fd.as_fd(), &aside)) {
+                Ok(()) => return Ok(aside),
+                Err(Errno::EEXIST) => {}
+                Err(error) => {
+                    why = error;
+                    break;
+                }
+            }
+        }
+    }
+    Err(ProtectError::Active {
+        path: absolute(root, path),
+        source: why.into(),
+    })
+}
+
+/// Renames an entry over nothing.
+fn rename(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> nix::Result<()> {
+    let (from_directory, from_name) = split(from.1);
+    let (to_directory, to_name) = split(to.1);
+    nofollow::as_owner(from.0, from_directory, Some(from_name), || {
+        nofollow::as_owner(to.0, to_directory, None, || {
+            let from_parent = nofollow::open_path(from.0, from_directory)?;
+            let to_parent = nofollow::open_path(to.0, to_directory)?;
+            match renameat2(
+                &from_parent,
+                from_name,
+                &to_parent,
+                to_name,
+                RenameFlags::RENAME_NOREPLACE,
+            ) {
+                // A file system without RENAME_NOREPLACE.
+                Err(Errno::EINVAL | Errno::ENOSYS) => match nofollow::stat(&to_parent, to_name) {
+                    Err(Errno::ENOENT) => renameat(&from_parent, from_name, &to_parent, to_name),
+                    Ok(_) => Err(Errno::EEXIST),
+                    Err(error) => Err(error),
+                },
+                renamed => renamed,
+            }
+        })
+    })
 }
 
 fn create(store: &Path) -> Result<(PathBuf, OwnedFd), ProtectError> {

@@ -702,7 +702,7 @@ fn a_root_made_unwritable_keeps_no_intruder() {
 }
 
 #[test]
-fn a_store_that_holds_nothing_more_keeps_no_intruder_and_nothing_from_being_restored() {
+fn where_the_store_holds_nothing_more_an_intruder_is_set_aside_and_all_is_restored() {
     let scene = Scene::new();
     let guard = scene.guard();
     scene.write(".git/hooks/pre-push", "evil");
@@ -712,8 +712,17 @@ fn a_store_that_holds_nothing_more_keeps_no_intruder_and_nothing_from_being_rest
     fs::write(scene.store().join("quarantine"), "").unwrap();
     let found = whole(guard.settle());
     assert_eq!(found.len(), 3, "{found:?}");
-    assert!(found.iter().all(|violation| violation.quarantined.is_none()));
-    assert!(!scene.exists(".envrc") && !scene.exists("sub/.claude"));
+    assert!(!scene.exists(".envrc") && !scene.exists("sub/.claude/settings.json"));
+    for violation in &found {
+        let kept = violation.quarantined.as_ref().unwrap();
+        assert_eq!(kept.parent(), Some(scene.root().as_path()));
+        let file = if kept.is_dir() {
+            kept.join("settings.json")
+        } else {
+            kept.clone()
+        };
+        assert_eq!(fs::read_to_string(file).unwrap(), "evil");
+    }
     assert_eq!(scene.read(".git/hooks/pre-push"), "#!/bin/sh\nexit 1\n");
 }
 
@@ -761,7 +770,7 @@ fn a_chain_of_git_directories_within_each_other_is_undone_to_its_end() {
 }
 
 #[test]
-fn what_a_copy_would_cost_too_much_for_is_removed_and_not_kept() {
+fn what_a_copy_would_cost_too_much_for_is_set_aside_whole() {
     let scene = Scene::empty();
     // Two file systems, or else nothing is copied.
     let Ok(shared) = tempfile::tempdir_in("/dev/shm").map(Opened) else {
@@ -779,6 +788,8 @@ fn what_a_copy_would_cost_too_much_for_is_removed_and_not_kept() {
         .unwrap()
         .set_len(1 << 40)
         .unwrap();
+    let secret = fs::Permissions::from_mode(0o200);
+    fs::set_permissions(scene.at("big/.envrc"), secret.clone()).unwrap();
     let mut deep = scene.at("wide/.claude");
     for number in 0..40 {
         deep = deep.join(format!("d{number}"));
@@ -790,24 +801,63 @@ fn what_a_copy_would_cost_too_much_for_is_removed_and_not_kept() {
     }
     let found = whole(guard.settle());
     assert_eq!(found.len(), 3, "{found:?}");
-    for violation in found {
-        assert_eq!(violation.quarantined.is_some(), violation.path == scene.at(".envrc"));
+    for violation in &found {
+        let kept = violation.quarantined.as_ref().unwrap();
         assert!(violation.path.symlink_metadata().is_err());
+        assert_eq!(
+            kept.starts_with(scene.root()),
+            violation.path != scene.at(".envrc"),
+            "{kept:?}"
+        );
     }
-    // A part that could be kept is not called the whole.
+    let large = fs::metadata(scene.at("stockade-quarantine-0-.envrc.kept")).unwrap();
+    assert_eq!((large.len(), large.permissions().mode() & 0o777), (1 << 40, 0o200));
+    assert_eq!(
+        fs::read_dir(scene.at("stockade-quarantine-0-.claude.kept"))
+            .unwrap()
+            .count(),
+        11_001
+    );
+    // Of what can be kept in part nothing is copied: the small file is beside the large one.
     let guard = Guard::snapshot(&[scene.root()], &[], &store).unwrap();
     scene.write(".idea/first", "precious");
     fs::File::create(scene.at(".idea/second"))
         .unwrap()
         .set_len(1 << 40)
         .unwrap();
-    for violation in whole(guard.settle()) {
-        let kept = violation.quarantined.unwrap();
-        assert!(
-            kept.as_os_str().as_encoded_bytes().ends_with(b"-incomplete"),
-            "{kept:?}"
-        );
+    let kept = whole(guard.settle())[0].quarantined.clone().unwrap();
+    assert_eq!(kept, scene.at("stockade-quarantine-0-.idea.kept"));
+    assert_eq!(fs::read_to_string(kept.join("first")).unwrap(), "precious");
+    // And no command is kept from starting by it, nor is it taken again.
+    let guard = Guard::snapshot(&[scene.root()], &[], &store).unwrap();
+    assert_eq!(whole(guard.settle()), []);
+}
+
+#[test]
+fn what_cannot_even_be_renamed_stays_and_is_an_error() {
+    let scene = Scene::empty();
+    let guard = scene.guard();
+    scene.write("sub/.envrc", "evil");
+    // Nobody but root can make a file immutable; a mount point cannot be renamed either.
+    let immutable = |set: &str| {
+        #[expect(clippy::disallowed_methods, reason = "plays what no command can do")]
+        let done = std::process::Command::new("chattr")
+            .arg(set)
+            .arg(scene.at("sub/.envrc"))
+            .output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    if !immutable("+i") {
+        return;
     }
+    let settled = guard.settle();
+    assert!(immutable("-i"));
+    assert_eq!(scene.read("sub/.envrc"), "evil");
+    let told = settled.errors.iter().map(ToString::to_string).collect::<String>();
+    assert!(
+        told.contains("sub/.envrc could not be moved away") && told.contains("still there"),
+        "{told}"
+    );
 }
 
 #[test]
