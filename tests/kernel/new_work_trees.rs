@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
     use serde_json::Value;
@@ -16,6 +17,10 @@ mod tests {
         hooks_in_a_work_tree_that_a_command_makes_are_taken_away ["git"];
         hooks_of_a_git_directory_that_is_made_again_are_taken_away ["git"];
         hooks_and_settings_that_a_shared_git_directory_elsewhere_names_are_protected ["git"];
+        a_git_file_that_a_link_leads_to_another_repository_gets_no_hooks_by_it ["git"];
+        a_git_directory_that_comes_to_share_another_gets_no_hooks_by_it ["git"];
+        nothing_of_a_persons_is_lost_where_a_command_makes_a_repository ["git"];
+        hooks_beside_those_of_husky_are_protected_in_a_new_work_tree ["git"];
         a_relative_path_to_a_persons_config_is_refused ["git"];
         hooks_that_a_commit_of_the_host_has_are_checked_out_in_a_new_work_tree ["git"];
         a_persons_config_whose_way_leaves_a_directory_of_the_workspace_is_refused ["git"];
@@ -267,6 +272,218 @@ mod tests {
         repository(world, &format!("{work_tree}; {removed}"));
         host(world, &format!("{made}; {uses}"));
         assert!(trace(world).exists());
+    }
+
+    /// Whatever the file led to before, and wherever the link leads.
+    fn a_git_file_that_a_link_leads_to_another_repository_gets_no_hooks_by_it(world: &Fixture) {
+        let relative = "git config core.hooksPath tools/h";
+        let hook = script(world, "src/tools/h/post-index-change");
+        let uses = "cd src && touch a && git status -s";
+        let own = "mkdir -p g/objects g/refs; echo ref: refs/heads/main > g/HEAD; echo gitdir: ../g > src/.git";
+        let empty = "echo gitdir: ../build/g > src/.git; mkdir -p build/g";
+        let link = "ln -s ../.git build/g";
+        let separate = "mkdir build; git init -q --separate-git-dir build/g src; rm -rf build/g; mkdir build/g";
+        for (makes, commands) in [
+            ("true", vec![own.to_owned(), format!("{hook}; rm -r g; ln -s .git g")]),
+            (
+                "true",
+                vec![own.to_owned(), hook.clone(), "rm -r g; ln -s .git g".to_owned()],
+            ),
+            (
+                "true",
+                vec![own.to_owned(), format!("{hook}; mv g o; ln -s .git l; ln -s l g")],
+            ),
+            (
+                "echo gitdir: ../com > src/.git",
+                vec![format!("mkdir com; {hook}; rmdir com; ln -s .git com")],
+            ),
+            (
+                "echo gitdir: ../com > src/.git",
+                vec![
+                    "mkdir com".to_owned(),
+                    hook.clone(),
+                    "rmdir com; ln -s .git com".to_owned(),
+                ],
+            ),
+            (empty, vec![format!("{hook}; rmdir build/g; {link}")]),
+            (empty, vec![hook.clone(), format!("rmdir build/g; {link}")]),
+            (separate, vec![format!("{hook}; rmdir build/g; {link}")]),
+            (separate, vec![hook.clone(), format!("mv build b; mkdir build; {link}")]),
+        ] {
+            holds(world, &format!("{relative}; {makes}"), &commands, uses);
+            repository(world, &format!("{relative}; {makes}"));
+            host(world, &format!("{}; {uses}", commands.join("; ")));
+            assert!(trace(world).exists(), "{makes}: {commands:?}");
+            fs::remove_file(trace(world)).unwrap();
+        }
+        // Where the git directory lies outside of the roots: the link goes.
+        let elsewhere = world.outside().join("elsewhere");
+        let other = format!(
+            "rm -rf {elsewhere}; git init -q {elsewhere}; git -C {elsewhere} config core.hooksPath {{}}",
+            elsewhere = elsewhere.display()
+        );
+        let below = world.workspace().join("src");
+        for (makes, leads) in [
+            (relative.to_owned(), "../.git".to_owned()),
+            (
+                other.replace("{}", "other/h"),
+                elsewhere.join(".git").display().to_string(),
+            ),
+        ] {
+            let hook = script(world, "w/tools/h/post-index-change").replace("w/tools", "w/{tools,other}");
+            let commands = [
+                "mkdir w; mkdir -p g/objects g/refs; echo ref: refs/heads/main > g/HEAD; echo gitdir: ../g > w/.git"
+                    .to_owned(),
+                format!(
+                    "{}; {}; rm -r g; ln -s {leads} g",
+                    hook.replace("{tools,other}", "tools"),
+                    hook.replace("{tools,other}", "other")
+                ),
+            ];
+            let uses = "cd w && touch a && git add -N a; git status -s";
+            for is_sandboxed in [true, false] {
+                repository(world, &makes);
+                for line in &commands {
+                    if is_sandboxed {
+                        world.shell(line).cwd(&below).output().exits(0);
+                    } else {
+                        world.bare("/bin/sh").args(["-c", line]).cwd(&below).output().ok();
+                    }
+                }
+                let _used = world
+                    .bare("/bin/sh")
+                    .args(["-c", &format!("{uses}; true")])
+                    .cwd(&below)
+                    .output();
+                assert_eq!(trace(world).exists(), !is_sandboxed, "{makes}: {commands:?}");
+            }
+            fs::remove_file(trace(world)).unwrap();
+        }
+    }
+
+    /// A `commondir` that git itself would write, where there was none.
+    fn a_git_directory_that_comes_to_share_another_gets_no_hooks_by_it(world: &Fixture) {
+        let relative = "git config core.hooksPath tools/h";
+        let begins = "w=.git/worktrees/wt; mkdir -p $w/refs $w/objects wt; echo ref: refs/heads/main > $w/HEAD; \
+                      git config -f $w/config core.bare false; echo gitdir: ../$w > wt/.git";
+        let empty = "mkdir -p .git/worktrees/wt wt; echo gitdir: ../.git/worktrees/wt > wt/.git";
+        let shares = "echo ../.. > .git/worktrees/wt/commondir; echo ref: refs/heads/main > .git/worktrees/wt/HEAD";
+        let hook = script(world, "wt/tools/h/pre-commit");
+        let uses = "cd wt && git commit -q --allow-empty -m x";
+        let strings = |all: &[&str]| all.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        for (makes, commands) in [
+            ("true", vec![begins.to_owned(), format!("{hook}; {shares}")]),
+            ("true", strings(&[begins, &hook, shares])),
+            (begins, vec![format!("{hook}; {shares}")]),
+            (empty, vec![format!("{hook}; {shares}")]),
+            (empty, strings(&[&hook, shares])),
+        ] {
+            let makes = format!("{relative}; {makes}");
+            holds(world, &makes, &commands, uses);
+            repository(world, &makes);
+            host(world, &format!("{}; {uses}", commands.join("; ")));
+            assert!(trace(world).exists(), "{makes}: {commands:?}");
+            fs::remove_file(trace(world)).unwrap();
+        }
+    }
+
+    /// Only what git could run as a hook goes, it is said what it was, and all of it is kept.
+    fn nothing_of_a_persons_is_lost_where_a_command_makes_a_repository(world: &Fixture) {
+        // There the quarantine lies on another file system.
+        let shared = world
+            .bare("/usr/bin/mktemp")
+            .args(["-d", "/dev/shm/stockade-test-XXXXXX"])
+            .output()
+            .ok();
+        let shared = PathBuf::from(shared.trim());
+        for place in [world.workspace(), shared.clone()] {
+            let makes = "rm -rf ./* ./.git; git init -q . && git config core.hooksPath scripts && mkdir -p data/scripts/d && cd data/scripts && \
+                         head -c 70000000 /dev/zero > thesis.db && echo mine > notes && echo mine > d/notes && \
+                         printf '#!/bin/sh\n' > tool.sh && chmod 755 tool.sh && head -c 70000000 /dev/zero > large && \
+                         cp tool.sh pre-commit && chmod 755 large";
+            world.bare("/bin/sh").args(["-c", makes]).cwd(&place).output().ok();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let run = world
+                .stockade(&["run", "--json", "-c", "git init -q data"])
+                .cwd(&place)
+                .output()
+                .exits(0);
+            let outcome: Value = serde_json::from_str(&run.out()).unwrap();
+            assert_eq!(outcome["unsettled"], Value::Null, "{outcome:#}");
+            let scripts = place.join("data/scripts");
+            for (name, length) in [("thesis.db", 70_000_000), ("notes", 5), ("d/notes", 5), ("tool.sh", 10)] {
+                assert_eq!(fs::metadata(scripts.join(name)).unwrap().len(), length, "{name}");
+            }
+            let all = outcome["restored"].as_array().unwrap();
+            for (name, length) in [("large", 70_000_000), ("pre-commit", 10)] {
+                let path = scripts.join(name);
+                assert!(!path.exists(), "{name}");
+                let one = all.iter().find(|one| one["path"] == path.to_str().unwrap()).unwrap();
+                assert_eq!(one["what"], "adopted", "{one:#}");
+                let kept = PathBuf::from(one["quarantined"].as_str().unwrap());
+                assert_eq!(fs::metadata(&kept).unwrap().len(), length, "{kept:?}");
+                // Too large to be copied.
+                let is_aside = place == shared && name == "large";
+                assert_eq!(kept.starts_with(&place), is_aside, "{kept:?}");
+                if is_aside {
+                    assert_eq!(kept, place.join("stockade-quarantine-0-large.kept"));
+                    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o755);
+                }
+            }
+        }
+        fs::remove_dir_all(shared).unwrap();
+        // What a command put there is told as what it is; the twin: git would have run both.
+        let before = format!(
+            "git config core.hooksPath scripts; {}",
+            script(world, "data/scripts/pre-commit")
+        );
+        let uses = "cd data && git commit -q --allow-empty -m x";
+        let commands = format!("git init -q data; {}", script(world, "data/scripts/post-commit"));
+        let config = "git -C data config core.hooksPath scripts; git -C data config user.name n; git -C data config user.email e";
+        for is_sandboxed in [true, false] {
+            repository(world, &before);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            if is_sandboxed {
+                let run = world.shell(&commands).output().exits(0);
+                let told =
+                    |name: &str, what: &str| run.err().lines().any(|line| line.contains(name) && line.contains(what));
+                assert!(
+                    told("pre-commit", "was there before, and git would run it as a hook")
+                        && told("post-commit", "was created")
+                        && !run.err().contains("too many files"),
+                    "{}",
+                    run.err()
+                );
+            } else {
+                host(world, &commands);
+            }
+            host(world, &format!("{config}; {uses}"));
+            assert_eq!(trace(world).exists(), !is_sandboxed);
+        }
+    }
+
+    /// Before husky has run nothing but the name `_` tells that it will.
+    fn hooks_beside_those_of_husky_are_protected_in_a_new_work_tree(world: &Fixture) {
+        for (value, hook) in [(".hooks/_", "wt/.hooks/pre-commit"), ("_", "wt/pre-commit")] {
+            let makes = format!("git config core.hooksPath {value}; git worktree add -q wt");
+            // As husky makes them.
+            let husky = format!(
+                "mkdir -p wt/{value}; printf '#!/bin/sh\nsh -e \"$(dirname \"$0\")/../pre-commit\"\n' > wt/{value}/pre-commit; \
+                 chmod 755 wt/{value}/pre-commit; cd wt && git commit -q --allow-empty -m x"
+            );
+            let hook = script(world, hook);
+            holds(world, &makes, std::slice::from_ref(&hook), &husky);
+            // Husky runs it with a shell, so it need not be executable.
+            let (config, work_tree) = makes.split_once("; ").unwrap();
+            let commands = [format!(
+                "{work_tree}; {hook}; chmod 644 wt/.hooks/pre-commit wt/pre-commit; true"
+            )];
+            holds(world, config, &commands, &husky);
+            repository(world, &makes);
+            host(world, &format!("{hook}; {husky}"));
+            assert!(trace(world).exists(), "{value}");
+            fs::remove_file(trace(world)).unwrap();
+        }
     }
 
     fn hooks_and_settings_that_a_shared_git_directory_elsewhere_names_are_protected(world: &Fixture) {

@@ -13,6 +13,7 @@ use super::offer::Offer;
 use super::program::Program;
 use super::record::{Record, save_entries};
 use super::referenced::repository::Person;
+use super::referenced::ways::ways;
 use super::roots::Root;
 use super::storage::inventory_cache::CachedInventory;
 use super::storage::journal::{self, Journal};
@@ -114,6 +115,7 @@ impl Guard {
             ancestors: inventory.ancestors(&roots),
             names: names.clone(),
             hooks: hooks.into_iter().map(|path| path.into_os_string().into_vec()).collect(),
+            ways: ways(&roots, &inventory),
             program: program.and_then(|path| Program::save(path, &roots, store)),
         };
         let mut tips = Tips::read(&roots, &inventory, store);
@@ -157,7 +159,7 @@ impl Guard {
             &self.roots,
             &self.patterns,
             &self.record,
-            Some(&self.inventory),
+            Some((&self.inventory, self.started.saturating_sub(TICK))),
             covers,
             &self.store,
             (!self.has_quarantined).then_some(&self.tips),

@@ -12,6 +12,7 @@ use super::missing::is_missing;
 use super::naming::class::Role;
 use super::naming::names::Names;
 use super::program::Program;
+use super::referenced::ways::Ways;
 use super::roots::{Root, absolute};
 use super::tree::inventory::{Ancestor, Inventory};
 
@@ -22,8 +23,8 @@ pub(in crate::confine) struct Record {
     pub(super) roots: Vec<(Vec<u8>, Identity)>,
     /// The permission bits of each root; they follow the record, and journals of before them have none. So does, behind
     /// them, how many names each entry has, when each root was made, what the config makes of the list of names, the
-    /// program of the session, the group and access lists of each entry, the permission bits of each ancestor, and the directories of
-    /// hooks.
+    /// program of the session, the group and access lists of each entry, the permission bits of each ancestor, the directories of
+    /// hooks, and the ways to git directories.
     #[serde(skip)]
     pub(super) modes: Vec<u32>,
     /// When each root was made, as far as that can be known: the number of an inode is used again.
@@ -38,6 +39,9 @@ pub(in crate::confine) struct Record {
     /// Directories of hooks that are relative to a work tree.
     #[serde(skip)]
     pub(super) hooks: Vec<Vec<u8>>,
+    /// The way from each `.git` and each git directory to what git obeys.
+    #[serde(skip)]
+    pub(super) ways: Ways,
     /// The files protected by path.
     pub(super) extra: Vec<Vec<u8>>,
     /// The protected entries, parents first.
@@ -79,6 +83,7 @@ impl Record {
             names: self.names,
             program: self.program,
             hooks: self.hooks,
+            ways: self.ways,
             extra: self.extra,
             entries: entries
                 .filter_map(|kept| {
@@ -147,7 +152,11 @@ pub(super) fn save_entries(roots: &[Root], inventory: &Inventory) -> Result<Vec<
                 let path = absolute(root, &found.path);
                 return Err(ProtectError::TooLarge { path, length, limit });
             }
-            Found::Unreadable(error) => return Err(ProtectError::io("read", absolute(root, &found.path), error)),
+            Found::Unreadable(error) => {
+                let path = absolute(root, &found.path);
+                let source = error.into();
+                return Err(ProtectError::Unreadable { path, source });
+            }
         };
         total_left = total_left.saturating_sub(state.length());
         if found.role == Role::Unlisted {

@@ -16,20 +16,10 @@ use super::super::tree::inventory::Inventory;
 use super::repository::{self, MAX_CONFIG, is_out_of_reach};
 use super::resolve::{Resolution, normalize, resolve_from};
 
-/// Whether what a `.git` names that leads nowhere would lie in a root, where a command can make it.
+/// Whether what a `.git` names that leads to no git directory would lie in a root, where a command can make it.
 pub(crate) fn leads_into(roots: &[Root], entry: &Path) -> Result<bool, ProtectError> {
-    let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
-        return Ok(true);
-    };
-    let Some(end) = resolve_from(base, Path::new(name)).end else {
-        return Ok(true);
-    };
-    let target = match text(roots, &end)? {
-        // Git reads a file behind a link as if it lay at the link.
-        Some(text) => resolve_from(base, named_path(&text)).end,
-        None => Some(end),
-    };
-    Ok(target.is_none_or(|target| root_of(roots, &target).is_some()))
+    let last = resolutions(roots, entry)?.pop().and_then(|resolution| resolution.end);
+    Ok(last.is_none_or(|target| root_of(roots, &target).is_some()))
 }
 
 /// A path as written and as resolved; collects every link in it.
@@ -61,21 +51,25 @@ pub(crate) fn refuse_detour(roots: &[Root], named_path: &Path, resolution: &Reso
     }
 }
 
-/// The links that git follows from a `.git` or a `commondir`. Git reads a file behind a link as if it lay at the link.
+/// The links that git follows from a `.git` or a `commondir`.
 pub(crate) fn links_from(roots: &[Root], entry: &Path) -> Result<Vec<PathBuf>, ProtectError> {
+    let mut found = Vec::new();
+    for resolution in resolutions(roots, entry)? {
+        refuse_detour(roots, entry, &resolution)?;
+        found.extend(resolution.links);
+    }
+    Ok(found)
+}
+
+/// What git resolves for a `.git` or a `commondir`. Git reads a file behind a link as if it lay at the link.
+pub(crate) fn resolutions(roots: &[Root], entry: &Path) -> Result<Vec<Resolution>, ProtectError> {
     let (Some(base), Some(name)) = (entry.parent(), entry.file_name()) else {
         return Ok(Vec::new());
     };
     let resolution = resolve_from(base, Path::new(name));
     let text = resolution.end.as_deref().map_or(Ok(None), |end| text(roots, end))?;
-    let mut resolutions = vec![resolution];
-    resolutions.extend(text.map(|text| resolve_from(base, named_path(&text))));
-    let mut found = Vec::new();
-    for resolution in resolutions {
-        refuse_detour(roots, entry, &resolution)?;
-        found.extend(resolution.links);
-    }
-    Ok(found)
+    let named = text.map(|text| resolve_from(base, named_path(&text)));
+    Ok(std::iter::once(resolution).chain(named).collect())
 }
 
 /// The text of a file, if it is one that git can read.

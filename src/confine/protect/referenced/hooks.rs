@@ -40,6 +40,12 @@ pub(crate) const HOOKS: &[&str] = &[
     "p4-pre-submit",
     "p4-prepare-changelist",
 ];
+/// Whether git, in this version or a later one, may call a hook so; on a file system that folds case too.
+pub(crate) fn may_be_called_hook(name: &[u8]) -> bool {
+    name.iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-' || !byte.is_ascii())
+}
+
 /// What husky's hooks read that lie in the same directory.
 const OF_HUSKY: &[&str] = &["h", "husky.sh"];
 
@@ -62,16 +68,9 @@ pub(crate) fn linked_scripts(
     Ok(scripts)
 }
 
-/// The directory of the hooks that husky's own, in `_`, run.
+/// The directory of the hooks that husky's own, in `_`, run. Before husky has run, nothing but that name tells.
 fn husky_hooks(hooks: &Path) -> Option<&Path> {
-    let above = hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))?;
-    // Before husky has run, nothing but the name tells.
-    let is_of_husky = [".husky", "husky"]
-        .map(OsStr::new)
-        .map(Some)
-        .contains(&above.file_name());
-    let has = |name| std::fs::symlink_metadata(hooks.join(name)).is_ok();
-    (is_of_husky || has("h") || has("husky.sh")).then_some(above)
+    hooks.parent().filter(|_| hooks.file_name() == Some(OsStr::new("_")))
 }
 
 /// What is protected of a directory of hooks: all of it, and what lies beside that of husky. What holds the repository itself cannot
@@ -109,8 +108,6 @@ mod tests {
     fn the_hooks_beside_those_of_husky_are_protected_where_their_directory_holds_the_repository() {
         let temporary = tempfile::tempdir().unwrap();
         let work_tree = temporary.path();
-        std::fs::create_dir(work_tree.join("_")).unwrap();
-        std::fs::write(work_tree.join("_/h"), "").unwrap();
         let found = protected_hooks(&work_tree.join("_"), |path| work_tree.starts_with(path));
         for (path, expected) in [("_", true), ("pre-commit", true), ("README", false), ("", false)] {
             let path = work_tree.join(path);

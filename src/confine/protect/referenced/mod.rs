@@ -7,3 +7,4 @@ pub(super) mod references;
 pub(super) mod repository;
 pub(super) mod resolve;
 pub(super) mod targets;
+pub(crate) mod ways;

@@ -19,6 +19,7 @@ use super::super::entry::nofollow::{as_owner, join, split};
 use super::super::entry::state::{Found, State, observe};
 use super::super::error::ProtectError;
 use super::super::gitconfig::settings::{Setting, settings};
+use super::super::naming::markers::is_git_directory;
 use super::super::naming::names::is_dot_git;
 use super::super::naming::patterns::Patterns;
 use super::super::roots::{Root, absolute, root_of};
@@ -118,7 +119,7 @@ pub(crate) fn of(
             return Err(ProtectError::TooManyTargets(hooks.pop_last().unwrap_or_default()));
         }
     }
-    // A `.git` that leads nowhere can be made to lead to any git directory, and its hooks are where one of these says.
+    // A `.git` that leads to no git directory can be made to lead to any git directory, and its hooks are where one of these says.
     for work_dir in &dangling {
         let holds = |path: &Path| work_dir.starts_with(path);
         for value in &relative_hooks {
@@ -163,7 +164,7 @@ pub(crate) fn of(
     })
 }
 
-/// The repositories of the roots and those around them, and the directories whose `.git` leads nowhere.
+/// The repositories of the roots and those around them, and the directories whose `.git` leads to no git directory.
 fn repositories(
     roots: &[Root],
     inventory: &Inventory,
@@ -192,7 +193,7 @@ fn written_and_resolved(path: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// The repositories whose git directory lies in a root, those that something called `.git` in a root makes, and the directories
-/// whose `.git` leads nowhere.
+/// whose `.git` leads to no git directory.
 fn repositories_in_roots(
     roots: &[Root],
     inventory: &Inventory,
@@ -238,13 +239,14 @@ fn repositories_in_roots(
             continue;
         };
         let entry = root.path.join(OsStr::from_bytes(&link));
-        let Some(linked) = with_access_to(root, split(&link).0, || repository(&entry))? else {
-            if with_access_to(root, split(&link).0, || leads_into(roots, &entry))? {
-                dangling.extend(entry.parent().map(Path::to_owned));
-            }
-            continue;
-        };
-        let Some(git) = linked.directories.first().cloned() else {
+        let linked = with_access_to(root, split(&link).0, || repository(&entry))?;
+        let git = linked.as_ref().and_then(|linked| linked.directories.first().cloned());
+        if !git.as_deref().is_some_and(is_git_directory)
+            && with_access_to(root, split(&link).0, || leads_into(roots, &entry))?
+        {
+            dangling.extend(entry.parent().map(Path::to_owned));
+        }
+        let (Some(linked), Some(git)) = (linked, git) else {
             continue;
         };
         let known = found.entry(git).or_insert_with(|| Repository {

@@ -6,6 +6,7 @@
 //! [`ROUNDS`] is an error, and its journal stays.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::RenameFlags;
@@ -33,29 +34,34 @@ const ROUNDS: usize = 1000;
 const MOVES: usize = 256;
 
 /// Undoes every difference between the record and the roots; with it the last walk, if one came through. An entry that
-/// cannot be put back does not keep the others from it.
+/// cannot be put back does not keep the others from it. `earlier` is what was seen before the
+/// command, and when that began.
 pub(crate) fn settle(
     roots: &[Root],
     patterns: &Patterns,
     record: &Record,
-    earlier: Option<&Inventory>,
+    earlier: Option<(&Inventory, Duration)>,
     covers: Option<&Covers>,
     store: &Path,
     tips: Option<&Tips>,
 ) -> (SettlementReport, Option<Inventory>) {
     let mut work = Settlement::new(roots, record, store, tips);
+    let (earlier, since) = earlier.unzip();
+    work.since = since;
     let unlocked: Vec<&Root> = roots.iter().filter(|root| root.grant_owner()).collect();
     let copied = covers
         .map(|covers| settle_covers(&mut work, covers))
         .unwrap_or_default();
-    let inventory = work.restore_until_stable(patterns, earlier, earlier);
-    let more = match &inventory {
-        Some(inventory) => work.with_new_work_trees(patterns, inventory, earlier),
-        None => None,
-    };
-    if let Some(more) = more {
-        // No walk before has looked at what these name.
-        work.restore_until_stable(&more, None, earlier);
+    let mut inventory = work.restore_until_stable(patterns, earlier, earlier);
+    let mut with_hooks = None;
+    if let Some(seen) = &inventory {
+        let new = work.new_places(patterns, seen);
+        with_hooks = work.take_new_hooks(patterns, &new, earlier);
+    }
+    if with_hooks.is_some() {
+        let mut unseen = Vec::new();
+        let walked = walk_through(roots, patterns, inventory.as_ref(), &mut unseen);
+        inventory = walked.ok().filter(|_| unseen.is_empty());
     }
     if let Some(program) = &record.program {
         match program.restore(roots, store, &mut work.quarantine) {
@@ -68,7 +74,7 @@ pub(crate) fn settle(
     work.mark_failures();
     // Each round clears earlier errors, so these come after the last one.
     work.restore_modes();
-    if let Some(inventory) = &inventory {
+    for inventory in inventory.iter().chain(&with_hooks) {
         work.reopen_directories(inventory, earlier);
     }
     work.settled.errors.extend(copied);
@@ -99,7 +105,7 @@ pub(crate) fn take_away(roots: &[Root], record: &Record, store: &Path, entries: 
 
 impl<'a> Settlement<'a> {
     /// Rounds until one finds nothing to change; the last walk. `known` is what may be relied on of a walk before.
-    fn restore_until_stable(
+    pub(crate) fn restore_until_stable(
         &mut self,
         patterns: &Patterns,
         known: Option<&Inventory>,

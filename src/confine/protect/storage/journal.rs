@@ -59,6 +59,7 @@ impl Journal {
                 access,
                 modes,
                 &record.hooks,
+                &record.ways,
             ),
             bytes,
         )
@@ -221,6 +222,7 @@ fn read(file: &mut File, path: &Path) -> Result<Record, ProtectError> {
     let access: Vec<Option<Access>> = next(added).ok_or_else(broken)?;
     let modes: Vec<Option<u32>> = next(added).ok_or_else(broken)?;
     record.hooks = next(added).ok_or_else(broken)?;
+    record.ways = next(added).ok_or_else(broken)?;
     for (kept, value) in record.entries.iter_mut().zip(links) {
         if let State::File { links, .. } = &mut kept.state {
             *links = LinkCount(value);
