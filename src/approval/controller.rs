@@ -125,7 +125,11 @@ impl Controller {
                 .iter()
                 .flat_map(|request| self.state().memory.changes(request))
                 .collect();
-            let decided = Self::ask_approver(&group::combine(&requests), changed, &mut lock(approver));
+            let mut decided = Self::ask_approver(&group::combine(&requests), changed, &mut lock(approver));
+            // The whole question offers no scope, so a yes covers none of its parts'.
+            if matches!(decided.decision.remember, Remember::Scope(_)) {
+                decided.decision.remember = Remember::Session;
+            }
             for (index, request) in open {
                 let decided = Self::with_allowed_memory(request, decided.clone());
                 verdicts.push((index, self.record(request, decided)));

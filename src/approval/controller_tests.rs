@@ -508,3 +508,86 @@ fn a_decision_that_cannot_be_put_on_record_is_a_no_and_is_not_remembered() {
         assert_eq!(controller.history().len(), 1);
     }
 }
+
+#[test]
+fn a_yes_to_a_group_covers_no_scope_that_the_whole_question_did_not_offer() {
+    let (controller, _) = recording(ApprovalDecision {
+        remember: Remember::Scope(0),
+        ..yes()
+    });
+    let part = |payload: &str| ApprovalRequest {
+        group_id: Some("g".to_owned()),
+        scopes: vec![SessionScope {
+            covers: "everything".to_owned(),
+            key: b"everything".to_vec(),
+        }],
+        ..request(true, payload)
+    };
+    let verdicts = controller.decide_all(&[part("a"), part("b")]);
+    assert!(
+        verdicts
+            .iter()
+            .all(|verdict| verdict.decision.remember == Remember::Session)
+    );
+    assert!(
+        controller
+            .approvals()
+            .iter()
+            .all(|approval| approval.description != "everything")
+    );
+}
+
+#[test]
+fn a_scope_covers_what_has_its_key_and_what_was_not_offered_is_exactly_this() {
+    for (number, covers) in [(0, true), (1, false)] {
+        let (controller, asked) = recording(ApprovalDecision {
+            remember: Remember::Scope(number),
+            ..yes()
+        });
+        let scoped = |payload: &str| ApprovalRequest {
+            scopes: vec![SessionScope {
+                covers: "all of a kind".to_owned(),
+                key: b"kind".to_vec(),
+            }],
+            ..request(true, payload)
+        };
+        controller.decide(&scoped("a"));
+        controller.decide(&scoped("b"));
+        let hidden = ApprovalRequest {
+            covered_by: vec![b"kind".to_vec()],
+            ..request(true, "c")
+        };
+        controller.decide(&hidden);
+        assert_eq!(asked.lock().unwrap().len(), if covers { 1 } else { 3 }, "{number}");
+    }
+}
+
+#[test]
+fn what_changed_since_the_last_yes_is_told_and_what_did_not_is_not() {
+    let fact = |name: &str, value: u8| Fact {
+        name: name.to_owned(),
+        value: vec![value],
+    };
+    let with = |facts: Vec<Fact>| ApprovalRequest {
+        subject: b"sh test.sh".to_vec(),
+        facts,
+        ..request(true, "a")
+    };
+    let mut memory = Memory::default();
+    assert!(memory.changes(&with(vec![fact("test.sh", 1)])).is_empty());
+    memory.note_facts(&with(vec![fact("test.sh", 1), fact("lib.sh", 1)]));
+    assert!(
+        memory
+            .changes(&with(vec![fact("test.sh", 1), fact("lib.sh", 1)]))
+            .is_empty()
+    );
+    let changed = memory.changes(&with(vec![fact("test.sh", 2), fact("new.sh", 1)]));
+    for part in [
+        "test.sh changed since",
+        "new.sh was not part of it",
+        "lib.sh is no longer part",
+    ] {
+        assert!(changed.iter().any(|line| line.contains(part)), "{part}: {changed:?}");
+    }
+    assert!(memory.changes(&request(true, "a")).is_empty());
+}

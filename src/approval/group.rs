@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation};
+use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation, Remember};
 
 /// One request for all of a group, each a part under its description.
 ///
@@ -13,7 +13,15 @@ pub(super) fn combine(requests: &[&ApprovalRequest]) -> ApprovalRequest {
         .iter()
         .map(|request| {
             let shown = request.presentation.build();
-            let title = request.description.clone();
+            // The config has a yes to this part remembered.
+            let title = match request.remember {
+                Remember::None => request.description.clone(),
+                Remember::Session => format!("{} (for the session, as the config says)", request.description),
+                Remember::Scope(_) => format!(
+                    "{} (for the session and its path, as the config says)",
+                    request.description
+                ),
+            };
             shown
                 .map(|shown| (title, shown))
                 .map_err(|why| format!("{}: {why}", request.description))

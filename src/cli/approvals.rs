@@ -34,8 +34,8 @@ pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, CliError> {
             note,
         }) => {
             let remember = match scope {
-                // They are counted from 1 for people.
-                Some(number) => Remember::Scope(number - 1),
+                // As on the terminal: 1 is exactly this.
+                Some(number) => number.checked_sub(2).map_or(Remember::Session, Remember::Scope),
                 None if session => Remember::Session,
                 None => Remember::None,
             };
@@ -144,9 +144,13 @@ fn show(sockets: &ApprovalsAddress, id: &str, json: bool) -> Result<Exit, CliErr
         print(&format!("{object}\n"))?;
     } else {
         print(&question_asked.text(COLUMNS))?;
-        for (number, scope) in (1..).zip(&question_asked.scopes) {
-            let covers = escape(scope.covers.as_bytes());
-            print(&format!("--scope {number}: for the session, {covers}\n"))?;
+        if !question_asked.scopes.is_empty() {
+            print(
+                "yes, until the session ends (`stockade approvals approve ID --scope NUMBER`), for\n  1  exactly this\n",
+            )?;
+        }
+        for (number, scope) in (2..).zip(&question_asked.scopes) {
+            print(&format!("  {number}  {}\n", escape(scope.covers.as_bytes())))?;
         }
     }
     Ok(Exit::Success)

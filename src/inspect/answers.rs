@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::config::CustomTool;
 use crate::policy::path::escape;
 use crate::policy::shell::runs_other_code;
-use crate::policy::{Demand, Origin, Policy, Right};
+use crate::policy::{AbsPath, Demand, Origin, Policy, Right};
 use crate::profile::{ApprovedRoots, Call, InAdvance, derive};
 use crate::tools::narrowing::Narrowing;
 use crate::tools::written_roots;
@@ -67,7 +67,11 @@ pub fn answers(policy: &Policy, custom_tools: &[CustomTool], narrowing: &Narrowi
         .filter(|rule| rule.allowed && rule.approval == Demand::None)
     {
         let names = rule.sandbox_paths.as_deref();
-        let what = format!("`{}`", escape(rule.pattern.join(" ").as_bytes()));
+        let pattern = escape(rule.pattern.join(" ").as_bytes());
+        let what = match names {
+            None => format!("`{pattern}`"),
+            Some(names) => format!("`{pattern}` in {}", names.join(", ")),
+        };
         all.push(answer(what, &rule.pattern, names, names, &rule.origin));
     }
     if let Some(entry) = policy.tools.get("shell").filter(|entry| entry.approval == Demand::None) {
@@ -97,9 +101,9 @@ fn written(policy: &Policy, named: Option<&[String]>, narrow: Option<&[String]>,
         ..Call::of(ApprovedRoots::InAdvance(InAdvance::by(named)))
     };
     let profile = narrowing.narrow(derive(policy, &call));
-    let writes = |path| {
+    let writes = |path: &AbsPath| {
         let mut writing = profile.grants.iter().filter(|grant| grant.rights.has(Right::Write));
-        writing.any(|grant| grant.path.is_within(path))
+        writing.any(|grant| grant.path == *path)
     };
     let roots = policy
         .roots
@@ -117,11 +121,11 @@ mod tests {
     /// The answers of a config in a directory with `out` and `src`.
     fn answered(rest: &str) -> Vec<(String, String)> {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["out", "src"] {
+        for name in ["out", "src", "src/in"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
         let file = dir.path().join("stockade.yaml");
-        let roots = "extends: []\nsandbox: {paths: {out: {root: ./out, mode: rw}, src: {root: ./src, mode: rw, write_approval: true}}}\n";
+        let roots = "extends: []\nsandbox: {paths: {out: {root: ./out, mode: rw}, src: {root: ./src, mode: rw, write_approval: true}, in: {root: ./src/in, mode: rw, write_approval: true}}}\n";
         std::fs::write(&file, format!("{roots}{rest}")).unwrap();
         let context = Context::host(Matchers {
             matches: rule_matches,
@@ -148,8 +152,14 @@ mod tests {
         );
         assert_eq!(
             found,
-            pairs(&[("`git status`", "writes in out"), ("`cp`", "writes in src")])
+            pairs(&[("`git status`", "writes in out"), ("`cp` in src", "writes in src")])
         );
+    }
+
+    #[test]
+    fn a_root_around_one_that_is_named_is_not_among_those_that_are_written() {
+        let found = answered("shell: {rules: [{pattern: cp, approval: none, sandbox_paths: [in]}]}\n");
+        assert_eq!(found, pairs(&[("`cp` in in", "writes in in")]));
     }
 
     #[test]
@@ -157,7 +167,7 @@ mod tests {
         let found =
             answered("shell: {rules: [{pattern: python3.11 -m pytest, approval: none, sandbox_paths: [out]}]}\n");
         let effect = "writes in out; runs whatever its files or arguments say";
-        assert_eq!(found, pairs(&[("`python3.11 -m pytest`", effect)]));
+        assert_eq!(found, pairs(&[("`python3.11 -m pytest` in out", effect)]));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod tests {
         hooks_and_settings_that_a_shared_git_directory_elsewhere_names_are_protected ["git"];
         a_git_file_that_a_link_leads_to_another_repository_gets_no_hooks_by_it ["git"];
         a_git_directory_that_comes_to_share_another_gets_no_hooks_by_it ["git"];
+        a_git_directory_whose_name_ends_in_a_blank_gets_no_hooks_by_a_twin_without ["git"];
         nothing_of_a_persons_is_lost_where_a_command_makes_a_repository ["git"];
         hooks_beside_those_of_husky_are_protected_in_a_new_work_tree ["git"];
         a_relative_path_to_a_persons_config_is_refused ["git"];
@@ -106,6 +107,36 @@ mod tests {
             &format!("rm repo.git/HEAD; {}; {uses}; true", monitor("repo.git")),
         );
         assert!(trace.exists());
+    }
+
+    fn a_git_directory_whose_name_ends_in_a_blank_gets_no_hooks_by_a_twin_without(world: &Fixture) {
+        let hooks = "git config core.hooksPath tools/h";
+        // Git takes line ends off what a `.git` file names, and no blanks.
+        for end in [" ", "\t"] {
+            let twins = format!(
+                "for d in g 'g{end}'; do mkdir -p \"$d/objects\" \"$d/refs\"; echo ref: refs/heads/main >\"$d/HEAD\"; done; \
+                 mkdir -p src; printf 'gitdir: ../g{end}\\n' >src/.git"
+            );
+            let aimed = format!(
+                "{}; rm -r 'g{end}'; ln -s .git 'g{end}'",
+                script(world, "src/tools/h/post-index-change")
+            );
+            holds(world, hooks, &[twins.clone(), aimed.clone()], "cd src && git status -s");
+            // The twin: with no sandbox between them the host's git obeys it.
+            repository(world, hooks);
+            host(world, &format!("{twins}; {aimed}; cd src && git status -s; true"));
+            assert!(trace(world).exists(), "{end:?}");
+            fs::remove_file(trace(world)).unwrap();
+        }
+        let twins = "for n in wt 'wt '; do w=\".git/worktrees/$n\"; mkdir -p \"$w/refs\" \"$w/objects\" wt; \
+                     echo ref: refs/heads/main >\"$w/HEAD\"; done; echo 'gitdir: ../.git/worktrees/wt ' >wt/.git"
+            .to_owned();
+        let shares = format!(
+            "{}; echo ../.. >'.git/worktrees/wt /commondir'",
+            script(world, "wt/tools/h/pre-commit")
+        );
+        let uses = "cd wt && git -c user.name=n -c user.email=e commit -q --allow-empty -m x";
+        holds(world, hooks, &[twins, shares], uses);
     }
 
     /// Commands that write an executable of this name.

@@ -55,7 +55,7 @@ pub use naming::markers::{is_git_directory, metadata_if_present};
 pub use naming::names::Names;
 pub use offer::{ApplyError, Diff, Digest, Offer};
 pub use recover::{Recovered, Unrecovered, Waiting, recover, waiting};
-pub use referenced::repository::{Person, Repository, read, repository};
+pub use referenced::repository::{Person, Repository, read, repository, without_line_end};
 pub(crate) use settling::closed::closed_directory;
 pub use settling::settlement::SettlementReport;
 pub use storage::inventory_cache::CachedInventory;

@@ -66,9 +66,17 @@ fn scopes(facts: &Facts) -> Vec<SessionScope> {
     let paths: BTreeSet<&AbsPath> = facts.places.iter().map(|place| &place.path).collect();
     let roots: BTreeSet<&str> = facts.places.iter().map(|place| place.root.as_str()).collect();
     let listed: Vec<String> = paths.iter().map(ToString::to_string).collect();
+    let whatever = match facts.kind {
+        FileKind::Read => "whichever lines",
+        FileKind::List | FileKind::Search => "whatever is looked for",
+        FileKind::Write | FileKind::Edit => "whatever is written",
+        FileKind::Patch => "whatever the patch does to it",
+        FileKind::Delete | FileKind::Move => "whatever it holds",
+        FileKind::MakeDirectory => "again",
+    };
     let of_paths = scope(
         "paths",
-        format!("{name} of {}, whatever is written", listed.join(" and ")),
+        format!("{name} of {}, {whatever}", listed.join(" and ")),
         paths.iter().map(|path| path.as_bytes()).collect(),
     );
     let names: Vec<&str> = roots.iter().copied().collect();

@@ -10,7 +10,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{self, ConfigError, Context, Diagnostic, Loaded, PresetChanges};
-use crate::confine::protect::{git_settings, is_git_directory, metadata_if_present, read, repository};
+use crate::confine::protect::{
+    git_settings, is_git_directory, metadata_if_present, read, repository, without_line_end,
+};
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Access, Operation, Origin, Policy};
 use crate::profile::{FileReach, Profile};
@@ -190,7 +192,7 @@ pub(super) fn text(file: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let text = read(file).ok()??;
-    let text = text.trim_ascii_end();
+    let text = without_line_end(&text);
     (!text.is_empty() && !text.contains(&b'\n')).then(|| text.to_vec())
 }
 

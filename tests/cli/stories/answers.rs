@@ -156,7 +156,7 @@ fn story_5_a_yes_for_a_place_covers_the_ninety_nine_files_after_the_first_and_no
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
     terminal.answer("s");
     terminal.see("write_file anywhere in w");
-    terminal.see("which? [1/2/3] ");
+    terminal.see("which? [1/2/3]");
     terminal.types("3");
     let question = terminal.refuse("keep it");
     assert!(question.contains("delete_file"), "{question}");
@@ -182,7 +182,7 @@ fn story_5_a_yes_for_commands_that_begin_so_covers_them_and_no_others(world: &Fi
     let terminal = session(world, &config(world, CAREFUL, ""), &[], &lines);
     terminal.answer("s");
     terminal.see("commands that begin with `echo one`, started in");
-    terminal.see("which? [1/2] ");
+    terminal.see("which? [1/2]");
     terminal.types("2");
     for other in ["$ echo three", "$ echo one; echo one", "$ echo one > made"] {
         let question = terminal.refuse("");

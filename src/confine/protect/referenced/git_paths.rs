@@ -94,8 +94,8 @@ fn text(roots: &[Root], file: &Path) -> Result<Option<Vec<u8>>, ProtectError> {
 
 /// The path that a `.git` file or a `commondir` names.
 fn named_path(text: &[u8]) -> &Path {
-    let text = text.strip_prefix(b"gitdir:").unwrap_or(text);
-    Path::new(OsStr::from_bytes(text.trim_ascii()))
+    let text = text.strip_prefix(b"gitdir: ").unwrap_or(text);
+    Path::new(OsStr::from_bytes(repository::without_line_end(text)))
 }
 
 /// The links from each `.git` to its git directory, and from that to the one it shares.

@@ -222,9 +222,15 @@ fn named(file: &Path, before: &[u8]) -> Result<Option<PathBuf>, ProtectError> {
     let Some(path) = text.strip_prefix(before) else {
         return Ok(None);
     };
-    let path = OsStr::from_bytes(path.trim_ascii_end());
+    let path = OsStr::from_bytes(without_line_end(path));
     let directory = real(&file.parent().unwrap_or(file).join(path))?;
     Ok(directory.filter(|directory| directory.is_dir()))
+}
+
+/// What git reads of a file that names a directory: it takes line ends off, and no blanks.
+pub fn without_line_end(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+    end.and_then(|end| text.get(..=end)).unwrap_or_default()
 }
 
 /// Resolves a path; `None` where it certainly leads nowhere.

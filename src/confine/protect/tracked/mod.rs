@@ -34,6 +34,7 @@ use super::naming::lookup::protected_name;
 use super::naming::names::is_dot_git;
 use super::naming::vcs::is_judged_text;
 use super::record::Record;
+use super::referenced::repository::without_line_end;
 use super::referenced::resolve::normalize;
 use super::roots::{Root, absolute};
 use id::{Algorithm, Id};
@@ -297,7 +298,7 @@ impl<'a> Tracked<'a> {
         let State::File { content, .. } = link else {
             return None;
         };
-        let target = content.strip_prefix(b"gitdir: ")?.trim_ascii_end();
+        let target = without_line_end(content.strip_prefix(b"gitdir: ")?);
         let from = absolute(self.roots.get(usize::from(root))?, top);
         let path = normalize(&from.join(OsStr::from_bytes(target)));
         let mut roots = self.roots.iter().zip(0_u16..);
