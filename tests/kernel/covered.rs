@@ -40,6 +40,7 @@ pub(crate) mod tests {
         a_clone_of_the_hosts_that_cannot_be_removed_is_explained ["git"];
         what_a_clause_narrows_inside_is_read_only ["git"];
         no_copy_is_left_behind ["git"];
+        what_a_command_moves_into_a_covered_directory_is_kept_whole ["git"];
         a_config_that_the_host_replaced_is_covered_again_beside_a_file_server ["git"];
         what_is_covered_in_a_root_that_is_ruled_entry_by_entry_is_a_copy [];
     }
@@ -82,6 +83,40 @@ pub(crate) mod tests {
         let restored = outcome["restored"].as_array().cloned().unwrap_or_default();
         let mine = |one: &Value| Path::new(one["path"].as_str().unwrap()).starts_with(world.base());
         (outcome, restored.into_iter().filter(mine).collect())
+    }
+
+    fn what_a_command_moves_into_a_covered_directory_is_kept_whole(world: &Fixture) {
+        repository(world);
+        world.program(".git/hooks/pre-commit", "#!/bin/sh\n");
+        world.write("src/tree/a/b", "deep\n");
+        world.write("src/tree/c", "");
+        // More than is looked at one by one.
+        for number in 0..1_200 {
+            world.write(format!("src/many/{number}"), "");
+        }
+        let kept = |restored: &[Value], name: &str| {
+            let all = restored.iter().filter_map(|one| one["quarantined"].as_str());
+            let found: Vec<PathBuf> = all.map(PathBuf::from).collect();
+            let here = found.iter().map(|place| (place.clone(), place.join(name)));
+            let place = here
+                .flat_map(|(place, inside)| [place, inside])
+                .find(|place| place.is_dir() && place.ends_with(name) || place.join("a/b").exists());
+            place.unwrap_or_else(|| panic!("{name}: {restored:?}"))
+        };
+        let (_, restored) = outcome(world, "mv src/tree .git/hooks/");
+        let tree = kept(&restored, "tree");
+        assert_eq!(fs::read_to_string(tree.join("a/b")).unwrap(), "deep\n");
+        assert!(tree.join("c").exists() && restored.len() == 1, "{restored:?}");
+        let (_, restored) = outcome(world, "mv src/many .git/hooks/");
+        let many = kept(&restored, "many");
+        assert_eq!(fs::read_dir(many).unwrap().count(), 1_200);
+        assert!(world.workspace().join(".git/hooks/pre-commit").exists());
+        let hooks = fs::read_dir(world.workspace().join(".git/hooks")).unwrap();
+        let names: Vec<_> = hooks
+            .map(|one| one.unwrap().file_name())
+            .filter(|name| !name.to_string_lossy().ends_with(".sample"))
+            .collect();
+        assert_eq!(names, ["pre-commit"]);
     }
 
     fn a_harmless_change_of_a_config_is_the_hosts_and_nothing_is_said(world: &Fixture) {

@@ -148,7 +148,8 @@ impl Covers {
         Ok(())
     }
 
-    /// Moves to quarantine what a copy has become, as far as there is room, and returns where.
+    /// Moves to quarantine what a copy has become, whole, and returns where. The place of a copy itself may be mounted: what lies in a
+    /// directory is moved, and a file is copied as far as there is room.
     pub(in super::super) fn keep(
         &self,
         root: u16,
@@ -161,8 +162,15 @@ impl Covers {
             .copies
             .iter()
             .find(|copy| copy.root == root && is_within(path, &copy.path))?;
-        let copy_path = copy.copy_path(&path[copy.path.len()..]);
-        quarantine.copy(&self.folder, &copy_path, root_dir, path, kind)
+        let below = &path[copy.path.len()..];
+        let copy_path = copy.copy_path(below);
+        let is_directory = nofollow::open_directory(&self.folder.fd, &copy_path).is_ok();
+        let moved = match (below.is_empty(), is_directory) {
+            (true, true) => quarantine.move_entries(&self.folder, &copy_path, root_dir, path, kind),
+            (true, false) => None,
+            (false, _) => quarantine.move_in(&self.folder, &copy_path, root_dir, path, kind),
+        };
+        moved.or_else(|| quarantine.copy(&self.folder, &copy_path, root_dir, path, kind))
     }
 
     /// Keeps the inode of the copy, because it may be mounted.

@@ -1,6 +1,6 @@
 //! Changes to private copies: the harmless part is applied to the host's files, the rest is reported.
 
-use super::super::entry::nofollow::split;
+use super::super::entry::nofollow::{is_within, split};
 use super::super::entry::restore::{overwrite, recreate};
 use super::super::entry::state::{Found, MAX_FILE, State, observe};
 use super::super::error::ProtectError;
@@ -27,7 +27,21 @@ pub(crate) fn settle_covers(settlement: &mut Settlement<'_>, covers: &Covers) ->
 impl CoverChanges<'_, '_> {
     fn settle(&mut self) -> Vec<ProtectError> {
         let mut errors = Vec::new();
+        // Directories that are kept whole, with all that is in them.
+        let mut whole: Vec<(u16, Vec<u8>)> = Vec::new();
         for difference in self.covers.differences(self.settlement.record) {
+            let is_new = difference.before.is_none();
+            let (root, path) = (difference.root, &difference.path);
+            if is_new
+                && whole
+                    .iter()
+                    .any(|(other, above)| *other == root && is_within(path, above))
+            {
+                continue;
+            }
+            if is_new && matches!(difference.after, Found::Present(State::Directory { .. })) {
+                whole.push((root, path.clone()));
+            }
             match self.harmless_part(&difference) {
                 Some((kept, text, named)) if self.is_unchanged(kept) => match self.apply(kept, text) {
                     // Some rejected parts have no name, such as an odd header.
@@ -107,6 +121,10 @@ impl CoverChanges<'_, '_> {
         };
         let root_dir = self.settlement.root(*root);
         let quarantined = match after {
+            Found::Present(State::Directory { .. }) => {
+                self.covers
+                    .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
+            }
             Found::Present(state) => self.settlement.quarantine.keep(root_dir, path, kind, state),
             Found::Absent => None,
             Found::TooLong { .. } | Found::Unreadable(_) => {

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, renameat, renameat2};
-use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, mkdirat};
 
 use super::super::entry::nofollow::{self, join, split};
 use super::super::entry::state::State;
@@ -125,6 +125,49 @@ impl Quarantine {
         self.count(&destination);
         self.list(item, root, path, what, true);
         Some(destination)
+    }
+
+    /// Moves the thing `path` of one root, which is part of a private copy of `origin` in another; where, if it could be moved.
+    pub(in super::super) fn move_in(
+        &mut self,
+        root: &Root,
+        path: &[u8],
+        origin_root: &Root,
+        origin: &[u8],
+        what: Effect,
+    ) -> Option<PathBuf> {
+        let item = self.attempts.to_string();
+        self.attempts += 1;
+        let (folder, batch) = self.batch().ok()?;
+        let (destination, batch) = (folder.join(&item), batch.try_clone().ok()?);
+        rename((root.fd.as_fd(), path), (batch.as_fd(), item.as_bytes())).ok()?;
+        self.count(&destination);
+        self.list(item, origin_root, origin, what, true);
+        Some(destination)
+    }
+
+    /// The same for all that lies in a directory, which stays.
+    pub(in super::super) fn move_entries(
+        &mut self,
+        root: &Root,
+        directory: &[u8],
+        origin_root: &Root,
+        origin: &[u8],
+        what: Effect,
+    ) -> Option<PathBuf> {
+        let item = self.attempts.to_string();
+        self.attempts += 1;
+        let (folder, batch) = self.batch().ok()?;
+        let (destination, batch) = (folder.join(&item), batch.try_clone().ok()?);
+        mkdirat(&batch, item.as_str(), Mode::S_IRWXU).ok()?;
+        let entries = subtree::names(&nofollow::open_directory(&root.fd, directory).ok()?).ok()?;
+        let are_moved = entries.iter().all(|name| {
+            let to = join(item.as_bytes(), name);
+            rename((root.fd.as_fd(), &join(directory, name)), (batch.as_fd(), &to)).is_ok()
+        });
+        self.count(&destination);
+        self.list(item, origin_root, origin, what, are_moved);
+        are_moved.then_some(destination)
     }
 
     /// Keeps a copy of the thing `path` of one root, which took the place of `origin` in another; where, if it could be kept.
