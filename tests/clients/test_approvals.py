@@ -31,7 +31,11 @@ async def test_the_form_asks_for_one_decision_and_shows_the_change(world: World,
     assert schema["required"] == ["decision"]
     decision = schema["properties"]["decision"]
     choices = decision.get("enum") or [choice["const"] for choice in decision["oneOf"]]
-    assert choices == ["once", "session", "deny"]
+    # What a yes for the session can cover, narrowest first.
+    assert choices[:2] == ["once", "session"] and choices[-1] == "deny"
+    wider = choices[2:-1]
+    assert [choice.startswith("session: edit_file ") for choice in wider] == [True, True]
+    assert "readme.txt" in wider[0] and wider[1].endswith("anywhere in project")
     assert schema["properties"]["note"]["type"] == "string"
     assert "edit_file" in question.message and "readme.txt" in question.message
     assert "-two" in question.message and "+2" in question.message

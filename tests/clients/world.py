@@ -42,7 +42,7 @@ sandbox:
   backend: BACKEND
   protect_fallback: undo
   paths:
-    project: {root: ./work, mode: rw}
+    project: {root: ./work, mode: rw, write_approval: true}
     notes: {root: ./work/notes, mode: rw, approval: {write: none}}
     vault: {root: ./vault, approval: {read: required}}
 """
