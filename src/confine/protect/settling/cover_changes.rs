@@ -121,16 +121,12 @@ impl CoverChanges<'_, '_> {
         };
         let root_dir = self.settlement.root(*root);
         let quarantined = match after {
-            Found::Present(State::Directory { .. }) => {
+            Found::Present(State::Directory { .. }) | Found::TooLong { .. } | Found::Unreadable(_) => {
                 self.covers
                     .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
             }
             Found::Present(state) => self.settlement.quarantine.keep(root_dir, path, kind, state),
             Found::Absent => None,
-            Found::TooLong { .. } | Found::Unreadable(_) => {
-                self.covers
-                    .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
-            }
         };
         self.settlement.report_keys(*root, path, kind, quarantined, named);
         // A person is shown files.
