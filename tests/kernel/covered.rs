@@ -4,6 +4,7 @@
 #[cfg(test)]
 pub(crate) mod tests {
     use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
@@ -114,7 +115,7 @@ pub(crate) mod tests {
         let hooks = fs::read_dir(world.workspace().join(".git/hooks")).unwrap();
         let names: Vec<_> = hooks
             .map(|one| one.unwrap().file_name())
-            .filter(|name| !name.to_string_lossy().ends_with(".sample"))
+            .filter(|name| !name.as_bytes().ends_with(b".sample"))
             .collect();
         assert_eq!(names, ["pre-commit"]);
     }
