@@ -104,11 +104,27 @@ pub(crate) mod tests {
                 .find(|place| place.is_dir() && place.ends_with(name) || place.join("a/b").exists());
             place.unwrap_or_else(|| panic!("{name}: {restored:?}"))
         };
+        // A directory that is kept is shut, so that no tool of the host looks for settings in it. Here it is looked into.
+        let open = |restored: &[Value]| {
+            for place in restored
+                .iter()
+                .filter_map(|one| one["quarantined"].as_str())
+                .map(Path::new)
+            {
+                let mode = fs::symlink_metadata(place).unwrap();
+                if mode.is_dir() {
+                    assert_eq!(mode.permissions().mode() & 0o777, 0, "{place:?}");
+                    fs::set_permissions(place, fs::Permissions::from_mode(0o700)).unwrap();
+                }
+            }
+        };
         let (_, restored) = outcome(world, "mv src/tree .git/hooks/");
+        open(&restored);
         let tree = kept(&restored, "tree");
         assert_eq!(fs::read_to_string(tree.join("a/b")).unwrap(), "deep\n");
         assert!(tree.join("c").exists() && restored.len() == 1, "{restored:?}");
         let (_, restored) = outcome(world, "mv src/many .git/hooks/");
+        open(&restored);
         let many = kept(&restored, "many");
         assert_eq!(fs::read_dir(many).unwrap().count(), 1_200);
         assert!(world.workspace().join(".git/hooks/pre-commit").exists());

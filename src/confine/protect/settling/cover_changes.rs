@@ -39,7 +39,7 @@ impl CoverChanges<'_, '_> {
             {
                 continue;
             }
-            if is_new && matches!(difference.after, Found::Present(State::Directory { .. })) {
+            if matches!(difference.after, Found::Present(State::Directory { .. })) {
                 whole.push((root, path.clone()));
             }
             match self.harmless_part(&difference) {

@@ -142,6 +142,7 @@ impl Quarantine {
         let (destination, batch) = (folder.join(&item), batch.try_clone().ok()?);
         rename((root.fd.as_fd(), path), (batch.as_fd(), item.as_bytes())).ok()?;
         self.count(&destination);
+        shut(&batch, &item, &destination);
         self.list(item, origin_root, origin, what, true);
         Some(destination)
     }
@@ -166,6 +167,7 @@ impl Quarantine {
             rename((root.fd.as_fd(), &join(directory, name)), (batch.as_fd(), &to)).is_ok()
         });
         self.count(&destination);
+        shut(&batch, &item, &destination);
         self.list(item, origin_root, origin, what, are_moved);
         are_moved.then_some(destination)
     }
@@ -233,10 +235,7 @@ impl Quarantine {
             && is_moved(batch)
         {
             self.count(destination);
-            if std::fs::symlink_metadata(destination).is_ok_and(|kept| kept.is_dir()) {
-                // Best effort: the folder above is private in any case.
-                let _shut = fchmodat(batch, item.as_str(), Mode::empty(), FchmodatFlags::NoFollowSymlink);
-            }
+            shut(batch, &item, destination);
             self.list(item, root, origin, what, true);
             return Ok(Some(destination.clone()));
         }
@@ -315,6 +314,14 @@ impl Quarantine {
         let _unwritten = serde_json::to_vec_pretty(&lines)
             .map_err(std::io::Error::from)
             .and_then(|text| File::create(&path)?.write_all(&text));
+    }
+}
+
+/// Takes every right to a directory that is kept, so that no tool looks for settings in it. Best effort: the folder above is private in any
+/// case.
+fn shut(batch: &OwnedFd, item: &str, destination: &Path) {
+    if std::fs::symlink_metadata(destination).is_ok_and(|kept| kept.is_dir()) {
+        let _shut = fchmodat(batch, item, Mode::empty(), FchmodatFlags::NoFollowSymlink);
     }
 }
 
