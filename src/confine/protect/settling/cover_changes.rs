@@ -39,7 +39,7 @@ impl CoverChanges<'_, '_> {
             {
                 continue;
             }
-            if matches!(difference.after, Found::Present(State::Directory { .. })) {
+            if became_directory(&difference) {
                 whole.push((root, path.clone()));
             }
             match self.harmless_part(&difference) {
@@ -121,6 +121,7 @@ impl CoverChanges<'_, '_> {
         };
         let root_dir = self.settlement.root(*root);
         let quarantined = match after {
+            Found::Present(State::Directory { .. }) if !became_directory(difference) => None,
             Found::Present(State::Directory { .. }) | Found::TooLong { .. } | Found::Unreadable(_) => {
                 self.covers
                     .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
@@ -146,6 +147,15 @@ impl CoverChanges<'_, '_> {
             Some(State::Directory { .. } | State::Special { .. } | State::Ignored) => {}
         }
     }
+}
+
+/// Whether there is a directory where none was: it is kept whole. One that was there has only another mode; what is new in it is kept by
+/// itself.
+fn became_directory(difference: &Difference<'_>) -> bool {
+    let was_directory = difference
+        .before
+        .is_some_and(|kept| matches!(kept.state, State::Directory { .. }));
+    !was_directory && matches!(difference.after, Found::Present(State::Directory { .. }))
 }
 
 /// Whether the host's file has all that the command wrote.
