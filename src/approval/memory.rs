@@ -6,18 +6,20 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::request::{ApprovalRequest, Fact, Fingerprint, Remember};
+use super::request::{ApprovalRequest, Fingerprint, Remember};
 use crate::policy::Channel;
 
 /// The most approvals that hold at a time; an older one is asked about again.
 const MAX_APPROVALS: usize = 10_000;
+/// The most commands whose facts are remembered: what changed since is told of the latest.
+const MAX_FACTS: usize = 1_000;
 
 /// The approvals that hold for the session.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     approvals: BTreeMap<(String, Fingerprint), Approval>,
     /// The facts of the last yes to the same words.
-    facts: BTreeMap<(String, Fingerprint), (Timestamp, Vec<Fact>)>,
+    facts: BTreeMap<(String, Fingerprint), (Timestamp, Vec<(String, Fingerprint)>)>,
     last_id: u64,
 }
 
@@ -91,11 +93,21 @@ impl Memory {
 
     /// Remembers what a yes to these words was given for.
     pub(super) fn note_facts(&mut self, request: &ApprovalRequest) {
-        if request.subject.is_empty() || self.facts.len() >= MAX_APPROVALS {
+        if request.subject.is_empty() {
             return;
         }
+        let facts = request.facts.iter();
+        let facts = facts
+            .map(|fact| (fact.name.clone(), Fingerprint::of(&fact.value)))
+            .collect();
         let key = memory_key(request, &request.subject);
-        self.facts.insert(key, (Timestamp::now(), request.facts.clone()));
+        self.facts.insert(key, (Timestamp::now(), facts));
+        if self.facts.len() > MAX_FACTS
+            && let Some(oldest) = self.facts.iter().min_by_key(|(_, (at, _))| *at)
+        {
+            let oldest = oldest.0.clone();
+            self.facts.remove(&oldest);
+        }
     }
 
     /// What has changed since the last yes to the same words, one line each.
@@ -105,25 +117,22 @@ impl Memory {
             return Vec::new();
         };
         let at = at.to_zoned(TimeZone::system()).strftime("%H:%M");
-        let known = |facts: &[Fact], name: &str| {
-            facts
-                .iter()
-                .find(|fact| fact.name == name)
-                .map(|fact| fact.value.clone())
-        };
+        let now: BTreeMap<&str, Fingerprint> = request
+            .facts
+            .iter()
+            .map(|fact| (fact.name.as_str(), Fingerprint::of(&fact.value)))
+            .collect();
+        let before: BTreeMap<&str, Fingerprint> = before.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let mut changed = Vec::new();
-        for fact in &request.facts {
-            match known(before, &fact.name) {
-                Some(value) if value == fact.value => {}
-                Some(_) => changed.push(format!("{} changed since you said yes at {at}", fact.name)),
-                None => changed.push(format!("{} was not part of it when you said yes at {at}", fact.name)),
+        for (name, value) in &now {
+            match before.get(name) {
+                Some(known) if known == value => {}
+                Some(_) => changed.push(format!("{name} changed since you said yes at {at}")),
+                None => changed.push(format!("{name} was not part of it when you said yes at {at}")),
             }
         }
-        for fact in before.iter().filter(|fact| known(&request.facts, &fact.name).is_none()) {
-            changed.push(format!(
-                "{} is no longer part of it since you said yes at {at}",
-                fact.name
-            ));
+        for name in before.keys().filter(|name| !now.contains_key(*name)) {
+            changed.push(format!("{name} is no longer part of it since you said yes at {at}"));
         }
         changed
     }

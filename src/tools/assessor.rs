@@ -181,6 +181,7 @@ impl Assessor<'_> {
             why: command_question::why(policy, &judgement, &planted),
             demand: judgement.demand,
             unresolved: unresolved(names.why_not_remembered(), &permit.operands),
+            asked_by: asked_by(policy, &judgement),
         };
         let request = Box::new(command_question::request(
             told,
@@ -226,6 +227,7 @@ impl Assessor<'_> {
             why: vec![line],
             demand: tool.approval,
             unresolved: unresolved(unresolved_names, operands),
+            asked_by: None,
         };
         let request = Box::new(command_question::request(
             told,
@@ -292,6 +294,19 @@ fn answered_in_advance(policy: &Policy, judgement: &Judgement, programs: &Progra
     by_rules
         .or_else(by_entry)
         .map_or(ApprovedRoots::None, ApprovedRoots::InAdvance)
+}
+
+/// The one line that makes a command a question. A yes to a command that it asks about covers none that another line asks about, nor
+/// one that a dangerous pattern matches.
+fn asked_by(policy: &Policy, judgement: &Judgement) -> Option<String> {
+    let ([part], None) = (judgement.parts.as_slice(), &judgement.dangerous) else {
+        return None;
+    };
+    let rule = match part.rule {
+        RuleRef::Default => &policy.default_rule,
+        RuleRef::Rule(index) => policy.rules.get(index)?,
+    };
+    Some(format!("{} {}", rule.origin, rule.pattern.join(" ")))
 }
 
 /// Whether the bare name that a rule speaks of leads to a program in the session's reach.

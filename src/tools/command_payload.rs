@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use super::call::{NAME, ShellCommand};
+use super::call::ShellCommand;
 use super::files::Operand;
 use super::permit::CommandRequest;
 use super::profiles::Derived;
@@ -25,6 +25,8 @@ pub(super) struct QuestionText<'a> {
     pub(super) demand: Demand,
     /// Why no yes to it is remembered, if none is: it may name files that are not known before it runs.
     pub(super) unresolved: Option<String>,
+    /// The line that made it a question, where a yes may cover other commands that the same line asks about.
+    pub(super) asked_by: Option<String>,
 }
 
 /// What a question is about: a command that would run under `profile`.
@@ -96,7 +98,7 @@ pub(super) fn scopes(text: &QuestionText<'_>, subject: &QuestionSubject<'_>) -> 
         ShellCommand::Line(line) => line.to_str().and_then(sole_command_of_line),
         ShellCommand::Argv(argv) => sole_command_of_argv(argv),
     };
-    let Some(words) = words.filter(|_| text.tool_name == NAME && text.unresolved.is_none()) else {
+    let (Some(words), Some(line), None) = (words, &text.asked_by, &text.unresolved) else {
         return Scopes::default();
     };
     let program = words
@@ -109,7 +111,7 @@ pub(super) fn scopes(text: &QuestionText<'_>, subject: &QuestionSubject<'_>) -> 
     let mut scopes = Scopes::default();
     for length in 1..=words.len().min(MAX_WORDS) {
         let first = words.get(..length).unwrap_or_default();
-        let key = prefix_key(text, subject, program, first);
+        let key = prefix_key((text.tool_name, line), subject, program, first);
         if offered == Some(length) {
             let covers = format!(
                 "commands that begin with `{}`, started in {}",
@@ -143,8 +145,15 @@ fn offered_length(words: &[String]) -> Option<usize> {
     }
 }
 
-fn prefix_key(text: &QuestionText<'_>, subject: &QuestionSubject<'_>, program: &Program, first: &[String]) -> Vec<u8> {
-    let mut fields: Vec<Vec<u8>> = vec![text.tool_name.as_bytes().to_vec(), b"begins with".to_vec()];
+fn prefix_key(
+    (tool_name, line): (&str, &str),
+    subject: &QuestionSubject<'_>,
+    program: &Program,
+    first: &[String],
+) -> Vec<u8> {
+    let mut fields: Vec<Vec<u8>> = [tool_name, "begins with", line]
+        .map(|text| text.as_bytes().to_vec())
+        .to_vec();
     fields.push(first.len().to_le_bytes().to_vec());
     fields.extend(first.iter().map(|word| word.as_bytes().to_vec()));
     fields.push(program.path.as_os_str().as_bytes().to_vec());

@@ -50,9 +50,12 @@ pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, w
     .demanded(demand)
 }
 
+/// The most paths that a wider yes names; nobody reads more of them in one line.
+const MAX_PLACES: usize = 8;
+
 /// The same tool on the same paths, whatever their content; and anywhere in the same roots.
 fn scopes(facts: &Facts) -> Vec<SessionScope> {
-    if facts.places.is_empty() {
+    if facts.places.is_empty() || facts.places.len() > MAX_PLACES {
         return Vec::new();
     }
     let name = facts.kind.name();

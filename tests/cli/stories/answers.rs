@@ -16,6 +16,7 @@ as_root_and_as_user! {
     story_5_an_approval_that_is_revoked_is_asked_for_again ["tmux"];
     story_5_a_yes_for_a_place_covers_the_ninety_nine_files_after_the_first_and_nothing_else ["tmux"];
     story_5_a_yes_for_commands_that_begin_so_covers_them_and_no_others ["tmux"];
+    story_5_a_yes_for_commands_that_begin_so_covers_none_that_another_line_asks_about ["tmux"];
     story_5_once_per_session_is_once_per_tool_and_path ["tmux"];
     story_14_calls_of_one_group_are_one_question_and_one_record_each ["tmux"];
     story_14_the_history_has_every_decision_and_whose_it_was ["tmux"];
@@ -191,6 +192,27 @@ fn story_5_a_yes_for_commands_that_begin_so_covers_them_and_no_others(world: &Fi
     assert_eq!(terminal.end().code, 0);
     let status: Vec<Value> = answers(world).iter().map(|answer| answer["status"].clone()).collect();
     assert_eq!(status, ["done", "done", "denied", "denied", "denied"]);
+}
+
+fn story_5_a_yes_for_commands_that_begin_so_covers_none_that_another_line_asks_about(world: &Fixture) {
+    let rules = "shell:\n  rules: [{pattern: echo one two, approval: required}]\ntools: {shell: {dangerous_patterns: [danger]}}\n";
+    let lines = [
+        runs("echo one"),
+        runs("echo one more"),
+        runs("echo one two"),
+        runs("echo one danger"),
+    ];
+    let terminal = session(world, &config(world, CAREFUL, rules), &[], &lines);
+    terminal.answer("s");
+    terminal.see("which? [1/2]");
+    terminal.types("2");
+    for other in ["$ echo one two", "$ echo one danger"] {
+        let question = terminal.refuse("");
+        assert!(question.contains(other), "{other}: {question}");
+    }
+    assert_eq!(terminal.end().code, 0);
+    let status: Vec<Value> = answers(world).iter().map(|answer| answer["status"].clone()).collect();
+    assert_eq!(status, ["done", "done", "denied", "denied"]);
 }
 
 fn story_5_once_per_session_is_once_per_tool_and_path(world: &Fixture) {
