@@ -134,12 +134,9 @@ fn refuse_links_to_files(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Bo
             None => files.any(|directory| link.is_below(directory)),
         };
         let location = if is_beside {
-            "beside this config, where whoever writes the project could re-point it".to_owned()
-        } else if let Some(root) = writable_around(drafts, link) {
-            format!(
-                "inside the writable root `{}`, where the agent could re-point it",
-                root.name.value
-            )
+            BESIDE.to_owned()
+        } else if let Some(location) = in_writable_root(drafts, link) {
+            location
         } else {
             continue;
         };
@@ -150,6 +147,18 @@ fn refuse_links_to_files(layers: &Layers, drafts: &[Draft<'_>]) -> Result<(), Bo
         );
     }
     Ok(())
+}
+
+/// Where a link lies that whoever writes the project could re-point.
+const BESIDE: &str = "beside this config, where whoever writes the project could re-point it";
+
+/// Where a link lies that the agent could re-point.
+fn in_writable_root(drafts: &[Draft<'_>], link: &AbsPath) -> Option<String> {
+    let root = writable_around(drafts, link)?;
+    Some(format!(
+        "inside the writable root `{}`, where the agent could re-point it",
+        root.name.value
+    ))
 }
 
 fn refuse_symlinks(
@@ -169,7 +178,7 @@ fn refuse_symlinks(
         .flat_map(|d| d.links.iter().map(|link| (link, d.entry.at, d.entry.value.as_str())));
     for (link, at, text) in of_root.chain(of_denies) {
         let location = if layers.lies_beside(draft.layer, link) {
-            "beside this config, where whoever writes the project could re-point it".to_owned()
+            BESIDE.to_owned()
         } else if paths::below_start(text).is_some() && context.start.as_ref().is_some_and(|start| link.is_below(start))
         {
             "in the directory Stockade was started in, where whoever writes the project could re-point it".to_owned()
@@ -177,11 +186,8 @@ fn refuse_symlinks(
             format!("inside the writable root {root}, where the agent could re-point it")
         } else if layers.role == Role::Ceiling {
             continue;
-        } else if let Some(root) = writable_around(drafts, link) {
-            format!(
-                "inside the writable root `{}`, where the agent could re-point it",
-                root.name.value
-            )
+        } else if let Some(location) = in_writable_root(drafts, link) {
+            location
         } else {
             continue;
         };

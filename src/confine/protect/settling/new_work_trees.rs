@@ -113,7 +113,9 @@ impl Settlement<'_> {
                         if_present(std::fs::metadata(absolute(self.root(*root), place))),
                         Ok(None)
                     );
-                    if is_there && nofollow::stat(fd, place).map_or(true, |found| is_runnable(split(place).1, &found)) {
+                    let may_run =
+                        |found: &FileStat| nofollow::kind(found) == libc::S_IFDIR || is_runnable(split(place).1, found);
+                    if is_there && nofollow::stat(fd, place).map_or(true, |found| may_run(&found)) {
                         found.insert((*root, place.clone()));
                     }
                 }

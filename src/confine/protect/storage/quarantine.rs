@@ -136,10 +136,7 @@ impl Quarantine {
         origin: &[u8],
         what: Effect,
     ) -> Option<PathBuf> {
-        let item = self.attempts.to_string();
-        self.attempts += 1;
-        let (folder, batch) = self.batch().ok()?;
-        let (destination, batch) = (folder.join(&item), batch.try_clone().ok()?);
+        let (item, destination, batch) = self.next_place()?;
         rename((root.fd.as_fd(), path), (batch.as_fd(), item.as_bytes())).ok()?;
         self.count(&destination);
         shut(&batch, &item, &destination);
@@ -156,10 +153,7 @@ impl Quarantine {
         origin: &[u8],
         what: Effect,
     ) -> Option<PathBuf> {
-        let item = self.attempts.to_string();
-        self.attempts += 1;
-        let (folder, batch) = self.batch().ok()?;
-        let (destination, batch) = (folder.join(&item), batch.try_clone().ok()?);
+        let (item, destination, batch) = self.next_place()?;
         mkdirat(&batch, item.as_str(), Mode::S_IRWXU).ok()?;
         let entries = subtree::names(&nofollow::open_directory(&root.fd, directory).ok()?).ok()?;
         let are_moved = entries.iter().all(|name| {
@@ -181,10 +175,7 @@ impl Quarantine {
         origin: &[u8],
         what: Effect,
     ) -> Option<PathBuf> {
-        let item = self.attempts.to_string();
-        self.attempts += 1;
-        let (folder, batch) = self.batch().ok()?;
-        let (folder, batch) = (folder.clone(), batch.try_clone().ok()?);
+        let (item, place, batch) = self.next_place()?;
         let copied = subtree::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
         // Its name says that it is incomplete.
         let item = if copied.is_ok() {
@@ -194,11 +185,19 @@ impl Quarantine {
             let renamed = renameat(&batch, item.as_str(), &batch, named.as_str());
             if renamed.is_ok() { named } else { item }
         };
-        let destination = folder.join(&item);
+        let destination = place.with_file_name(&item);
         std::fs::symlink_metadata(&destination).ok()?;
         self.count(&destination);
         self.list(item, origin_root, origin, what, copied.is_ok());
         Some(destination)
+    }
+
+    /// The next name in the batch, where that is, and the batch; `None` where there can be none.
+    fn next_place(&mut self) -> Option<(String, PathBuf, OwnedFd)> {
+        let item = self.attempts.to_string();
+        self.attempts += 1;
+        let (folder, batch) = self.batch().ok()?;
+        Some((item.clone(), folder.join(&item), batch.try_clone().ok()?))
     }
 
     fn batch(&mut self) -> Result<&(PathBuf, OwnedFd), ProtectError> {
@@ -226,10 +225,9 @@ impl Quarantine {
         origin: &[u8],
         what: Effect,
     ) -> Result<Option<PathBuf>, ProtectError> {
-        let item = self.attempts.to_string();
-        self.attempts += 1;
-        let batch = self.batch().ok();
-        let batch = batch.and_then(|(folder, batch)| Some((folder.join(&item), batch.try_clone().ok()?)));
+        let place = self.next_place();
+        let item = place.as_ref().map(|(item, ..)| item.clone()).unwrap_or_default();
+        let batch = place.map(|(_, destination, batch)| (destination, batch));
         let is_moved = |batch: &OwnedFd| rename((root.fd.as_fd(), path), (batch.as_fd(), item.as_bytes())).is_ok();
         if let Some((destination, batch)) = &batch
             && is_moved(batch)
