@@ -14,12 +14,15 @@ const MAX_APPROVALS: usize = 10_000;
 /// The most commands whose facts are remembered: what changed since is told of the latest.
 const MAX_FACTS: usize = 1_000;
 
+/// When a yes was given, and the facts by name.
+type FactsAt = (Timestamp, Vec<(String, Fingerprint)>);
+
 /// The approvals that hold for the session.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     approvals: BTreeMap<(String, Fingerprint), Approval>,
     /// The facts of the last yes to the same words.
-    facts: BTreeMap<(String, Fingerprint), (Timestamp, Vec<(String, Fingerprint)>)>,
+    facts: BTreeMap<(String, Fingerprint), FactsAt>,
     last_id: u64,
 }
 
