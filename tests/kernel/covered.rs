@@ -10,9 +10,10 @@ pub(crate) mod tests {
 
     use nix::sys::signal::Signal;
     use nix::unistd::{Uid, User};
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
-    use crate::common::{Backend, Fixture, as_root_and_as_user, eventually, in_all_namespaces};
+    use super::super::protected::tests::kill_all_of;
+    use crate::common::{Backend, Fixture, as_root_and_as_user, eventually, in_all_namespaces, marker};
 
     as_root_and_as_user! {
         a_harmless_change_of_a_config_is_the_hosts_and_nothing_is_said ["git"];
@@ -42,6 +43,8 @@ pub(crate) mod tests {
         what_a_clause_narrows_inside_is_read_only ["git"];
         no_copy_is_left_behind ["git"];
         what_a_command_moves_into_a_covered_directory_is_kept_whole ["git"];
+        a_file_of_any_length_that_was_written_over_a_covered_one_is_kept_whole ["git", "python3"];
+        what_a_command_put_into_a_copy_is_kept_where_everybody_was_killed ["git"];
         a_config_that_the_host_replaced_is_covered_again_beside_a_file_server ["git"];
         what_is_covered_in_a_root_that_is_ruled_entry_by_entry_is_a_copy [];
     }
@@ -134,6 +137,93 @@ pub(crate) mod tests {
             .filter(|name| !name.as_bytes().ends_with(b".sample"))
             .collect();
         assert_eq!(names, ["pre-commit"]);
+    }
+
+    /// Two calls of one session: the second when the first was answered.
+    const ONE_AFTER_THE_OTHER: &str = r#"
+: > "$2/answers"
+{ echo "$4"; until [ -s "$2/answers" ]; do sleep 0.05; done; echo "$5"; } |
+    "$1" call -q --config "$3" --stream > "$2/answers"
+cat "$2/answers"
+"#;
+
+    /// Longer than what is copied, so it is moved, and the next command of the session has new mounts.
+    fn a_file_of_any_length_that_was_written_over_a_covered_one_is_kept_whole(world: &Fixture) {
+        repository(world);
+        let config = fs::read(world.workspace().join(".git/config")).unwrap();
+        let write = |length: usize| format!("python3 -c \"open('.git/config', 'wb').write(b'x' * ({length}))\"");
+        for length in [20 << 20, (64 << 20) + 1] {
+            let (_, restored) = outcome(world, &write(length));
+            let kept = restored[0]["quarantined"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{restored:?}"));
+            assert_eq!(
+                fs::metadata(kept).unwrap().len(),
+                u64::try_from(length).unwrap(),
+                "{kept}"
+            );
+            assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+        }
+        let text = format!(
+            "extends: [system]\nsandbox: {{backend: {}, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
+             shell: {{default: {{allowed: true, approval: none}}}}\n",
+            world.backend.name(),
+            world.workspace().display()
+        );
+        let file = world.write(world.outside().join("agent.yaml"), text);
+        let calls = [
+            write((64 << 20) + 1),
+            "git config user.name && git config color.ui auto && git config core.fsmonitor evil".to_owned(),
+        ]
+        .map(|line| json!({"call": {"tool": "shell", "args": {"command": line}}}).to_string());
+        let run = world
+            .bare("/bin/sh")
+            .args(["-c", ONE_AFTER_THE_OTHER, "sh"])
+            .args([world.binary(), world.outside().as_path(), file.as_path()])
+            .args(calls)
+            .output()
+            .ok();
+        assert!(run.contains("\"n\\n"), "{run}");
+        let config = fs::read_to_string(world.workspace().join(".git/config")).unwrap();
+        assert!(config.contains("ui = auto") && !config.contains("evil"), "{config}");
+    }
+
+    fn what_a_command_put_into_a_copy_is_kept_where_everybody_was_killed(world: &Fixture) {
+        repository(world);
+        world.program(".git/hooks/pre-commit", "#!/bin/sh\n");
+        let config = fs::read(world.workspace().join(".git/config")).unwrap();
+        world.write("work/a/b", "deep\n");
+        let marker = marker();
+        let line = format!("mv work .git/hooks/; echo '# mine' >> .git/config; exec sleep {marker}");
+        kill_all_of(world, &line, &marker);
+        assert!(!world.workspace().join("work").exists());
+        // Any start may have kept it by now; after this one it is kept.
+        let (outcome, _) = outcome(world, "ls .git/hooks/work");
+        let quarantine = state(world).join("quarantine");
+        let place = |name: &str| {
+            let origin = world.workspace().join(name);
+            let mut found = Vec::new();
+            for batch in fs::read_dir(&quarantine).unwrap().flatten().map(|batch| batch.path()) {
+                let Ok(manifest) = fs::read(batch.join("manifest.json")) else {
+                    continue;
+                };
+                let items: Vec<Value> = serde_json::from_slice(&manifest).unwrap();
+                let mine = items.iter().filter(|item| item["path"] == origin.to_str().unwrap());
+                found.extend(mine.map(|item| batch.join(item["name"].as_str().unwrap())));
+            }
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            found.remove(0)
+        };
+        let hooks = place(".git/hooks");
+        fs::set_permissions(&hooks, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(fs::read_to_string(hooks.join("work/a/b")).unwrap(), "deep\n");
+        assert!(fs::read_to_string(place(".git/config")).unwrap().ends_with("# mine\n"));
+        assert_ne!(
+            outcome["code"], 0,
+            "the command sees no copy of another session: {outcome:#}"
+        );
+        assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
+        assert!(!world.workspace().join(".git/hooks/work").exists());
     }
 
     fn a_harmless_change_of_a_config_is_the_hosts_and_nothing_is_said(world: &Fixture) {
@@ -592,16 +682,20 @@ made("x"); made("y", "y"); tried("elsewhere", lambda: os.rename("x", "y")); prin
         assert!(git(world, "git config --local --list").contains("color.ui=auto"));
     }
 
-    fn no_copy_is_left_behind(world: &Fixture) {
-        let place = repository(world);
+    /// Where Stockade keeps what lasts.
+    fn state(world: &Fixture) -> PathBuf {
         let user = User::from_uid(Uid::from_raw(world.actor.uid())).unwrap();
         let home = user.map_or_else(|| world.home(), |user| user.dir);
+        home.join(".local/state/stockade")
+    }
+
+    fn no_copy_is_left_behind(world: &Fixture) {
+        let place = repository(world);
         // What the kernel says of the mount has the name of the folder in it.
         let folder = || {
             let mounts = fs::read_to_string(place.join("mounts")).unwrap();
             let (_, name) = mounts.split_once("/copies/").unwrap();
-            home.join(".local/state/stockade/copies")
-                .join(name.split('/').next().unwrap())
+            state(world).join("copies").join(name.split('/').next().unwrap())
         };
         let line = "cat /proc/self/mountinfo > mounts";
         world.shell(line).output().exits(0);

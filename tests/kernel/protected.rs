@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "a test file")]
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::path::{Path, PathBuf};
@@ -766,7 +766,7 @@ mod tests {
     }
 
     /// Starts a line that ends in a sleep of that length, and kills everybody.
-    fn kill_all_of(world: &Fixture, line: &str, marker: &str) {
+    pub(crate) fn kill_all_of(world: &Fixture, line: &str, marker: &str) {
         let running = world.shell(line).spawn();
         wait_for_processes(marker, 1);
         // The supervisor first; then all the rest, then Stockade, which would end by itself if it could see that.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::entry::nofollow::{self, Identity, as_owner};
 use super::error::ProtectError;
 use super::guard::Guard;
+use super::live::abandoned_covers::keep_abandoned;
 use super::missing::{is_missing, is_other};
 use super::naming::patterns::Patterns;
 use super::overlap;
@@ -132,6 +133,7 @@ pub fn recover(store: &Path) -> Recovered {
             return recovered;
         }
     };
+    recovered.violations.append(&mut keep_abandoned(store));
     for journal in journals {
         let (journal, record) = match journal {
             Ok(found) => found,

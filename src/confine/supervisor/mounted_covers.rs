@@ -34,7 +34,8 @@ impl MountedCovers {
                 present.map(|path| covered(path, None)).collect()
             }
             CoverScope::RunAtOnce => {
-                match Covers::create(guard.record(), guard.to_cover(MOST_PROTECTED), setup.store.as_ref()) {
+                let to_cover = guard.to_cover(MOST_PROTECTED);
+                match Covers::create(guard.record(), guard.roots(), to_cover, setup.store.as_ref()) {
                     Ok(copies) => {
                         let pairs = copies.pairs(guard.roots());
                         let pairs = pairs.map(|(path, copy)| covered(path, Some(copy.into_os_string())));

@@ -2,9 +2,10 @@
 //!
 //! Mounts show them in the place of the files ([`PrivateCopy`](crate::backend::namespaces::PrivateCopy)). A command may change
 //! its copy as it likes, and finds there what it wrote; the host goes on reading its own file. When the tree of the command is
-//! dead, `copied` does the harmless part of each change to the host's file and reports the rest. The copies lie in a folder of
-//! the store, which its owner holds locked; what a crash leaves is removed by whoever makes copies next.
+//! dead, `cover_changes` does the harmless part of each change to the host's file and reports the rest. The copies lie in a folder
+//! of the store, which its owner holds locked; [`abandoned_covers`](super::abandoned_covers) takes what a crash leaves.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -32,7 +33,9 @@ use super::super::violation::Effect;
 use crate::confine::session;
 
 /// The folder of copies.
-const COPIES: &str = "copies";
+pub(super) const COPIES: &str = "copies";
+/// The file in a session's folder that says what its copies stand for: paths, each with a NUL behind it.
+pub(super) const ORIGINS: &str = "origins";
 /// The most entries of one copy that are read beside those that the host has.
 const MOST_NEW: usize = 1_000;
 
@@ -44,6 +47,8 @@ pub struct Covers {
     /// Kept locked as long as the copies may be mounted.
     _lock: File,
     copies: Vec<CoverCopy>,
+    /// Whether a copy was moved away, so that what the mounts show is no copy of this session.
+    is_moved: Cell<bool>,
 }
 
 /// One copy.
@@ -73,13 +78,13 @@ impl Covers {
     /// Nothing may run where they were to be.
     pub(in crate::confine) fn create(
         record: &Record,
+        roots: &[Root],
         to_cover: Vec<RootPath>,
         store: &Path,
     ) -> Result<Self, ProtectError> {
         // Without this lock, another session would remove the folder before it is locked.
         let _gate = StoreLock::enter(store)?;
         let all = store::folder(store, COPIES)?;
-        remove_abandoned(&all);
         let own = store::folder(&all, &store::unique_name())?;
         let fail = |step| ProtectError::failed(step, &own);
         let lock = File::open(&own).map_err(fail("open"))?;
@@ -100,7 +105,14 @@ impl Covers {
             copies: copies.collect(),
             _lock: lock,
             folder,
+            is_moved: Cell::new(false),
         };
+        let origins: Vec<u8> = covers
+            .pairs(roots)
+            .flat_map(|(origin, _)| [origin.as_os_str().as_bytes(), b"\0"].concat())
+            .collect();
+        let path = covers.folder.path.join(ORIGINS);
+        std::fs::write(&path, origins).map_err(ProtectError::failed("write", &path))?;
         covers.refresh(record)?;
         Ok(covers)
     }
@@ -112,7 +124,7 @@ impl Covers {
                 .iter()
                 .any(|copy| copy.root == *root && is_within(path, &copy.path))
         };
-        self.copies.len() >= most || to_cover.iter().all(has)
+        !self.is_moved.get() && (self.copies.len() >= most || to_cover.iter().all(has))
     }
 
     /// What there are copies of, by the numbers of the roots.
@@ -148,14 +160,14 @@ impl Covers {
         Ok(())
     }
 
-    /// Moves to quarantine what a copy has become, whole, and returns where. The place of a copy itself may be mounted: what lies in a
-    /// directory is moved, and a file is copied as far as there is room.
+    /// Moves to quarantine what a copy has become, whole, and returns where. The copy itself may be mounted: what lies in a
+    /// directory is moved, and a file is copied. One too long for that is moved, and the next command needs new mounts.
     pub(in super::super) fn keep(
         &self,
         root: u16,
         path: &[u8],
         kind: Effect,
-        root_dir: &Root,
+        origin: &Path,
         quarantine: &mut Quarantine,
     ) -> Option<PathBuf> {
         let copy = self
@@ -166,11 +178,15 @@ impl Covers {
         let copy_path = copy.copy_path(below);
         let is_directory = nofollow::open_directory(&self.folder.fd, &copy_path).is_ok();
         let moved = match (below.is_empty(), is_directory) {
-            (true, true) => quarantine.move_entries(&self.folder, &copy_path, root_dir, path, kind),
-            (true, false) => None,
-            (false, _) => quarantine.move_in(&self.folder, &copy_path, root_dir, path, kind),
+            (true, true) => quarantine.move_entries(&self.folder, &copy_path, origin, kind),
+            (true, false) if quarantine.has_room_for(&nofollow::stat(&self.folder.fd, &copy_path).ok()?) => None,
+            (true, false) => {
+                self.is_moved.set(true);
+                quarantine.move_in(&self.folder, &copy_path, origin, kind)
+            }
+            (false, _) => quarantine.move_in(&self.folder, &copy_path, origin, kind),
         };
-        moved.or_else(|| quarantine.copy(&self.folder, &copy_path, root_dir, path, kind))
+        moved.or_else(|| quarantine.copy(&self.folder, &copy_path, origin, kind))
     }
 
     /// Keeps the inode of the copy, because it may be mounted.
@@ -314,14 +330,4 @@ fn is_same(wanted: &BTreeMap<Vec<u8>, &SavedEntry>, current: &BTreeMap<Vec<u8>, 
     lasting().count() == current.len()
         && lasting()
             .all(|(below, kept)| matches!(current.get(below), Some(Found::Present(state)) if *state == kept.state))
-}
-
-/// Removes the folders that no session has locked.
-fn remove_abandoned(all: &Path) {
-    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
-        let is_abandoned = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
-        if is_abandoned {
-            session::remove(&entry.path());
-        }
-    }
 }

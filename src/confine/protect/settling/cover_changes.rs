@@ -9,6 +9,7 @@ use super::super::gitconfig::scope::Scope;
 use super::super::live::covers::{Covers, Difference};
 use super::super::naming::class::Role;
 use super::super::record::SavedEntry;
+use super::super::roots::absolute;
 use super::super::violation::{Effect, Keys};
 use super::inspect::MAX_NEW;
 use super::settlement::Settlement;
@@ -119,14 +120,14 @@ impl CoverChanges<'_, '_> {
             (Some(_), Found::Absent) => Effect::Removed,
             (Some(_), Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_)) => Effect::Changed,
         };
-        let root_dir = self.settlement.root(*root);
+        let origin = absolute(self.settlement.root(*root), path);
         let quarantined = match after {
             Found::Present(State::Directory { .. }) if !became_directory(difference) => None,
             Found::Present(State::Directory { .. }) | Found::TooLong { .. } | Found::Unreadable(_) => {
                 self.covers
-                    .keep(*root, path, kind, root_dir, &mut self.settlement.quarantine)
+                    .keep(*root, path, kind, &origin, &mut self.settlement.quarantine)
             }
-            Found::Present(state) => self.settlement.quarantine.keep(root_dir, path, kind, state),
+            Found::Present(state) => self.settlement.quarantine.keep(&origin, kind, state),
             Found::Absent => None,
         };
         self.settlement.report_keys(*root, path, kind, quarantined, named);

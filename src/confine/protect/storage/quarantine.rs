@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, renameat, renameat2};
-use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, mkdirat};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, mkdirat};
 
 use super::super::entry::nofollow::{self, join, split};
 use super::super::entry::state::State;
@@ -106,8 +106,8 @@ impl Quarantine {
         }
     }
 
-    /// Keeps a state of a private copy of the entry `path`; returns where, if it could be kept.
-    pub(in super::super) fn keep(&mut self, root: &Root, path: &[u8], what: Effect, state: &State) -> Option<PathBuf> {
+    /// Keeps a state of a private copy of `origin`; returns where, if it could be kept.
+    pub(in super::super) fn keep(&mut self, origin: &Path, what: Effect, state: &State) -> Option<PathBuf> {
         let content = match state {
             State::File { content, .. } => content.as_slice(),
             State::Symlink { target } => target,
@@ -123,24 +123,23 @@ impl Quarantine {
             .and_then(|mut file| file.write_all(content))
             .ok()?;
         self.count(&destination);
-        self.list(item, root, path, what, true);
+        self.list(item, origin, what, true);
         Some(destination)
     }
 
-    /// Moves the thing `path` of one root, which is part of a private copy of `origin` in another; where, if it could be moved.
+    /// Moves the thing `path` of one root, which is part of a private copy of `origin`; where, if it could be moved.
     pub(in super::super) fn move_in(
         &mut self,
         root: &Root,
         path: &[u8],
-        origin_root: &Root,
-        origin: &[u8],
+        origin: &Path,
         what: Effect,
     ) -> Option<PathBuf> {
         let (item, destination, batch) = self.next_place()?;
         rename((root.fd.as_fd(), path), (batch.as_fd(), item.as_bytes())).ok()?;
         self.count(&destination);
         shut(&batch, &item, &destination);
-        self.list(item, origin_root, origin, what, true);
+        self.list(item, origin, what, true);
         Some(destination)
     }
 
@@ -149,8 +148,7 @@ impl Quarantine {
         &mut self,
         root: &Root,
         directory: &[u8],
-        origin_root: &Root,
-        origin: &[u8],
+        origin: &Path,
         what: Effect,
     ) -> Option<PathBuf> {
         let (item, destination, batch) = self.next_place()?;
@@ -162,19 +160,12 @@ impl Quarantine {
         });
         self.count(&destination);
         shut(&batch, &item, &destination);
-        self.list(item, origin_root, origin, what, are_moved);
+        self.list(item, origin, what, are_moved);
         are_moved.then_some(destination)
     }
 
-    /// Keeps a copy of the thing `path` of one root, which took the place of `origin` in another; where, if it could be kept.
-    pub(in super::super) fn copy(
-        &mut self,
-        root: &Root,
-        path: &[u8],
-        origin_root: &Root,
-        origin: &[u8],
-        what: Effect,
-    ) -> Option<PathBuf> {
+    /// Keeps a copy of the thing `path` of one root, which took the place of `origin`; where, if it could be kept.
+    pub(in super::super) fn copy(&mut self, root: &Root, path: &[u8], origin: &Path, what: Effect) -> Option<PathBuf> {
         let (item, place, batch) = self.next_place()?;
         let copied = subtree::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
         // Its name says that it is incomplete.
@@ -188,8 +179,13 @@ impl Quarantine {
         let destination = place.with_file_name(&item);
         std::fs::symlink_metadata(&destination).ok()?;
         self.count(&destination);
-        self.list(item, origin_root, origin, what, copied.is_ok());
+        self.list(item, origin, what, copied.is_ok());
         Some(destination)
+    }
+
+    /// Whether a file of this length can still be copied whole.
+    pub(in super::super) fn has_room_for(&self, file: &FileStat) -> bool {
+        u64::try_from(file.st_size).is_ok_and(|length| length <= self.budget.bytes())
     }
 
     /// The next name in the batch, where that is, and the batch; `None` where there can be none.
@@ -234,7 +230,7 @@ impl Quarantine {
         {
             self.count(destination);
             shut(batch, &item, destination);
-            self.list(item, root, origin, what, true);
+            self.list(item, &absolute(root, origin), what, true);
             return Ok(Some(destination.clone()));
         }
         // Under its own name it could be run or obeyed while it is copied.
@@ -246,13 +242,18 @@ impl Quarantine {
                 // What cannot be removed is kept twice.
                 let _twice = subtree::remove(root, &aside);
                 self.count(&destination);
-                self.list(item, root, origin, what, true);
+                self.list(item, &absolute(root, origin), what, true);
                 return Ok(Some(destination));
             }
             // Half a copy keeps nothing.
             let _none = std::fs::remove_dir_all(&destination).or_else(|_| std::fs::remove_file(&destination));
         }
-        self.list(crate::policy::path::display(&place), root, origin, what, true);
+        self.list(
+            crate::policy::path::display(&place),
+            &absolute(root, origin),
+            what,
+            true,
+        );
         Ok(Some(place))
     }
 
@@ -282,15 +283,14 @@ impl Quarantine {
     }
 
     /// Notes where a thing came from.
-    fn list(&mut self, item: String, root: &Root, path: &[u8], what: Effect, complete: bool) {
+    fn list(&mut self, item: String, origin: &Path, what: Effect, complete: bool) {
         self.taken += 1;
-        let origin = absolute(root, path);
         // Once as text, twice as hexadecimal, and what stands around it.
         self.listed += 3 * origin.as_os_str().len() + 128;
         if self.listed <= LISTED {
             self.manifest.push(Item {
                 name: item,
-                path: crate::policy::path::display(&origin),
+                path: crate::policy::path::display(origin),
                 path_hex: hex(origin.as_os_str().as_bytes()),
                 what: what.label(),
                 complete,

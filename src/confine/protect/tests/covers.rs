@@ -1,15 +1,16 @@
 //! Copies: what they are before each command, and what becomes of what a command did to them.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::super::Covers;
+use super::super::{Covers, recover};
 use super::*;
 
 /// A guard, its copies, and where the copy of a protected path lies.
 fn covered(scene: &Scene) -> (Guard, Covers) {
     let guard = scene.guard();
-    let covers = Covers::create(guard.record(), guard.to_cover(512), &scene.store()).unwrap();
+    let covers = Covers::create(guard.record(), guard.roots(), guard.to_cover(512), &scene.store()).unwrap();
     (guard, covers)
 }
 
@@ -141,17 +142,57 @@ fn what_its_owner_changed_meanwhile_stays_and_the_copy_is_kept() {
 }
 
 #[test]
-fn copies_that_nobody_holds_are_removed_by_the_next_session() {
+fn of_copies_that_nobody_holds_the_next_start_keeps_what_the_host_has_not() {
     let scene = scene();
-    let left = scene.store().join("copies/left");
-    fs::create_dir_all(&left).unwrap();
-    fs::write(left.join("0"), "old").unwrap();
     let (_guard, covers) = covered(&scene);
-    assert!(!left.exists());
-    let (_other, others) = covered(&scene);
-    assert_eq!(fs::read_dir(scene.store().join("copies")).unwrap().count(), 2);
-    drop((covers, others));
-    assert!(!scene.store().join("copies").exists());
+    let copies = scene.store().join("copies");
+    let origin = |path: &str| [scene.at(path).as_os_str().as_bytes(), b"\0"].concat();
+    let origins = [
+        origin("p/.git/config"),
+        origin("p/.git/hooks"),
+        origin("gone"),
+        b"relative\0".to_vec(),
+    ]
+    .concat();
+    let abandoned = |name: &str, origins: &[u8], config: &str, hook: Option<&str>| {
+        let folder = copies.join(name);
+        fs::create_dir_all(folder.join("1")).unwrap();
+        fs::write(folder.join("origins"), origins).unwrap();
+        fs::write(folder.join("0"), config).unwrap();
+        fs::write(folder.join("1/pre-commit.sample"), "sample").unwrap();
+        if let Some(hook) = hook {
+            fs::write(folder.join("1").join(hook), "evil").unwrap();
+        }
+        folder
+    };
+    // Nothing was done; a part of each was done; the list of origins is lost, or is no list of paths.
+    let all = [
+        abandoned("same", &origins, CONFIG, None),
+        abandoned("hook", &origins, CONFIG, Some("pre\n-commit")),
+        abandoned("config", &origins, "[x]\n", None),
+        abandoned("lost", b"", CONFIG, None),
+        abandoned("odd", b"relative\0\0", CONFIG, None),
+    ];
+    let found = recover(&scene.store());
+    assert!(found.failures.is_empty(), "{found:?}");
+    let mut kept: Vec<PathBuf> = found.violations.iter().map(|one| one.path.clone()).collect();
+    kept.sort();
+    let mut expected = vec![scene.at("p/.git/config"), scene.at("p/.git/hooks")];
+    expected.extend(["lost/0", "lost/1", "odd/0", "odd/1"].map(|path| copies.join(path)));
+    expected.sort();
+    assert_eq!(kept, expected);
+    assert!(
+        found
+            .violations
+            .iter()
+            .all(|one| one.quarantined.as_ref().unwrap().exists())
+    );
+    assert!(all.iter().all(|folder| !folder.exists()));
+    // What a session holds stays, and goes with it.
+    assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
+    assert_eq!(recover(&scene.store()).violations, []);
+    drop(covers);
+    assert!(!copies.exists());
 }
 
 #[test]
