@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::approver;
 use super::audit::AuditFlag;
-use super::error::{CliError, print, print_notice};
+use super::error::{CliError, print, print_regime};
 use super::exit::Exit;
 use super::flags::{ApproverFlags, PolicyFlags};
 use super::output::{exit_of_output, object};
@@ -86,7 +86,7 @@ async fn call_in(args: CallArgs) -> Result<Exit, CliError> {
     let shows_regime = session.is_unconfined().await || (!args.quiet && std::io::stderr().is_terminal());
     if shows_regime && !args.json {
         let line = session.regime_line().await.map_err(tool_failure)?;
-        print_notice(line);
+        print_regime(&line);
     }
     let mut tools = session.tools();
     if args.stream {

@@ -9,6 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::exit::Exit;
 use super::readers;
+use crate::tools::RegimeLine;
 
 /// An error as a person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +89,12 @@ impl CliError {
 /// Prints a notice to standard error.
 pub(super) fn print_notice(text: impl std::fmt::Display) {
     print_stderr(&format!("stockade: {text}\n"));
+}
+
+/// Prints the regime line to standard error, with paths as the reader sees them.
+pub(super) fn print_regime(line: &RegimeLine) {
+    let directory = std::env::current_dir().unwrap_or_default();
+    print_stderr(&format!("{}\n", line.brief(&directory)));
 }
 
 /// Writes to standard error; that it is closed is no error.

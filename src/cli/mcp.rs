@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::approver::{self, ApproverChoice, Nobody};
 use super::audit::AuditFlag;
-use super::error::{CliError, print_notice};
+use super::error::{CliError, print_notice, print_regime};
 use super::exit::Exit;
 use super::flags::{ApproverFlags, PolicyFlags};
 use super::mcp_http::HttpFlags;
@@ -92,7 +92,7 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
     session.begin_record().await.map_err(tool_failure)?;
     let is_ready = regime.is_ok();
     match regime {
-        Ok(line) if unconfined || !args.quiet => print_notice(line),
+        Ok(line) if unconfined || !args.quiet => print_regime(&line),
         Ok(_) => {}
         // It is served nevertheless: each call reports this error.
         Err(error) => print_notice(format_args!("every call will be refused: {error}")),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::approver;
 use super::args::RunArgs;
-use super::error::{CliError, print, print_notice};
+use super::error::{CliError, print, print_notice, print_regime};
 use super::exit::Exit;
 use super::policy::{self, Chosen};
 use super::readers::command_ended;
@@ -59,7 +59,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
     let shows_regime = executor.is_unconfined() || (!args.quiet && std::io::stderr().is_terminal());
     let before = executor.regime_line().map_err(tool_failure)?;
     if shows_regime && !args.json {
-        print_notice(&before);
+        print_regime(&before);
     }
     if !args.json
         && let Some(line) = executor.git_settings_missed_by(&call)
@@ -76,7 +76,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
         && before != now
         && !args.json
     {
-        print_notice(now);
+        print_regime(&now);
     }
     let finished = executor.finish().await;
     if args.json {

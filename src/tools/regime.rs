@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -12,10 +13,12 @@ use super::session_policy::SessionPolicy;
 use crate::backend::Regime;
 use crate::backend::host::{LimitEnforcement, Maker, TreeLimit};
 use crate::backend::namespaces::MOST_PROTECTED;
+use crate::policy::path::display;
 use crate::policy::{
-    Deny, HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, Target, UnixSockets,
+    Access, Demand, Deny, HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, Root, Target,
+    UnixSockets,
 };
-use crate::profile::{FileReach, Profile};
+use crate::profile::{ApprovedRoots, Call, FileReach, InAdvance, Profile, derive};
 
 /// The confinement of a session's commands, as `stockade run` prints it in one line.
 ///
@@ -39,8 +42,10 @@ pub struct RegimeLine {
     pub detail: String,
     /// The roots that commands may write. Private directories are left out.
     pub writes: Vec<String>,
-    /// Those of `writes` that a command may write only after a yes.
+    /// Those of `writes` that a command may write only after a yes, or where a rule answers for it.
     pub asks_to_write: BTreeSet<String>,
+    /// Those of `asks_to_write` for which a rule answers in advance.
+    pub answered_by_rule: BTreeSet<String>,
     /// The reach on the network, in words.
     pub network: String,
     /// What the regime does not prevent, or restores only after the command.
@@ -98,9 +103,9 @@ impl RegimeLine {
             Mechanism::Landlock => vec!["names, sizes and times of files elsewhere can be seen".to_owned()],
             Mechanism::Namespaces(_) => Vec::new(),
         };
-        let writable = |root: &&crate::policy::Root| {
+        let writable = |root: &&Root| {
             root.rights.has(Right::Write)
-                && profile.access(Operation::Write, &root.path) > crate::policy::Access::Denied
+                && profile.access(Operation::Write, &root.path) > Access::Denied
         };
         let roots: Vec<String> = policy
             .roots
@@ -124,7 +129,7 @@ impl RegimeLine {
         }
         let is_written = |deny: &Deny| match &deny.target {
             Target::Path(_) => false,
-            Target::Pattern { root, .. } => profile.access(Operation::Write, root) > crate::policy::Access::Denied,
+            Target::Pattern { root, .. } => profile.access(Operation::Write, root) > Access::Denied,
         };
         let admits = policy.deny_fallback.admits_new_names(policy.residuals);
         match options.mechanism {
@@ -160,10 +165,58 @@ impl RegimeLine {
             },
             writes: roots,
             asks_to_write: BTreeSet::new(),
+            answered_by_rule: BTreeSet::new(),
             network: network_summary(&profile.network),
             left_open,
             fallback: fallback.map(str::to_owned),
         }
+    }
+
+    /// The line for a terminal, without details: those are in the line itself, and `stockade doctor` has more. Paths are shown as
+    /// seen from `directory`.
+    ///
+    /// ```text
+    /// sandbox: namespaces · writes . · network off
+    /// ```
+    pub fn brief(&self, directory: &Path) -> String {
+        const MAX_ROOTS: usize = 3;
+        let reason = match (self.regime, &self.fallback) {
+            ("none", _) => format!(" ({})", self.detail),
+            (_, Some(why)) => format!(" ({why})"),
+            (_, None) => String::new(),
+        };
+        let seen = |root: &String| match Path::new(root).strip_prefix(directory) {
+            Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
+            Ok(below) => display(below),
+            Err(_) => root.clone(),
+        };
+        let mut writes: Vec<String> = self
+            .writes
+            .iter()
+            .take(MAX_ROOTS)
+            .map(|root| {
+                let asks = self.asks_to_write.contains(root);
+                let after = match (asks, self.answered_by_rule.contains(root)) {
+                    (false, _) => "",
+                    (true, false) => " after a yes",
+                    (true, true) => " after a yes or by a rule",
+                };
+                format!("{}{after}", seen(root))
+            })
+            .collect();
+        match self.writes.len().saturating_sub(MAX_ROOTS) {
+            0 => {}
+            more => writes.push(format!("{more} more")),
+        }
+        if writes.is_empty() {
+            writes.push("nothing".to_owned());
+        }
+        format!(
+            "sandbox: {}{reason} · writes {} · network {}",
+            self.regime,
+            writes.join(", "),
+            self.network
+        )
     }
 
     /// Why it is less than usual, if it is: nothing confines, or not the strongest regime does.
@@ -182,10 +235,14 @@ impl RegimeLine {
         let closed = policy
             .roots
             .iter()
-            .filter(|root| unasked.access(Operation::Write, &root.path) == crate::policy::Access::Denied)
+            .filter(|root| unasked.access(Operation::Write, &root.path) == Access::Denied)
             .map(|root| root.path.to_string());
         let writes: BTreeSet<&String> = self.writes.iter().collect();
         self.asks_to_write = closed.filter(|root| writes.contains(root)).collect();
+        if !self.asks_to_write.is_empty() {
+            self.answered_by_rule = answered_by_rule(policy);
+            self.answered_by_rule.retain(|root| self.asks_to_write.contains(root));
+        }
         self
     }
 
@@ -229,11 +286,31 @@ impl RegimeLine {
             detail: format!("UNCONFINED: {why}"),
             writes: vec!["everything this user may write".to_owned()],
             asks_to_write: BTreeSet::new(),
-            network: "open".to_owned(),
+            answered_by_rule: BTreeSet::new(),
+            network: "on".to_owned(),
             left_open: vec!["everything".to_owned()],
             fallback: None,
         }
     }
+}
+
+/// The roots that a rule with `approval: none` lets its commands write.
+fn answered_by_rule(policy: &Policy) -> BTreeSet<String> {
+    let rules = policy.rules.iter();
+    let free = rules.filter(|rule| rule.allowed && rule.approval == Demand::None);
+    let named: BTreeSet<Option<&[String]>> = free.map(|rule| rule.sandbox_paths.as_deref()).collect();
+    let written = named.into_iter().flat_map(|named| {
+        let call = Call {
+            narrow: named.map(<[String]>::to_vec),
+            ..Call::of(ApprovedRoots::InAdvance(InAdvance::by(named)))
+        };
+        let profile = derive(policy, &call);
+        let roots = policy.roots.iter();
+        let is_written = |root: &&Root| profile.access(Operation::Write, &root.path) > Access::Denied;
+        let written: Vec<String> = roots.filter(is_written).map(|root| root.path.to_string()).collect();
+        written
+    });
+    written.collect()
 }
 
 /// A network in a few words; questions and `profile show` name all of its hosts.
@@ -241,7 +318,7 @@ fn network_summary(network: &Network) -> String {
     const MAX_HOSTS: usize = 4;
     match network {
         Network::Off => "off".to_owned(),
-        Network::Full => "open".to_owned(),
+        Network::Full => "on".to_owned(),
         Network::Hosts(list) => {
             let free: Vec<String> = list
                 .only(HostAccess::Free)
@@ -315,6 +392,7 @@ impl fmt::Display for RegimeLine {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     use super::{RegimeLine, network_summary};
     use crate::policy::{Destination, HostAccess, HostList, HostRule, Network, Origin};
@@ -335,7 +413,7 @@ mod tests {
     fn a_network_is_told_in_a_few_words() {
         for (network, parts) in [
             (Network::Off, "off"),
-            (Network::Full, "open"),
+            (Network::Full, "on"),
             (list(&[]), "off"),
             (list(&["a.example:443"]), "only a.example:443"),
             (list(&["?*:*"]), "asks for others"),
@@ -356,6 +434,7 @@ mod tests {
             detail: "ABI".to_owned(),
             writes: vec!["/a".to_owned(), "/b".to_owned()],
             asks_to_write: BTreeSet::from(["/b".to_owned()]),
+            answered_by_rule: BTreeSet::new(),
             network: "off".to_owned(),
             left_open: Vec::new(),
             fallback: None,
@@ -363,6 +442,41 @@ mod tests {
         assert_eq!(
             line.to_string(),
             "landlock (ABI) · writes /a, /b after a yes · network off"
+        );
+    }
+
+    #[test]
+    fn a_terminal_gets_the_regime_the_roots_as_seen_from_the_directory_and_the_network() {
+        let line = |writes: &[&str]| RegimeLine {
+            regime: "namespaces",
+            detail: "native + Landlock ABI 7 + seccomp".to_owned(),
+            writes: writes.iter().map(|&root| root.to_owned()).collect(),
+            asks_to_write: BTreeSet::from(["/p/out".to_owned(), "/q".to_owned()]),
+            answered_by_rule: BTreeSet::from(["/q".to_owned()]),
+            network: "off".to_owned(),
+            left_open: vec!["names".to_owned()],
+            fallback: None,
+        };
+        let brief = |line: RegimeLine| line.brief(Path::new("/p"));
+        for (writes, expected) in [
+            (&["/p"][..], "."),
+            (&[], "nothing"),
+            (&["/p/out", "/q"], "out after a yes, /q after a yes or by a rule"),
+            (&["/a", "/b", "/c", "/d", "/e"], "/a, /b, /c, 2 more"),
+        ] {
+            let expected = format!("sandbox: namespaces · writes {expected} · network off");
+            assert_eq!(brief(line(writes)), expected);
+        }
+        let weaker = RegimeLine {
+            regime: "landlock",
+            fallback: Some("namespaces unavailable: not permitted".to_owned()),
+            ..line(&["/p"])
+        };
+        let expected = "sandbox: landlock (namespaces unavailable: not permitted) · writes . · network off";
+        assert_eq!(brief(weaker), expected);
+        assert_eq!(
+            brief(RegimeLine::unconfined("nothing works here")),
+            "sandbox: none (UNCONFINED: nothing works here) · writes everything this user may write · network on"
         );
     }
 }

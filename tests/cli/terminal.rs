@@ -181,10 +181,10 @@ mod tests {
         let binary = world.binary().to_str().unwrap().to_owned();
         let (code, shown) = world.play_bare(&json!([]), &[&binary, "run", "--", "echo", "ran"]);
         assert_eq!(code, 0, "{shown}");
-        let lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("stockade: ")).collect();
+        let lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("sandbox: ")).collect();
         assert!(
-            lines[0].starts_with("stockade: namespaces (native")
-                && lines[1].starts_with("stockade: landlock (")
+            lines[0].starts_with("sandbox: namespaces ·")
+                && lines[1].starts_with("sandbox: landlock (")
                 && lines[1].contains("namespaces cannot hold this config"),
             "{shown}"
         );
