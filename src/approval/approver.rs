@@ -72,8 +72,7 @@ fn unusual(error: &std::io::Error) -> String {
 pub enum ApproverError {
     /// The process has no controlling terminal: `/dev/tty` cannot be opened (tty(4)).
     #[error(
-        "there is no terminal to ask on{}; run it at one, choose another `--mode`, or let somebody else answer \
-         (`--approver-program`, or `--approvals-socket` and `stockade approvals`)",
+        "there is no terminal to ask on{} (`--approver-program` and `--approvals-socket` let somebody else answer)",
         unusual(.0)
     )]
     NoTerminal(#[source] std::io::Error),

@@ -124,6 +124,14 @@ impl ApprovalRequest {
         Self { remember, ..self }
     }
 
+    /// What a person can choose beyond a plain yes, narrowest first; empty where no yes is remembered.
+    pub(crate) fn wider_answers(&self) -> Vec<WiderAnswer<'_>> {
+        match self.answer {
+            AnswerOf::Anyone => wider_answers(self.remember, &self.scopes),
+            AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly => Vec::new(),
+        }
+    }
+
     /// The same question with what has changed, for the approver. Its presentation is built already.
     pub(super) fn with_changes(&self, changed: Vec<String>) -> Self {
         Self {
@@ -161,6 +169,39 @@ pub struct SessionScope {
     #[serde(skip)]
     pub key: Vec<u8>,
 }
+
+/// What covers more than a plain yes that is remembered so.
+pub(crate) fn wider_answers(plain: Remember, scopes: &[SessionScope]) -> Vec<WiderAnswer<'_>> {
+    let scopes = (0_u8..)
+        .zip(scopes)
+        .take(MAX_SCOPES)
+        .map(|(number, scope)| WiderAnswer {
+            remember: Remember::Scope(number),
+            number: number + 2,
+            covers: &scope.covers,
+        });
+    let exactly = WiderAnswer {
+        remember: Remember::Session,
+        number: 1,
+        covers: "exactly this",
+    };
+    std::iter::once(exactly)
+        .chain(scopes)
+        .filter(|wider| wider.remember > plain)
+        .collect()
+}
+
+/// A yes for the session that can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WiderAnswer<'a> {
+    pub(crate) remember: Remember,
+    /// Its key on the terminal, and its number for `stockade approvals`: 1 is exactly this, 2 the first scope.
+    pub(crate) number: u8,
+    pub(crate) covers: &'a str,
+}
+
+/// The most scopes that are offered: each has a digit for its key.
+const MAX_SCOPES: usize = 8;
 
 /// Part of what a call depends on, that may change while its words stay the same: a file that it names, what it may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -299,7 +340,7 @@ pub struct CommandView {
     /// The files of its programs that commands of the session can write.
     #[serde(with = "json_bytes::paths", default)]
     pub writable_programs: Vec<PathBuf>,
-    /// What rules say of their own parts of it: the words of the part, and the rule's `description`.
+    /// What rules say of their own parts of it: the words of the part, and the rule's `description`. No words: of all of it.
     #[serde(default)]
     pub notes: Vec<(String, String)>,
     /// The regime that would confine it, in a line: `namespaces`, `landlock` or `none`, and how.

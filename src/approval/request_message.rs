@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::approver::ApproverError;
-use super::request::{AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation, Remember, SessionScope};
+use super::request::{
+    AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation, Remember, SessionScope, WiderAnswer, wider_answers,
+};
 use super::screen::{self, Charset, Colour, Layout};
 use crate::policy::hex::unhex;
 
@@ -66,6 +68,14 @@ impl RequestMessage {
             why: request.why.clone(),
             allowed_by: request.allowed_by.clone(),
             presentation: presentation.clone(),
+        }
+    }
+
+    /// What a person can choose beyond a plain yes, narrowest first; empty where no yes is remembered.
+    pub(crate) fn wider_answers(&self) -> Vec<WiderAnswer<'_>> {
+        match self.answer {
+            AnswerOf::Anyone => wider_answers(self.remember, &self.scopes),
+            AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly => Vec::new(),
         }
     }
 

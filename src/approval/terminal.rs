@@ -9,7 +9,7 @@ use super::answer::{Reason, TypedAnswer, parse, reason};
 use super::approver::{Approver, ApproverError};
 use super::cancel::{CancelHandle, Cancelled};
 use super::pager::{PageStyle, Reached, page_through};
-use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Presentation, Remember};
+use super::request::{ApprovalDecision, ApprovalRequest, Presentation, Remember};
 use super::screen::{self, Charset, Colour, Layout, Overflow};
 use super::tty::{Input, Tty};
 use super::verdict::{no, yes};
@@ -137,7 +137,7 @@ impl Approver for TerminalApprover {
                     tty.write("yes\n")?;
                     return Ok(yes());
                 }
-                TypedAnswer::Session if request.answer == AnswerOf::Anyone => {
+                TypedAnswer::Session if !request.wider_answers().is_empty() => {
                     if let Some(remember) = self.choose_scope(&mut tty, request)? {
                         return Ok(ApprovalDecision { remember, ..yes() });
                     }
@@ -197,8 +197,11 @@ impl TerminalApprover {
     /// What a yes for the session is to cover; `None` where that is not chosen.
     fn choose_scope(&self, tty: &mut Tty<'_>, request: &ApprovalRequest) -> Result<Option<Remember>, ApproverError> {
         tty.write("\n")?;
-        if request.scopes.is_empty() {
-            return Ok(Some(Remember::Session));
+        let wider = request.wider_answers();
+        if let [only] = wider.as_slice()
+            && only.remember == Remember::Session
+        {
+            return Ok(Some(only.remember));
         }
         let text = screen::scopes(request, self.layout(tty));
         tty.write(&text)?;
@@ -206,17 +209,12 @@ impl TerminalApprover {
         tty.write(&screen::scope_prompt(request))?;
         let typed = tty.key()?;
         tty.write("\n")?;
-        let digit = |byte: u8| char::from(byte).to_digit(10).and_then(|digit| u8::try_from(digit).ok());
-        Ok(match typed.as_slice() {
-            [byte] => match digit(*byte) {
-                Some(1) => Some(Remember::Session),
-                Some(key @ 2..) if usize::from(key) - 2 < request.scopes.len().min(screen::MAX_SCOPES) => {
-                    Some(Remember::Scope(key - 2))
-                }
-                Some(_) | None => None,
-            },
+        let key = match typed.as_slice() {
+            [byte] => char::from(*byte).to_digit(10),
             _ => None,
-        })
+        };
+        let chosen = wider.iter().find(|wider| key == Some(u32::from(wider.number)));
+        Ok(chosen.map(|wider| wider.remember))
     }
 
     fn page_through(

@@ -120,7 +120,7 @@ pub(super) const fn no() -> ApprovalDecision {
 fn denial(request: &ApprovalRequest, decision: &ApprovalDecision, by: &DecidedBy) -> String {
     let tool = path::escape(request.tool_name.as_bytes());
     let who = match by {
-        DecidedBy::Mode(mode) => format!("{mode} mode denied {tool}"),
+        DecidedBy::Mode(mode) => format!("{mode} mode denied {tool} (`--mode interactive` asks a person)"),
         DecidedBy::Memory | DecidedBy::Approver => format!("user denied {tool}"),
         DecidedBy::Failure(why) => format!("nobody could approve {tool}: {why}"),
         DecidedBy::Unrecorded(why) => format!("the decision about {tool} could not be put on record: {why}"),
@@ -134,7 +134,7 @@ fn denial(request: &ApprovalRequest, decision: &ApprovalDecision, by: &DecidedBy
     let hint = match by {
         DecidedBy::Approver | DecidedBy::Memory | DecidedBy::Unrecorded(_) | DecidedBy::Pending => String::new(),
         DecidedBy::Mode(_) | DecidedBy::Failure(_) if request.allowed_by.is_empty() => String::new(),
-        DecidedBy::Mode(_) | DecidedBy::Failure(_) => format!("; {}", request.allowed_by),
+        DecidedBy::Mode(_) | DecidedBy::Failure(_) => format!("\n  → {}", request.allowed_by),
     };
     format!("permission denied: {who}{note}{hint}")
 }

@@ -34,7 +34,7 @@ pub(super) fn approvals(args: ApprovalsArgs) -> Result<Exit, CliError> {
             note,
         }) => {
             let remember = match scope {
-                // As on the terminal: 1 is exactly this.
+                // As `show` numbers them.
                 Some(number) => number.checked_sub(2).map_or(Remember::Session, Remember::Scope),
                 None if session => Remember::Session,
                 None => Remember::None,
@@ -144,13 +144,12 @@ fn show(sockets: &ApprovalsAddress, id: &str, json: bool) -> Result<Exit, CliErr
         print(&format!("{object}\n"))?;
     } else {
         print(&question_asked.text(COLUMNS))?;
-        if !question_asked.scopes.is_empty() {
-            print(
-                "yes, until the session ends (`stockade approvals approve ID --scope NUMBER`), for\n  1  exactly this\n",
-            )?;
+        let wider = question_asked.wider_answers();
+        if !wider.is_empty() {
+            print("yes, until the session ends (`stockade approvals approve ID --scope NUMBER`), for\n")?;
         }
-        for (number, scope) in (2..).zip(&question_asked.scopes) {
-            print(&format!("  {number}  {}\n", escape(scope.covers.as_bytes())))?;
+        for wider in wider {
+            print(&format!("  {}  {}\n", wider.number, escape(wider.covers.as_bytes())))?;
         }
     }
     Ok(Exit::Success)

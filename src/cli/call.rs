@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::approver;
 use super::audit::AuditFlag;
-use super::error::{CliError, print, print_regime};
+use super::error::{CliError, print, print_notice, print_regime};
 use super::exit::Exit;
 use super::flags::{ApproverFlags, PolicyFlags};
 use super::output::{exit_of_output, object};
@@ -92,24 +92,32 @@ async fn call_in(args: CallArgs) -> Result<Exit, CliError> {
     if args.stream {
         let signals = forward_signals(&session, StopScope::Call)?;
         let done = stream::stream(&session, signals).await;
-        session.finish().await;
+        finish(&session).await;
         return done;
     }
     let Some(tool) = &args.tool else {
         list(&tools.list(), args.json)?;
-        session.finish().await;
+        finish(&session).await;
         return Ok(Exit::Success);
     };
     let arguments = arguments(args.arguments.as_deref())?;
     let _signals = forward_signals(&session, StopScope::Program)?;
     let done = tools.call(tool, arguments).await;
-    session.finish().await;
+    finish(&session).await;
     if args.json {
         return report(&done);
     }
     let output = done.map_err(|error| failure(error, &tools.list()))?;
     print_output(&output)?;
     Ok(exit_of_output(&output))
+}
+
+/// Ends the session and tells a person what its start put back in directories that are none of the agent's.
+pub(super) async fn finish(session: &Session) {
+    session.finish().await;
+    for line in session.restored_elsewhere() {
+        print_notice(line);
+    }
 }
 
 /// Forwards each stop signal to the call under way and to the returned channel.

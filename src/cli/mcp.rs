@@ -84,6 +84,7 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
     let session = Session::open(loaded, narrowing, &directory, Box::new(Nobody), &context).map_err(session_failure)?;
     let unconfined = session.is_unconfined().await;
     approver::refuse_unconfined_socket(&args.approver, unconfined)?;
+    let first = session.clone();
     let regime = if args.upstream {
         session.served_regime_line(&args.command).await
     } else {
@@ -124,7 +125,11 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
         stops,
         say: |line| print_notice(line),
     };
-    match serve(serving).await {
+    let served = serve(serving).await;
+    for line in first.restored_elsewhere() {
+        print_notice(line);
+    }
+    match served {
         Ok(ServeEnd::Closed | ServeEnd::Stopped(_)) => Ok(Exit::Success),
         Ok(ServeEnd::Cut(signal)) => Ok(Exit::Signaled(signal as i32)),
         Err(error) => Err(CliError::failed(error)),

@@ -51,6 +51,7 @@ async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
     let (approver, withdraw, another) = approver::approver(&args.approver, &loaded.policy, &places)?;
     let mut executor = Executor::new(loaded.policy, narrowing, mode, approver, places)
         .map_err(tool_failure)?
+        .for_one_command()
         .withdrawing_with(withdraw)
         .asking_meanwhile(another);
     executor.named_in_record(&files);

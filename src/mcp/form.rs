@@ -18,9 +18,6 @@ const COLUMNS: u16 = 100;
 /// The most characters of a note.
 const MAX_NOTE: u32 = 2_000;
 
-/// The most scopes that a form offers.
-const MAX_SCOPES: usize = 8;
-
 const DECISION: &str = "decision";
 const NOTE_FIELD: &str = "note";
 const ONCE: &str = "once";
@@ -65,17 +62,25 @@ fn without_frame(text: &str) -> String {
 
 /// The choices, each with what it says.
 fn choices(question: &RequestMessage) -> Vec<(String, (bool, Remember))> {
-    let mut choices = vec![(ONCE.to_owned(), (true, Remember::None))];
-    match question.answer {
-        AnswerOf::Anyone => {
-            choices.push((SESSION.to_owned(), (true, Remember::Session)));
-            for (number, scope) in (0_u8..).zip(&question.scopes).take(MAX_SCOPES) {
-                let covers = escape(scope.covers.as_bytes());
-                choices.push((format!("{SESSION}: {covers}"), (true, Remember::Scope(number))));
-            }
-        }
-        AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly => {}
-    }
+    let label = |remember: Remember| match remember {
+        Remember::None => ONCE.to_owned(),
+        Remember::Session => SESSION.to_owned(),
+        Remember::Scope(number) => match question.scopes.get(usize::from(number)) {
+            Some(scope) => format!("{SESSION}: {}", escape(scope.covers.as_bytes())),
+            None => SESSION.to_owned(),
+        },
+    };
+    let plain = match question.answer {
+        AnswerOf::Anyone => question.remember,
+        AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly => Remember::None,
+    };
+    let mut choices = vec![(label(plain), (true, Remember::None))];
+    choices.extend(
+        question
+            .wider_answers()
+            .into_iter()
+            .map(|wider| (label(wider.remember), (true, wider.remember))),
+    );
     choices.push((DENY.to_owned(), (false, Remember::None)));
     choices
 }

@@ -40,6 +40,16 @@ pub enum Demand {
 }
 
 impl Demand {
+    /// What it says of a call, after the name of what is called.
+    pub(crate) const fn phrase(self) -> &'static str {
+        match self {
+            Self::None => "needs no yes",
+            Self::OncePerSession => "needs a yes once per session",
+            Self::Required => "needs a yes",
+            Self::Deny => "is forbidden",
+        }
+    }
+
     /// What a call needs under this demand.
     pub const fn requirement(self) -> Requirement {
         match self {

@@ -163,11 +163,12 @@ impl Assessor<'_> {
         };
         // What changes the meaning of a name may change it for these.
         let shown: &[Program] = names.unresolved.as_ref().map_or(&programs.found, |_| &[]);
+        let missing: &[String] = names.unresolved.as_ref().map_or(&programs.missing, |_| &[]);
         let planted = WritablePrograms(programs);
         let told = QuestionText {
             tool_name: NAME,
             description: command_question::description(wanted.command),
-            notes: command_question::notes(policy, &judgement),
+            notes: command_question::notes(policy, &judgement, missing),
             allowed_by: planted.allowed_by(&judgement).unwrap_or_else(|| {
                 allowing::allow_hint(&policy.rules, &policy.roots, &judgement, &|rules| {
                     judged_by(
@@ -211,10 +212,7 @@ impl Assessor<'_> {
         operands: &Operands,
         facts: Facts,
     ) -> Assessment {
-        let line = format!(
-            "`custom_tools: {}` at {} says `approval: {}`",
-            tool.name, tool.origin, tool.approval
-        );
+        let line = format!("the tool `{}` ({}) {}", tool.name, tool.origin, tool.approval.phrase());
         let told = QuestionText {
             tool_name: &tool.name,
             description: format!(
@@ -223,7 +221,7 @@ impl Assessor<'_> {
                 command_question::description(wanted.command)
             ),
             notes: Vec::new(),
-            allowed_by: format!("{line}; `none` there would allow it"),
+            allowed_by: format!("{line}; `approval: none` there would allow it"),
             why: vec![line],
             demand: tool.approval,
             unresolved: unresolved(unresolved_names, operands),

@@ -6,7 +6,7 @@ use super::programs::Programs;
 use crate::approval::{AnswerOf, ApprovalRequest, CommandView, Lazy, Presentation};
 use crate::policy::path::{display, escape};
 use crate::policy::shell::{Judgement, Part, RuleRef};
-use crate::policy::{Network, Policy, Requirement, Right, Root};
+use crate::policy::{Network, Origin, Policy, Requirement, Right, Root, ShellRule};
 use crate::profile::Profile;
 
 pub(super) fn request(text: QuestionText<'_>, subject: QuestionSubject<'_>) -> ApprovalRequest {
@@ -99,8 +99,8 @@ pub(super) fn description(command: &ShellCommand) -> String {
     }
 }
 
-/// What rules say of their own parts, and what is not understood.
-pub(super) fn notes(policy: &Policy, judgement: &Judgement) -> Vec<(String, String)> {
+/// What rules say of their own parts, what is not understood, and which of these programs are missing.
+pub(super) fn notes(policy: &Policy, judgement: &Judgement, missing: &[String]) -> Vec<(String, String)> {
     let of_rules = judgement.parts.iter().filter_map(|part| match part.rule {
         RuleRef::Rule(index) => {
             let said = policy.rules.get(index)?.description.clone()?;
@@ -109,8 +109,11 @@ pub(super) fn notes(policy: &Policy, judgement: &Judgement) -> Vec<(String, Stri
         RuleRef::Default => None,
     });
     let unclear = judgement.not_understood.as_ref();
-    let unclear = unclear.map(|what| (what.clone(), "the rules do not understand this".to_owned()));
-    let mut notes: Vec<(String, String)> = of_rules.chain(unclear).collect();
+    let unclear = unclear.map(|what| (String::new(), format!("the rules do not understand all of it: {what}")));
+    let missing = missing
+        .iter()
+        .map(|name| (name.clone(), "there is no such program in this sandbox".to_owned()));
+    let mut notes: Vec<(String, String)> = of_rules.chain(unclear).chain(missing).collect();
     notes.dedup();
     notes
 }
@@ -146,6 +149,13 @@ impl WritablePrograms<'_> {
     }
 }
 
+fn rule_of<'p>(policy: &'p Policy, part: &Part) -> Option<&'p ShellRule> {
+    match part.rule {
+        RuleRef::Rule(index) => policy.rules.get(index),
+        RuleRef::Default => Some(&policy.default_rule),
+    }
+}
+
 /// The lines that say why approval is needed.
 pub(super) fn why(policy: &Policy, judgement: &Judgement, planted: &WritablePrograms<'_>) -> Vec<String> {
     let subject = judgement
@@ -155,23 +165,27 @@ pub(super) fn why(policy: &Policy, judgement: &Judgement, planted: &WritableProg
     let mut why: Vec<String> = subject
         .map(|part| {
             let words = crate::policy::path::escape(part.words.join(" ").as_bytes());
-            let (what, rule) = match part.rule {
-                RuleRef::Rule(index) => ("the rule", policy.rules.get(index)),
-                RuleRef::Default => ("no rule matches; `shell.default`", Some(&policy.default_rule)),
-            };
-            match rule {
-                Some(rule) => match planted.of(part) {
-                    Some((_, path)) => format!(
-                        "`{words}`: its program is {path}, which this session may write; {what} at {} says `approval: {}` of a \
-                         program outside",
-                        rule.origin, rule.approval
-                    ),
-                    None => format!(
-                        "`{words}`: {what} at {} says `approval: {}`",
-                        rule.origin, rule.approval
+            let planted = planted.of(part).map(|(_, path)| path);
+            match (part.rule, rule_of(policy, part), planted) {
+                (RuleRef::Rule(_), Some(rule), Some(path)) => format!(
+                    "`{words}` needs a yes: its program is {path}, which this session may write; the rule at {} is for a program \
+                     outside",
+                    rule.origin
+                ),
+                (RuleRef::Default, _, Some(path)) => {
+                    format!("`{words}` needs a yes: its program is {path}, which this session may write")
+                }
+                (RuleRef::Rule(_), Some(rule), None) => {
+                    format!("`{words}` {} by the rule at {}", rule.approval.phrase(), rule.origin)
+                }
+                (RuleRef::Default, Some(rule), None) => match &rule.origin {
+                    Origin::Builtin(_) => format!("`{words}` {} by default: no rule matches", rule.approval.phrase()),
+                    line => format!(
+                        "`{words}` {}: no rule matches, and `shell.default` ({line}) asks",
+                        rule.approval.phrase()
                     ),
                 },
-                None => format!("`{words}`: {what}"),
+                (RuleRef::Rule(_) | RuleRef::Default, None, _) => format!("`{words}` needs a yes"),
             }
         })
         .collect();

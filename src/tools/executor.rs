@@ -41,8 +41,19 @@ pub struct Executor {
     pub(super) deciding: Deciding,
     /// What was put back before a call that has not ended.
     pub(super) recovered: Recovered,
+    /// Whether a yes to a command can be remembered.
+    pub(super) lasting: Lasting,
     /// How often something was to be changed that cannot be told from another.
     pub(super) unknown: u64,
+}
+
+/// How long a yes to a command can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasting {
+    /// As long as the session.
+    Session,
+    /// For this command: the session runs no other.
+    OneCommand,
 }
 
 impl Executor {
@@ -88,6 +99,7 @@ impl Executor {
                 ..Deciding::by(Arc::new(controller))
             },
             recovered,
+            lasting: Lasting::Session,
             unknown: 0,
         })
     }
@@ -103,8 +115,16 @@ impl Executor {
             },
             pool,
             recovered: self.recovered.clone(),
+            lasting: self.lasting,
             unknown: 0,
         }
+    }
+
+    /// Offers no yes for the session: it runs one command.
+    #[must_use]
+    pub fn for_one_command(mut self) -> Self {
+        self.lasting = Lasting::OneCommand;
+        self
     }
 
     /// Withdraws an open question through this handle of the approver when the call is stopped.

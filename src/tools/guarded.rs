@@ -352,10 +352,7 @@ pub(super) fn apply_rule(rule: &ToolRule, assessment: Assessment, context: &Appr
         Assessment::PreApproved(question) | Assessment::NoOpinion(question) => question,
     };
     let name = &context.tool_name;
-    let line = format!(
-        "`tools: {{{name}: {{approval: {}}}}}` at {}",
-        rule.approval, rule.origin
-    );
+    let line = format!("`tools: {{{name}: …}}` ({})", rule.origin);
     match rule.approval.requirement() {
         Requirement::PreApproved => Assessment::PreApproved(question),
         Requirement::Blocked => Assessment::Blocked(format!("{line} forbids it")),
@@ -363,7 +360,7 @@ pub(super) fn apply_rule(rule: &ToolRule, assessment: Assessment, context: &Appr
             let mut request = question_or_default(question, context).demanded(rule.approval);
             // The config demands it, so `strict` denies it, whatever the tool would let pass.
             request.required = true;
-            request.allowed_by = format!("{line} asks for it");
+            request.allowed_by = format!("`approval: none` in {line} would allow it");
             request.why = vec![format!("{line} asks for it")];
             Assessment::NeedsApproval(Box::new(request))
         }

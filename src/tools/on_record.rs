@@ -40,8 +40,9 @@ pub(super) async fn failed(recorder: Option<&Recorder>, recovered: &Recovered, e
 
 /// Puts on record what was put back before a call that was given up, and so told nobody.
 pub(super) async fn record_unreported(recorder: Option<&Recorder>, recovered: &Recovered) -> Result<(), ToolError> {
-    let unreported = recovered.take().unwrap_or_default();
-    record_restored(recorder, None, &unreported.restored).await
+    let mut unreported = recovered.take().unwrap_or_default().restored;
+    unreported.append(&mut recovered.unrecorded_elsewhere());
+    record_restored(recorder, None, &unreported).await
 }
 
 /// Puts on record that a command is about to start, where there is a log.

@@ -13,7 +13,7 @@ use super::search::{Directory, Search, UngrantedFiles, directories, is_in_reach,
 use super::session_policy::SessionPolicy;
 use crate::policy::AbsPath;
 use crate::policy::path::display;
-use crate::policy::shell::Names;
+use crate::policy::shell::{Names, is_builtin};
 use crate::profile::Profile;
 
 /// The most names that are searched for one command. A command with more of them finds none where the session may write.
@@ -36,6 +36,8 @@ pub(super) struct Programs {
     pub(super) named: BTreeSet<AbsPath>,
     /// Where the files lie that the session may put in the place of these programs.
     pub(super) candidates: Vec<PathBuf>,
+    /// The names for which there is no program.
+    pub(super) missing: Vec<String>,
     /// Those that were passed over: the caller's PATH has them first, in what the session may write.
     pub(super) passed_over: Vec<PathBuf>,
 }
@@ -84,6 +86,7 @@ pub(super) async fn programs(
         .collect();
     let mut found = Vec::new();
     let mut passed_over = Vec::new();
+    let mut missing = Vec::new();
     for (name, location) in paths.iter().zip(&locations) {
         if let Some(program) = program_at_path(files, name, location, false).await? {
             found.push(program);
@@ -104,6 +107,9 @@ pub(super) async fn programs(
                 passed_over.extend(other.map(|program| program.path));
             }
         }
+        let is_found = |name: &str| searched.iter().any(|program| program.name == name);
+        let none = bare.iter().filter(|name| !is_builtin(name) && !is_found(name));
+        missing = none.map(|&name| name.to_owned()).collect();
         found.append(&mut searched);
     }
     let in_reach = all.iter().filter(|at| searched_writable.contains(&at.path));
@@ -113,6 +119,7 @@ pub(super) async fn programs(
         candidates: candidates.chain(writable.map(|program| program.path.clone())).collect(),
         found,
         named: searched_writable,
+        missing,
         passed_over,
     })
 }

@@ -104,8 +104,7 @@ impl RegimeLine {
             Mechanism::Namespaces(_) => Vec::new(),
         };
         let writable = |root: &&Root| {
-            root.rights.has(Right::Write)
-                && profile.access(Operation::Write, &root.path) > Access::Denied
+            root.rights.has(Right::Write) && profile.access(Operation::Write, &root.path) > Access::Denied
         };
         let roots: Vec<String> = policy
             .roots

@@ -2,15 +2,17 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::escape_truncated::escape_truncated;
 use super::new_files::is_none;
-use crate::confine::protect::{ASIDE, INCOMPLETE};
+use crate::confine::protect::ASIDE;
 use crate::confine::wire::protocol::{PutBack, Violation};
+use crate::policy::AbsPath;
 use crate::policy::path::escape;
 
 /// A protected name that was changed, and restored where that could be done.
@@ -39,6 +41,19 @@ pub struct Restored {
     pub is_other_in_head: bool,
     /// Whether a person saw the change and wanted it all the same.
     pub then: Then,
+    /// When it was changed.
+    #[serde(skip)]
+    pub(super) when: ChangedWhen,
+}
+
+/// When a protected name was changed that was restored now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum ChangedWhen {
+    /// While the command ran whose outcome says so.
+    #[default]
+    Meanwhile,
+    /// Before it.
+    Earlier,
 }
 
 /// Why what is gone was not put back.
@@ -114,8 +129,11 @@ impl Restored {
     /// The message about it; `when` says when it was changed.
     pub(super) fn message(&self, when: &str) -> String {
         let path = &self.path;
+        let when = match self.when {
+            ChangedWhen::Meanwhile => when,
+            ChangedWhen::Earlier => EARLIER,
+        };
         let kept = || match &self.quarantined {
-            Some(place) if place.ends_with(INCOMPLETE) => format!("; a part of what was there is kept in {place}"),
             Some(place) if place.contains(ASIDE) => format!(
                 "; what was there is kept as {place}: it could not be moved to the quarantine, and no tool reads that name"
             ),
@@ -254,6 +272,7 @@ impl From<Violation> for Restored {
                 Some(why) => Then::NotRestored(escape_truncated(why.as_bytes())),
                 None => Then::StayedUndone,
             },
+            when: ChangedWhen::Meanwhile,
         }
     }
 }
@@ -289,21 +308,49 @@ impl From<PutBack> for Recovery {
     }
 }
 
-/// What starts of one session restored and no call has reported yet.
+/// What starts of one session restored of what earlier ones left, and no call has reported yet.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Recovered(Arc<Mutex<Recovery>>);
+pub(super) struct Recovered(Arc<Mutex<Unreported>>);
+
+#[derive(Debug, Default)]
+struct Unreported {
+    recovery: Recovery,
+    /// Which paths an agent may be told of; `None` where a person reads the outcomes.
+    roots: Option<Vec<AbsPath>>,
+    /// What lies in none of them.
+    elsewhere: Vec<Restored>,
+    /// How much of that is on record.
+    recorded: usize,
+}
 
 impl Recovered {
+    /// From now on an agent reads the outcomes, who is told of nothing beside these roots.
+    pub(super) fn told_to_an_agent(&self, roots: Vec<AbsPath>) {
+        self.lock().roots = Some(roots);
+    }
+
     pub(super) fn add(&self, put_back: PutBack) {
         let Recovery { restored, unsettled } = put_back.into();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.restored.extend(restored);
-        all.unsettled = all.unsettled.take().or(unsettled);
+        let mut all = self.lock();
+        for one in restored {
+            let one = Restored {
+                when: ChangedWhen::Earlier,
+                ..one
+            };
+            let path = Path::new(&one.full_path);
+            let is_told = |roots: &Vec<AbsPath>| roots.iter().any(|root| path.starts_with(root.as_path()));
+            if all.roots.as_ref().is_none_or(is_told) {
+                all.recovery.restored.push(one);
+            } else {
+                all.elsewhere.push(one);
+            }
+        }
+        all.recovery.unsettled = all.recovery.unsettled.take().or(unsettled);
     }
 
     /// Takes the recovery; the caller must report it.
     pub(super) fn take(&self) -> Option<Recovery> {
-        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = std::mem::take(&mut self.lock().recovery);
         (all != Recovery::default()).then_some(all)
     }
 
@@ -312,6 +359,23 @@ impl Recovered {
         let Some(recovery) = self.take() else { return };
         restored.extend(recovery.restored);
         *unsettled = unsettled.take().or(recovery.unsettled);
+    }
+
+    /// What lies in no root and is not on record yet; the caller must record it.
+    pub(super) fn unrecorded_elsewhere(&self) -> Vec<Restored> {
+        let mut all = self.lock();
+        let recorded = all.recorded;
+        all.recorded = all.elsewhere.len();
+        all.elsewhere.iter().skip(recorded).cloned().collect()
+    }
+
+    /// What a person is told of what lies in no root of the agent's, a line each.
+    pub(super) fn elsewhere(&self) -> Vec<String> {
+        Changed::of(&self.lock().elsewhere).messages(EARLIER)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unreported> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -141,6 +141,8 @@ impl Session {
             executor.pool.start_in(&directory);
         }
         executor.named_in_record(&files);
+        let roots = executor.session().policy.roots.iter().map(|root| root.path.clone());
+        executor.recovered.told_to_an_agent(roots.collect());
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));
         let guard = Guard {
@@ -388,6 +390,13 @@ impl Session {
         let _recorded = record_unreported(executor.deciding.recorder.as_ref(), &executor.recovered).await;
         // Everything else that had to be on record is; that the session ended is the one thing that may be missing.
         let _recorded = end(executor.deciding.recorder.as_ref()).await;
+    }
+}
+
+impl Session {
+    /// What the starts of this session put back in other directories, a line each: a person is told, and not the agent.
+    pub(crate) fn restored_elsewhere(&self) -> Vec<String> {
+        self.guard.recovered.elsewhere()
     }
 }
 

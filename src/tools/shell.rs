@@ -6,7 +6,7 @@ use super::approval_authority::ApprovalAuthority;
 use super::assess_shell::assess_shell;
 use super::call::{NAME, ShellCall, ToolError};
 use super::deciding::decide;
-use super::executor::Executor;
+use super::executor::{Executor, Lasting};
 use super::explain::hint::hint;
 use super::explain::judge::explained;
 use super::explain::visible_paths::VisiblePaths;
@@ -29,7 +29,7 @@ use super::start_command::{CommandContext, StartRequest, StartedCommand, finishe
 use super::tool::{ApprovalContext, Assessment};
 use super::undo_offer::{OfferResult, offer};
 use super::unwritable_roots::unwritable_root_warning;
-use crate::approval::ApprovalRequest;
+use crate::approval::{AnswerOf, ApprovalRequest};
 use crate::confine::Confinement;
 use crate::confine::io::{OutputMode, Stdin, prepare};
 use crate::policy::AbsPath;
@@ -114,8 +114,13 @@ async fn permission(
         Assessment::NeedsApproval(request) => *request,
         Assessment::NoOpinion(question) => question_or_default(question, &context),
     };
+    let answer = match (executor.lasting, request.answer) {
+        (Lasting::OneCommand, AnswerOf::Anyone) => AnswerOf::AnyoneOnce,
+        (Lasting::OneCommand | Lasting::Session, answer) => answer,
+    };
     let request = ApprovalRequest {
         call: name.cloned(),
+        answer,
         ..request
     };
     match decide(&executor.deciding, request, &mut call.stops).await?.denial {

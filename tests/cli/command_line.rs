@@ -736,9 +736,11 @@ mod tests {
             (&Value::from("signaled"), &Value::from(15))
         );
         let blocked = run(&[], "touch x", 126);
-        assert_eq!(
-            (&blocked["status"], &blocked["reason"]),
-            (&Value::from("blocked"), &Value::from("blocked: none of that"))
+        assert_eq!(blocked["status"], "blocked");
+        let reason = blocked["reason"].as_str().unwrap();
+        assert!(
+            reason.starts_with("blocked: ") && reason.ends_with(": none of that"),
+            "{reason}"
         );
         let denied = run(&["--mode", "strict"], "mkdir x", 126);
         assert_eq!(denied["status"], "denied");

@@ -44,7 +44,9 @@ pub(crate) mod tests {
         no_copy_is_left_behind ["git"];
         what_a_command_moves_into_a_covered_directory_is_kept_whole ["git"];
         a_file_of_any_length_that_was_written_over_a_covered_one_is_kept_whole ["git", "python3"];
+        what_a_command_moves_into_a_covered_directory_and_closes_is_kept_whole ["git"];
         what_a_command_put_into_a_copy_is_kept_where_everybody_was_killed ["git"];
+        after_an_ordinary_end_no_later_start_reports_a_copy ["git"];
         a_config_that_the_host_replaced_is_covered_again_beside_a_file_server ["git"];
         what_is_covered_in_a_root_that_is_ruled_entry_by_entry_is_a_copy [];
     }
@@ -147,6 +149,78 @@ pub(crate) mod tests {
 cat "$2/answers"
 "#;
 
+    fn two_calls(world: &Fixture, first: &str, second: &str) -> String {
+        let text = format!(
+            "extends: [system]\nsandbox: {{backend: {}, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
+             shell: {{default: {{allowed: true, approval: none}}}}\n",
+            world.backend.name(),
+            world.workspace().display()
+        );
+        let file = world.write(world.outside().join("agent.yaml"), text);
+        let call = |line: &str| json!({"call": {"tool": "shell", "args": {"command": line}}}).to_string();
+        world
+            .bare("/bin/sh")
+            .args(["-c", ONE_AFTER_THE_OTHER, "sh"])
+            .args([world.binary(), world.outside().as_path(), file.as_path()])
+            .args([call(first), call(second)])
+            .output()
+            .ok()
+    }
+
+    /// More than is compared file by file, and a FIFO, which cannot be copied: the next command must not empty it.
+    fn what_a_command_moves_into_a_covered_directory_and_closes_is_kept_whole(world: &Fixture) {
+        repository(world);
+        for number in 0..1_100 {
+            world.write(format!("work/{number}"), "");
+        }
+        world.write("work/thesis", "mine\n");
+        let run = two_calls(
+            world,
+            "mkfifo work/000fifo; mv work .git/hooks/ && chmod 0 .git/hooks && echo put",
+            "ls .git/hooks",
+        );
+        assert!(run.contains("put\\n") && !run.contains("could NOT"), "{run}");
+        let hooks = kept_of(world, ".git/hooks");
+        fs::set_permissions(&hooks, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(fs::read_to_string(hooks.join("work/thesis")).unwrap(), "mine\n");
+        assert_eq!(fs::read_dir(hooks.join("work")).unwrap().count(), 1_102);
+    }
+
+    /// Where this protected name is kept that was taken away once.
+    fn kept_of(world: &Fixture, name: &str) -> PathBuf {
+        let origin = world.workspace().join(name);
+        let mut found = Vec::new();
+        for batch in fs::read_dir(state(world).join("quarantine")).unwrap().flatten() {
+            let Ok(manifest) = fs::read(batch.path().join("manifest.json")) else {
+                continue;
+            };
+            let items: Vec<Value> = serde_json::from_slice(&manifest).unwrap();
+            let mine = items.iter().filter(|item| item["path"] == origin.to_str().unwrap());
+            found.extend(mine.map(|item| batch.path().join(item["name"].as_str().unwrap())));
+        }
+        assert_eq!(found.len(), 1, "{name}: {found:?}");
+        found.remove(0)
+    }
+
+    /// Nothing of it was left to be kept: the host's own change after it is nobody's.
+    fn after_an_ordinary_end_no_later_start_reports_a_copy(world: &Fixture) {
+        repository(world);
+        let (_, restored) = outcome(world, "git config color.ui auto");
+        assert!(restored.is_empty(), "{restored:?}");
+        git(
+            world,
+            "git config user.name other && echo '#!/bin/sh' > .git/hooks/pre-push",
+        );
+        for _ in 0..2 {
+            let (_, restored) = outcome(world, "true");
+            assert!(restored.is_empty(), "{restored:?}");
+        }
+        let (_, restored) = outcome(world, "echo evil > .git/hooks/post-merge");
+        assert_eq!(restored.len(), 1, "{restored:?}");
+        let (_, restored) = outcome(world, "true");
+        assert!(restored.is_empty(), "{restored:?}");
+    }
+
     /// Longer than what is copied, so it is moved, and the next command of the session has new mounts.
     fn a_file_of_any_length_that_was_written_over_a_covered_one_is_kept_whole(world: &Fixture) {
         repository(world);
@@ -164,25 +238,11 @@ cat "$2/answers"
             );
             assert_eq!(fs::read(world.workspace().join(".git/config")).unwrap(), config);
         }
-        let text = format!(
-            "extends: [system]\nsandbox: {{backend: {}, paths: {{w: {{root: {}, mode: rw, write_approval: false}}}}}}\n\
-             shell: {{default: {{allowed: true, approval: none}}}}\n",
-            world.backend.name(),
-            world.workspace().display()
+        let run = two_calls(
+            world,
+            &write((64 << 20) + 1),
+            "git config user.name && git config color.ui auto && git config core.fsmonitor evil",
         );
-        let file = world.write(world.outside().join("agent.yaml"), text);
-        let calls = [
-            write((64 << 20) + 1),
-            "git config user.name && git config color.ui auto && git config core.fsmonitor evil".to_owned(),
-        ]
-        .map(|line| json!({"call": {"tool": "shell", "args": {"command": line}}}).to_string());
-        let run = world
-            .bare("/bin/sh")
-            .args(["-c", ONE_AFTER_THE_OTHER, "sh"])
-            .args([world.binary(), world.outside().as_path(), file.as_path()])
-            .args(calls)
-            .output()
-            .ok();
         assert!(run.contains("\"n\\n"), "{run}");
         let config = fs::read_to_string(world.workspace().join(".git/config")).unwrap();
         assert!(config.contains("ui = auto") && !config.contains("evil"), "{config}");
@@ -199,25 +259,14 @@ cat "$2/answers"
         assert!(!world.workspace().join("work").exists());
         // Any start may have kept it by now; after this one it is kept.
         let (outcome, _) = outcome(world, "ls .git/hooks/work");
-        let quarantine = state(world).join("quarantine");
-        let place = |name: &str| {
-            let origin = world.workspace().join(name);
-            let mut found = Vec::new();
-            for batch in fs::read_dir(&quarantine).unwrap().flatten().map(|batch| batch.path()) {
-                let Ok(manifest) = fs::read(batch.join("manifest.json")) else {
-                    continue;
-                };
-                let items: Vec<Value> = serde_json::from_slice(&manifest).unwrap();
-                let mine = items.iter().filter(|item| item["path"] == origin.to_str().unwrap());
-                found.extend(mine.map(|item| batch.join(item["name"].as_str().unwrap())));
-            }
-            assert_eq!(found.len(), 1, "{name}: {found:?}");
-            found.remove(0)
-        };
-        let hooks = place(".git/hooks");
+        let hooks = kept_of(world, ".git/hooks");
         fs::set_permissions(&hooks, fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(fs::read_to_string(hooks.join("work/a/b")).unwrap(), "deep\n");
-        assert!(fs::read_to_string(place(".git/config")).unwrap().ends_with("# mine\n"));
+        assert!(
+            fs::read_to_string(kept_of(world, ".git/config"))
+                .unwrap()
+                .ends_with("# mine\n")
+        );
         assert_ne!(
             outcome["code"], 0,
             "the command sees no copy of another session: {outcome:#}"

@@ -148,9 +148,8 @@ pub(super) fn scopes(request: &ApprovalRequest, layout: Layout) -> String {
         "Yes, until the session ends, for",
         Style::Strong,
     );
-    writer.field("1", b"exactly this", Room::Unlimited);
-    for (index, scope) in request.scopes.iter().enumerate().take(MAX_SCOPES) {
-        writer.field(&(index + 2).to_string(), scope.covers.as_bytes(), Room::Unlimited);
+    for wider in request.wider_answers() {
+        writer.field(&wider.number.to_string(), wider.covers.as_bytes(), Room::Unlimited);
     }
     writer.warn();
     writer.own_text(
@@ -162,14 +161,10 @@ pub(super) fn scopes(request: &ApprovalRequest, layout: Layout) -> String {
     writer.render()
 }
 
-/// The most scopes that a key chooses.
-pub(super) const MAX_SCOPES: usize = 8;
-
 /// The prompt for a scope.
 pub(super) fn scope_prompt(request: &ApprovalRequest) -> String {
-    let keys: Vec<String> = (1..=request.scopes.len().min(MAX_SCOPES) + 1)
-        .map(|key| key.to_string())
-        .collect();
+    let wider = request.wider_answers();
+    let keys: Vec<String> = wider.iter().map(|wider| wider.number.to_string()).collect();
     format!("which? [{}] ", keys.join("/"))
 }
 
@@ -204,12 +199,21 @@ fn meanings(request: &ApprovalRequest, overflow: Overflow) -> Vec<(&'static str,
                 Remember::Session => "yes, and, as the config says, again for exactly this until the session ends",
                 Remember::Scope(_) => "yes, and, as the config says, for the same path until the session ends",
             };
-            let again = if request.scopes.is_empty() {
-                "yes, and again for exactly this until the session ends"
-            } else {
-                "yes, until the session ends: you choose for what"
-            };
-            vec![("y", yes), no, ("s", again)]
+            match request.wider_answers().as_slice() {
+                [] => vec![("y", yes), no],
+                [only] if only.remember == Remember::Session => {
+                    vec![
+                        ("y", yes),
+                        no,
+                        ("s", "yes, and again for exactly this until the session ends"),
+                    ]
+                }
+                _ => vec![
+                    ("y", yes),
+                    no,
+                    ("s", "yes, until the session ends: you choose for what"),
+                ],
+            }
         }
     };
     match overflow {
@@ -221,19 +225,22 @@ fn meanings(request: &ApprovalRequest, overflow: Overflow) -> Vec<(&'static str,
 
 /// The same in a line.
 fn legend(request: &ApprovalRequest, overflow: Overflow) -> String {
-    let answers = match (request.answer, request.remember) {
+    let plain = match (request.answer, request.remember) {
         _ if overflow == Overflow::Unseen => return "v: show all of it, then y: yes; n: no; ?: why".to_owned(),
-        (AnswerOf::Anyone, Remember::None) if request.scopes.is_empty() => {
-            "y: yes, once; n: no; s: yes, and again for exactly this"
+        (AnswerOf::Anyone, Remember::Session) => "y: yes, and again for exactly this; n: no",
+        (AnswerOf::Anyone, Remember::Scope(_)) => "y: yes, and again for the same path; n: no",
+        (AnswerOf::Anyone, Remember::None) | (AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly, _) => {
+            "y: yes, once; n: no"
         }
-        (AnswerOf::Anyone, Remember::None) => "y: yes, once; n: no; s: yes, for the session",
-        (AnswerOf::Anyone, Remember::Session) => "y or s: yes, and again for exactly this; n: no",
-        (AnswerOf::Anyone, Remember::Scope(_)) => "y: yes, and again for the same path; n: no; s: yes, for the session",
-        (AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly, _) => "y: yes, once; n: no",
+    };
+    let wider = match request.wider_answers().as_slice() {
+        [] => "",
+        [only] if only.remember == Remember::Session => "; s: yes, and again for exactly this",
+        _ => "; s: yes, for the session",
     };
     let view = match overflow {
         Overflow::None | Overflow::Unseen => "",
         Overflow::Seen => "; v: show all of it",
     };
-    format!("{answers}{view}; ?: why")
+    format!("{plain}{wider}{view}; ?: why")
 }

@@ -24,7 +24,11 @@ impl Writer {
     fn command(&mut self, view: &CommandView, room: Room) {
         self.line_of_shell(&view.command, room);
         for (part, note) in &view.notes {
-            let note = format!("`{part}`: {note}");
+            let note = if part.is_empty() {
+                note.clone()
+            } else {
+                format!("`{part}`: {note}")
+            };
             self.field("note", note.as_bytes(), room.at_most_few());
         }
         self.paths("in", std::slice::from_ref(&view.directory), room.at_most_few());

@@ -41,6 +41,19 @@ pub enum ProtectError {
         /// The cause.
         source: io::Error,
     },
+    /// What a command wrote into the copy of a covered file could not be moved to quarantine.
+    #[error(
+        "what a command made of {} could not be kept in quarantine ({source}); it stays in {}: look at it, and remove it",
+        display(.path), display(.place)
+    )]
+    NotKept {
+        /// The file that was covered.
+        path: PathBuf,
+        /// Where it stays.
+        place: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// A protected file is too large to be restored.
     #[error("{} has a protected name and {length} bytes; at most {limit} can be kept to restore it", display(.path))]
     TooLarge {

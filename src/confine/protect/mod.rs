@@ -59,7 +59,7 @@ pub use referenced::repository::{Person, Repository, read, repository, without_l
 pub(crate) use settling::closed::closed_directory;
 pub use settling::settlement::SettlementReport;
 pub use storage::inventory_cache::CachedInventory;
-pub(crate) use storage::quarantine::{ASIDE, INCOMPLETE};
+pub(crate) use storage::quarantine::ASIDE;
 pub use tree::appeared::Appeared;
 pub use tree::growth::Growth;
 pub use violation::{Effect, Keys, Violation};

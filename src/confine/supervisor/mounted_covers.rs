@@ -35,7 +35,7 @@ impl MountedCovers {
             }
             CoverScope::RunAtOnce => {
                 let to_cover = guard.to_cover(MOST_PROTECTED);
-                match Covers::create(guard.record(), guard.roots(), to_cover, setup.store.as_ref()) {
+                match Covers::create(guard.record(), to_cover, setup.store.as_ref()) {
                     Ok(copies) => {
                         let pairs = copies.pairs(guard.roots());
                         let pairs = pairs.map(|(path, copy)| covered(path, Some(copy.into_os_string())));
@@ -73,7 +73,8 @@ impl MountedCovers {
 
     /// Resets the copies to what was recorded for the next command, which must not start if this fails.
     pub(crate) fn lay(&self, guard: &Guard) -> Result<(), ProtectError> {
-        self.copies().map_or(Ok(()), |copies| copies.refresh(guard.record()))
+        self.copies()
+            .map_or(Ok(()), |copies| copies.lay(guard.record(), guard.roots()))
     }
 
     /// Whether all that is to be covered now has a copy: more may have been made since the mounts.

@@ -6,6 +6,7 @@ use super::analysis::{Analysis, SimpleCommand};
 use super::judgement::{Judgement, Part, RuleNetwork, RuleRef};
 use super::matching::{Directory, Match, Roots, demand, forbids, matches};
 use super::word::Word;
+use crate::policy::path::escape;
 use crate::policy::{Demand, Network, Requirement, ShellRule};
 
 /// Judges a shell line; `roots` says whether a path argument lies in the named roots.
@@ -306,20 +307,26 @@ impl Judgement {
 
     fn stricter(&mut self, demand: Demand, rule: &ShellRule) {
         if demand == Demand::Deny && self.reason.is_none() {
-            self.reason = Some(
-                rule.reason
-                    .clone()
-                    .or_else(|| rule.description.clone())
-                    .unwrap_or_else(|| {
-                        if rule.pattern.is_empty() {
-                            "shell.default allows no command that no rule matches".to_owned()
-                        } else {
-                            format!("a rule forbids `{}`", rule.pattern.join(" "))
-                        }
-                    }),
-            );
+            self.reason = Some(forbidden_by(rule));
         }
         self.demand = self.demand.max(demand);
         self.requirement = self.demand.requirement();
+    }
+}
+
+/// The line that forbids a command, and the reason that it gives.
+fn forbidden_by(rule: &ShellRule) -> String {
+    let line = if rule.pattern.is_empty() {
+        format!(
+            "no rule matches it, and `shell.default` ({}) forbids the rest",
+            rule.origin
+        )
+    } else {
+        let pattern = escape(rule.pattern.join(" ").as_bytes());
+        format!("the rule `{pattern}` ({}) forbids it", rule.origin)
+    };
+    match &rule.reason {
+        Some(reason) => format!("{line}: {reason}"),
+        None => line,
     }
 }

@@ -556,9 +556,12 @@ fn a_block_says_why() {
     forbid.reason = Some("delete through delete_file".to_owned());
     assert_eq!(
         judge("echo; rm", &[forbid], &ask(), &roots).reason.as_deref(),
-        Some("delete through delete_file")
+        Some("the rule `rm` (built in: test) forbids it: delete through delete_file")
     );
-    assert_eq!(judged("git push").reason.as_deref(), Some("a rule forbids `git push`"));
+    assert_eq!(
+        judged("git push").reason.as_deref(),
+        Some("the rule `git push` (built in: test) forbids it")
+    );
     assert_eq!(judged("make").reason, None);
 }
 

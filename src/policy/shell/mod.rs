@@ -48,3 +48,4 @@ pub use judgement::{Judgement, Part, RuleNetwork, RuleRef};
 pub use matching::Directory;
 pub use names::{Names, names_of_argv, names_of_line};
 pub use other_code::{runs_other_code, sole_command_of_argv, sole_command_of_line};
+pub use programs::is_builtin;

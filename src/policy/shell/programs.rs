@@ -6,6 +6,11 @@ pub(super) fn is_opaque(name: &str) -> bool {
     listed(OPAQUE, name) || listed(OTHER_SHELLS, name) || name.starts_with("ld") && name.contains(".so")
 }
 
+/// Whether a shell has a command of this name itself, whatever lies in its PATH.
+pub fn is_builtin(name: &str) -> bool {
+    listed(BUILTINS, name) || listed(DOUBTFUL, name)
+}
+
 /// Whether the builtin changes the meaning of later words, or evaluates its arguments.
 pub(super) fn is_doubtful(name: &str) -> bool {
     listed(DOUBTFUL, name)
@@ -180,6 +185,11 @@ const INTERPRETERS: &[Interpreter] = &[
     },
 ];
 
+/// Commands of sh(1) and bash(1), but for those that are doubtful.
+const BUILTINS: &str = "
+    : [ [[ bg break builtin caller cd command continue dirs disown echo exec exit false fg help jobs kill logout popd printf pushd
+    pwd return set shift suspend test time times true type ulimit umask wait
+";
 const DOUBTFUL: &str = "
     eval source . trap alias unalias coproc let declare typeset local export readonly unset read mapfile readarray
     getopts enable hash shopt complete compgen compopt bind fc history

@@ -11,7 +11,7 @@ use super::apply::apply;
 use super::arguments::FileKind;
 use super::failures;
 use super::file_client::Files;
-use super::judge::{Judged, Sum};
+use super::judge::{AskingLine, Judged, Sum};
 use super::present;
 use super::question::{self, Facts};
 use super::steps::{Step, steps};
@@ -55,7 +55,7 @@ pub(super) async fn assess_change(
     let judged: Vec<Judged> = parts.iter().flat_map(|step| step.judged.clone()).collect();
     let sum = executor.judge().sum(&judged);
     if sum.demand == Demand::Deny {
-        return Ok(Assessment::Blocked(format!("{} forbids it", sum.why.join("; "))).into());
+        return Ok(Assessment::Blocked(forbidden_by(&sum.why)).into());
     }
     let changes: Vec<Change> = parts.iter().map(|step| step.change.clone()).collect();
     let view_access = executor.judge().view_access(&judged);
@@ -133,6 +133,12 @@ fn once(executor: &mut Executor, bound: &[Bound]) -> Vec<u8> {
     }
     executor.unknown += 1;
     executor.unknown.to_le_bytes().to_vec()
+}
+
+/// The lines that forbid it.
+fn forbidden_by(lines: &[AskingLine]) -> String {
+    let lines: Vec<&str> = lines.iter().map(|line| line.sentence.as_str()).collect();
+    lines.join("; ")
 }
 
 /// What the changes amount to, and who says so; or why they cannot be made.

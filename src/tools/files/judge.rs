@@ -22,8 +22,17 @@ pub(super) struct Judged {
     /// Whether a line demands it, or the default.
     pub(super) demand_source: DemandSource,
     /// The config lines that demand it.
-    pub(super) why: Vec<String>,
+    pub(super) why: Vec<AskingLine>,
     pub(super) limit: Option<u64>,
+}
+
+/// A line of the config, or its default, for which somebody is asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AskingLine {
+    /// What it says.
+    pub(super) sentence: String,
+    /// What to write there instead, so that nobody is asked.
+    pub(super) remedy: &'static str,
 }
 
 /// What several judged paths demand together.
@@ -33,7 +42,7 @@ pub(super) struct Sum {
     /// Whether a line demands any of it, or the default.
     pub(super) demand_source: DemandSource,
     /// The lines that ask for it.
-    pub(super) why: Vec<String>,
+    pub(super) why: Vec<AskingLine>,
     /// What is asked for when somebody says yes, or nothing demands it.
     pub(super) approved_roots: ApprovedRoots,
 }
@@ -105,7 +114,7 @@ impl Judge<'_> {
         let demand = judged.iter().map(|one| one.demand).max().unwrap_or(Demand::None);
         let sources = judged.iter().map(|one| one.demand_source);
         let demand_source = sources.max().unwrap_or(DemandSource::Default);
-        let mut why: Vec<String> = judged.iter().flat_map(|one| one.why.clone()).collect();
+        let mut why: Vec<AskingLine> = judged.iter().flat_map(|one| one.why.clone()).collect();
         why.sort();
         why.dedup();
         let by_a_ceiling = self.0.policy.ceilings.all.iter().any(|ceiling| {
@@ -339,30 +348,41 @@ fn without_suffixes(root: &Root) -> Grant {
 }
 
 /// The demand of the root that speaks, and of each ceiling's, with the lines that say so.
-fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, DemandSource, Vec<String>) {
+fn demanded(policy: &Policy, operation: Operation, path: &AbsPath) -> (Demand, DemandSource, Vec<AskingLine>) {
     let mut demand = Demand::None;
     let mut source = DemandSource::Default;
     let mut why = Vec::new();
     let ceilings = policy.ceilings.all.iter().map(|ceiling| &ceiling.policy);
     for (index, policy) in std::iter::once(policy).chain(ceilings).enumerate() {
         let Some(root) = policy.root_for(path) else { continue };
-        let (own, key) = match operation {
-            Operation::Write => (root.write_approval.max(root.read_approval), "write"),
-            Operation::Read | Operation::List | Operation::Execute => (root.read_approval, "read"),
+        let reading = root.read_approval;
+        let (own, doing, remedy) = match operation {
+            Operation::Write if reading > Demand::None => (
+                root.write_approval.max(reading),
+                "writing",
+                "`approval: {read: none, write: none}`",
+            ),
+            Operation::Write => (root.write_approval, "writing", "`approval: {write: none}`"),
+            Operation::Read | Operation::List | Operation::Execute => (reading, "reading", "`approval: {read: none}`"),
         };
         if own > Demand::None {
             let what = if index == 0 { "root" } else { "ceiling's root" };
-            let by_default =
-                index == 0 && root.read_approval == Demand::None && root.write_demand_source == DemandSource::Default;
-            source = source.max(if by_default {
+            let is_default = reading == Demand::None && root.write_demand_source == DemandSource::Default;
+            let by_default = if is_default { " by default" } else { "" };
+            source = source.max(if index == 0 && is_default {
                 DemandSource::Default
             } else {
                 DemandSource::Config
             });
-            why.push(format!(
-                "the {what} `{}` at {} says `approval: {{{key}: {own}}}`",
-                root.name, root.origin
-            ));
+            why.push(AskingLine {
+                sentence: format!(
+                    "{doing} in the {what} `{}` ({}) {}{by_default}",
+                    root.name,
+                    root.origin,
+                    own.phrase()
+                ),
+                remedy,
+            });
         }
         demand = demand.max(own);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
 use super::arguments::FileKind;
-use super::judge::Judged;
+use super::judge::{AskingLine, Judged};
 use crate::approval::{ApprovalRequest, Lazy, Remember, SessionScope};
 use crate::confine::files::protocol::{Bound, Change, State};
 use crate::confine::wire;
@@ -25,12 +25,20 @@ pub(super) struct Facts {
     pub(super) presentation: Lazy,
 }
 
-pub(super) fn request(context: &ApprovalContext, facts: Facts, demand: Demand, why: Vec<String>) -> ApprovalRequest {
+pub(super) fn request(
+    context: &ApprovalContext,
+    facts: Facts,
+    demand: Demand,
+    lines: Vec<AskingLine>,
+) -> ApprovalRequest {
     let name = facts.kind.name();
+    let remedies: BTreeSet<&str> = lines.iter().map(|line| line.remedy).collect();
+    let why: Vec<String> = lines.into_iter().map(|line| line.sentence).collect();
     let allowed_by = if why.is_empty() {
         format!("`tools: {{{name}: {{approval: none}}}}` in the config would allow it")
     } else {
-        format!("{}; `none` there would allow it", why.join("; "))
+        let remedies: Vec<&str> = remedies.into_iter().collect();
+        format!("{}; {} there would allow it", why.join("; "), remedies.join(" and "))
     };
     let scopes = scopes(&facts);
     ApprovalRequest {

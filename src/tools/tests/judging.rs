@@ -97,10 +97,7 @@ fn what_an_entry_requires_and_nobody_asked_is_named_with_its_line() {
     let (fake, _) = Fake::new("fake", Says::PreApproved);
     run(Guarded::new(Box::new(fake), guard).call(&context("fake"), Prepared::nothing())).unwrap();
     let asked = asked.lock().unwrap();
-    assert!(
-        asked[0].why[0].contains("tools: {fake: {approval: required}}"),
-        "{asked:?}"
-    );
+    assert!(asked[0].why[0].contains("tools: {fake: …}"), "{asked:?}");
 }
 
 #[test]

@@ -77,7 +77,10 @@ fn story_7_strict_mode_denies_and_says_what_would_allow_it(world: &Fixture) {
     );
     // The line of the root, and the value that would do.
     assert!(said.contains("agent.yaml:5 says"), "{said}");
-    assert!(said.contains("`none` there would allow it"), "{said}");
+    assert!(
+        said.contains("`approval: {write: none}` there would allow it"),
+        "{said}"
+    );
     assert_eq!(terminal.questions(), 0);
     assert_eq!(text_of(world, "a"), None);
     drop(terminal);

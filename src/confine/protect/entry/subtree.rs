@@ -33,13 +33,6 @@ impl Default for Budget {
     }
 }
 
-impl Budget {
-    /// How many bytes are left.
-    pub(crate) const fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
-
 /// Bytes of paths listed at once.
 const MAX_PATHS: usize = 32 * 1024 * 1024;
 

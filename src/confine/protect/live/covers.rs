@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 
-use super::super::entry::nofollow::{self, is_within, join};
+use super::super::entry::nofollow::{self, is_within, join, split};
 use super::super::entry::restore::{create, set_mode};
 use super::super::entry::state::{Found, MAX_FILE, MAX_TOTAL, State, observe};
 use super::super::entry::subtree::{list, names, remove};
@@ -47,8 +47,18 @@ pub struct Covers {
     /// Kept locked as long as the copies may be mounted.
     _lock: File,
     copies: Vec<CoverCopy>,
-    /// Whether a copy was moved away, so that what the mounts show is no copy of this session.
-    is_moved: Cell<bool>,
+    standing: Cell<Standing>,
+}
+
+/// What the copies are good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// They are mounted.
+    Mounted,
+    /// One was moved away, so what the mounts show is no copy: the next command needs others.
+    Stale,
+    /// Something in one could not be kept: the next command needs others, and these stay where they are.
+    Unkept,
 }
 
 /// One copy.
@@ -78,7 +88,6 @@ impl Covers {
     /// Nothing may run where they were to be.
     pub(in crate::confine) fn create(
         record: &Record,
-        roots: &[Root],
         to_cover: Vec<RootPath>,
         store: &Path,
     ) -> Result<Self, ProtectError> {
@@ -105,14 +114,8 @@ impl Covers {
             copies: copies.collect(),
             _lock: lock,
             folder,
-            is_moved: Cell::new(false),
+            standing: Cell::new(Standing::Mounted),
         };
-        let origins: Vec<u8> = covers
-            .pairs(roots)
-            .flat_map(|(origin, _)| [origin.as_os_str().as_bytes(), b"\0"].concat())
-            .collect();
-        let path = covers.folder.path.join(ORIGINS);
-        std::fs::write(&path, origins).map_err(ProtectError::failed("write", &path))?;
         covers.refresh(record)?;
         Ok(covers)
     }
@@ -124,7 +127,7 @@ impl Covers {
                 .iter()
                 .any(|copy| copy.root == *root && is_within(path, &copy.path))
         };
-        !self.is_moved.get() && (self.copies.len() >= most || to_cover.iter().all(has))
+        self.standing.get() == Standing::Mounted && (self.copies.len() >= most || to_cover.iter().all(has))
     }
 
     /// What there are copies of, by the numbers of the roots.
@@ -140,11 +143,29 @@ impl Covers {
         })
     }
 
-    /// Makes the copies equal to the host's files, for the next command.
+    /// Makes the copies equal to the host's files for a command, and notes that one may change them.
     ///
     /// # Errors
     /// A copy is not what the host has, so the command must not start.
-    pub(in crate::confine) fn refresh(&self, record: &Record) -> Result<(), ProtectError> {
+    pub(in crate::confine) fn lay(&self, record: &Record, roots: &[Root]) -> Result<(), ProtectError> {
+        self.refresh(record)?;
+        let origins: Vec<u8> = self
+            .pairs(roots)
+            .flat_map(|(origin, _)| [origin.as_os_str().as_bytes(), b"\0"].concat())
+            .collect();
+        let path = self.folder.path.join(ORIGINS);
+        std::fs::write(&path, origins).map_err(ProtectError::failed("write", &path))
+    }
+
+    /// Notes that nothing in the copies needs to be kept any more: the command is dead, and what it changed is settled.
+    pub(in super::super) fn settled(&self) {
+        if self.standing.get() != Standing::Unkept {
+            // Best effort: if it stays, a crash only has more kept.
+            let _stays = std::fs::remove_file(self.folder.path.join(ORIGINS));
+        }
+    }
+
+    fn refresh(&self, record: &Record) -> Result<(), ProtectError> {
         for copy in &self.copies {
             let wanted = copy.of(record);
             let is_current = || {
@@ -162,6 +183,9 @@ impl Covers {
 
     /// Moves to quarantine what a copy has become, whole, and returns where. The copy itself may be mounted: what lies in a
     /// directory is moved, and a file is copied. One too long for that is moved, and the next command needs new mounts.
+    ///
+    /// # Errors
+    /// It could not be kept: it stays where it is.
     pub(in super::super) fn keep(
         &self,
         root: u16,
@@ -169,24 +193,44 @@ impl Covers {
         kind: Effect,
         origin: &Path,
         quarantine: &mut Quarantine,
-    ) -> Option<PathBuf> {
-        let copy = self
-            .copies
-            .iter()
-            .find(|copy| copy.root == root && is_within(path, &copy.path))?;
+    ) -> Result<Option<PathBuf>, ProtectError> {
+        let is_in = |copy: &&CoverCopy| copy.root == root && is_within(path, &copy.path);
+        let Some(copy) = self.copies.iter().find(is_in) else {
+            return Ok(None);
+        };
         let below = &path[copy.path.len()..];
         let copy_path = copy.copy_path(below);
-        let is_directory = nofollow::open_directory(&self.folder.fd, &copy_path).is_ok();
-        let moved = match (below.is_empty(), is_directory) {
+        let found = nofollow::as_owner(&self.folder.fd, split(&copy_path).0, None, || {
+            nofollow::stat(&self.folder.fd, &copy_path)
+        });
+        let found = match found {
+            Ok(found) => found,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(error) => return Err(self.not_kept(origin, error)),
+        };
+        let is_directory = nofollow::kind(&found) == libc::S_IFDIR;
+        let kept = match (below.is_empty(), is_directory) {
             (true, true) => quarantine.move_entries(&self.folder, &copy_path, origin, kind),
-            (true, false) if quarantine.has_room_for(&nofollow::stat(&self.folder.fd, &copy_path).ok()?) => None,
             (true, false) => {
-                self.is_moved.set(true);
-                quarantine.move_in(&self.folder, &copy_path, origin, kind)
+                let copied = quarantine.copy(&self.folder, &copy_path, origin, kind);
+                copied.or_else(|| {
+                    self.standing.set(Standing::Stale);
+                    quarantine.move_in(&self.folder, &copy_path, origin, kind)
+                })
             }
             (false, _) => quarantine.move_in(&self.folder, &copy_path, origin, kind),
         };
-        moved.or_else(|| quarantine.copy(&self.folder, &copy_path, origin, kind))
+        kept.map(Some).ok_or_else(|| self.not_kept(origin, Errno::EIO))
+    }
+
+    /// What a command wrote, and cannot be kept elsewhere, stays in the folder.
+    pub(in super::super) fn not_kept(&self, origin: &Path, source: Errno) -> ProtectError {
+        self.standing.set(Standing::Unkept);
+        ProtectError::NotKept {
+            path: origin.to_owned(),
+            place: self.folder.path.clone(),
+            source: source.into(),
+        }
     }
 
     /// Keeps the inode of the copy, because it may be mounted.
@@ -301,8 +345,11 @@ impl Covers {
 
 impl Drop for Covers {
     fn drop(&mut self) {
-        // Best effort: what is left is swept by the next session, for nobody holds it locked.
-        session::remove(&self.folder.path);
+        match self.standing.get() {
+            // Best effort: what is left is swept by the next session, for nobody holds it locked.
+            Standing::Mounted | Standing::Stale => session::remove(&self.folder.path),
+            Standing::Unkept => {}
+        }
     }
 }
 

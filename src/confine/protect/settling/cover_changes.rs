@@ -47,14 +47,18 @@ impl CoverChanges<'_, '_> {
                 Some((kept, text, named)) if self.is_unchanged(kept) => match self.apply(kept, text) {
                     // Some rejected parts have no name, such as an odd header.
                     Ok(now) if !has_everything(&difference, &now) => {
-                        self.report_difference(&difference, Some(&now), named);
+                        errors.extend(self.report_difference(&difference, Some(&now), named));
                     }
                     Ok(_) => {}
-                    Err(error) => errors.push(error),
+                    Err(error) => {
+                        errors.push(not_applied(error));
+                        errors.extend(self.report_difference(&difference, Some(&kept.state), Keys::default()));
+                    }
                 },
                 // A change that the host made meanwhile wins.
                 Some(_) | None => {
-                    self.report_difference(&difference, difference.before.map(|kept| &kept.state), Keys::default());
+                    let before = difference.before.map(|kept| &kept.state);
+                    errors.extend(self.report_difference(&difference, before, Keys::default()));
                 }
             }
         }
@@ -107,8 +111,13 @@ impl CoverChanges<'_, '_> {
         Ok(state)
     }
 
-    /// Reports the rejected part, keeps it in quarantine, and offers it to a person.
-    fn report_difference(&mut self, difference: &Difference<'_>, now: Option<&State>, named: Keys) {
+    /// Reports the rejected part, keeps it in quarantine, and offers it to a person. Returns what could not be kept.
+    fn report_difference(
+        &mut self,
+        difference: &Difference<'_>,
+        now: Option<&State>,
+        named: Keys,
+    ) -> Option<ProtectError> {
         let Difference {
             root,
             path,
@@ -121,14 +130,20 @@ impl CoverChanges<'_, '_> {
             (Some(_), Found::Present(_) | Found::TooLong { .. } | Found::Unreadable(_)) => Effect::Changed,
         };
         let origin = absolute(self.settlement.root(*root), path);
-        let quarantined = match after {
-            Found::Present(State::Directory { .. }) if !became_directory(difference) => None,
-            Found::Present(State::Directory { .. }) | Found::TooLong { .. } | Found::Unreadable(_) => {
-                self.covers
-                    .keep(*root, path, kind, &origin, &mut self.settlement.quarantine)
-            }
-            Found::Present(state) => self.settlement.quarantine.keep(&origin, kind, state),
-            Found::Absent => None,
+        let quarantine = &mut self.settlement.quarantine;
+        let kept = match after {
+            Found::Absent => Ok(None),
+            Found::Present(State::Directory { .. }) if !became_directory(difference) => Ok(None),
+            // A copy costs no new mounts.
+            Found::Present(state) => match quarantine.keep(&origin, kind, state) {
+                Some(place) => Ok(Some(place)),
+                None => self.covers.keep(*root, path, kind, &origin, quarantine),
+            },
+            Found::TooLong { .. } | Found::Unreadable(_) => self.covers.keep(*root, path, kind, &origin, quarantine),
+        };
+        let (quarantined, failed) = match kept {
+            Ok(quarantined) => (quarantined, None),
+            Err(error) => (None, Some(error)),
         };
         self.settlement.report_keys(*root, path, kind, quarantined, named);
         // A person is shown files.
@@ -139,7 +154,7 @@ impl CoverChanges<'_, '_> {
                 State::Symlink { .. } | State::Directory { .. } | State::Special { .. } | State::Ignored,
             )
             | Found::TooLong { .. }
-            | Found::Unreadable(_) => return,
+            | Found::Unreadable(_) => return failed,
         };
         match now {
             None | Some(State::File { .. } | State::Symlink { .. }) => {
@@ -147,6 +162,19 @@ impl CoverChanges<'_, '_> {
             }
             Some(State::Directory { .. } | State::Special { .. } | State::Ignored) => {}
         }
+        failed
+    }
+}
+
+/// The error of a harmless change that could not be done to the host's file, which is as it was.
+fn not_applied(error: ProtectError) -> ProtectError {
+    match error {
+        ProtectError::Io { path, source, .. } => ProtectError::Io {
+            step: "take over what a command changed in",
+            path,
+            source,
+        },
+        other => other,
     }
 }
 

@@ -71,6 +71,9 @@ pub(crate) fn settle(
         }
     }
     work.quarantine.close();
+    if let Some(covers) = covers {
+        covers.settled();
+    }
     work.mark_failures();
     // Each round clears earlier errors, so these come after the last one.
     work.restore_modes();

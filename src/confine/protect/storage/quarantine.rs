@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, renameat, renameat2};
-use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, mkdirat};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, mkdirat};
 
 use super::super::entry::nofollow::{self, join, split};
 use super::super::entry::state::State;
@@ -37,8 +37,6 @@ use super::quota::{self, MANIFEST, QUARANTINE, Usage};
 use super::store;
 use crate::policy::hex::hex;
 
-/// Ends the name of what is kept in part.
-pub(crate) const INCOMPLETE: &str = "-incomplete";
 /// Begins the name of what is set aside, before a number.
 pub(crate) const ASIDE: &str = "stockade-quarantine-";
 /// Ends it: neither what a name begins nor what it ends with makes a tool read it.
@@ -118,10 +116,12 @@ impl Quarantine {
         let destination = self.batch().ok()?.0.join(&item);
         let mut options = File::options();
         options.write(true).create_new(true).mode(0o600);
-        options
-            .open(&destination)
-            .and_then(|mut file| file.write_all(content))
-            .ok()?;
+        let mut file = options.open(&destination).ok()?;
+        if file.write_all(content).is_err() {
+            // Half a copy keeps nothing.
+            let _none = std::fs::remove_file(&destination);
+            return None;
+        }
         self.count(&destination);
         self.list(item, origin, what, true);
         Some(destination)
@@ -153,7 +153,10 @@ impl Quarantine {
     ) -> Option<PathBuf> {
         let (item, destination, batch) = self.next_place()?;
         mkdirat(&batch, item.as_str(), Mode::S_IRWXU).ok()?;
-        let entries = subtree::names(&nofollow::open_directory(&root.fd, directory).ok()?).ok()?;
+        let entries = nofollow::as_owner(&root.fd, directory, None, || {
+            subtree::names(&nofollow::open_directory(&root.fd, directory)?)
+        });
+        let entries = entries.ok()?;
         let are_moved = entries.iter().all(|name| {
             let to = join(item.as_bytes(), name);
             rename((root.fd.as_fd(), &join(directory, name)), (batch.as_fd(), &to)).is_ok()
@@ -164,28 +167,19 @@ impl Quarantine {
         are_moved.then_some(destination)
     }
 
-    /// Keeps a copy of the thing `path` of one root, which took the place of `origin`; where, if it could be kept.
+    /// Keeps a copy of the thing `path` of one root, which took the place of `origin`; where, if all of it could be kept.
     pub(in super::super) fn copy(&mut self, root: &Root, path: &[u8], origin: &Path, what: Effect) -> Option<PathBuf> {
-        let (item, place, batch) = self.next_place()?;
+        let (item, destination, batch) = self.next_place()?;
         let copied = subtree::copy(root, path, batch.as_fd(), item.as_bytes(), &mut self.budget);
-        // Its name says that it is incomplete.
-        let item = if copied.is_ok() {
-            item
-        } else {
-            let named = format!("{item}{INCOMPLETE}");
-            let renamed = renameat(&batch, item.as_str(), &batch, named.as_str());
-            if renamed.is_ok() { named } else { item }
-        };
-        let destination = place.with_file_name(&item);
-        std::fs::symlink_metadata(&destination).ok()?;
+        if copied.is_err() {
+            // Half a copy keeps nothing.
+            let _none = std::fs::remove_dir_all(&destination).or_else(|_| std::fs::remove_file(&destination));
+            return None;
+        }
         self.count(&destination);
-        self.list(item, origin, what, copied.is_ok());
+        shut(&batch, &item, &destination);
+        self.list(item, origin, what, true);
         Some(destination)
-    }
-
-    /// Whether a file of this length can still be copied whole.
-    pub(in super::super) fn has_room_for(&self, file: &FileStat) -> bool {
-        u64::try_from(file.st_size).is_ok_and(|length| length <= self.budget.bytes())
     }
 
     /// The next name in the batch, where that is, and the batch; `None` where there can be none.
@@ -242,6 +236,7 @@ impl Quarantine {
                 // What cannot be removed is kept twice.
                 let _twice = subtree::remove(root, &aside);
                 self.count(&destination);
+                shut(&batch, &item, &destination);
                 self.list(item, &absolute(root, origin), what, true);
                 return Ok(Some(destination));
             }

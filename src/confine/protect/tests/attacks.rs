@@ -769,6 +769,26 @@ fn a_chain_of_git_directories_within_each_other_is_undone_to_its_end() {
     }
 }
 
+/// Else the prompt of a person who looks at it would have git obey what lies in it.
+#[test]
+fn a_directory_that_is_copied_to_another_file_system_is_shut_there() {
+    let scene = Scene::empty();
+    let shared = Opened(tempfile::tempdir_in("/dev/shm").unwrap());
+    let store = shared.path().join("store");
+    fs::create_dir(&store).unwrap();
+    let device = |path: &Path| fs::metadata(path).unwrap().dev();
+    assert_ne!(
+        device(&store),
+        device(&scene.root()),
+        "two file systems, or else nothing is copied"
+    );
+    let guard = Guard::snapshot(&[scene.root()], &[], &store).unwrap();
+    scene.write(".claude/.git/config", "[core]\n\tfsmonitor = evil\n");
+    let kept = whole(guard.settle())[0].quarantined.clone().unwrap();
+    assert!(kept.starts_with(&store), "{kept:?}");
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0);
+}
+
 #[test]
 fn what_a_copy_would_cost_too_much_for_is_set_aside_whole() {
     let scene = Scene::empty();

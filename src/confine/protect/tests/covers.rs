@@ -10,7 +10,7 @@ use super::*;
 /// A guard, its copies, and where the copy of a protected path lies.
 fn covered(scene: &Scene) -> (Guard, Covers) {
     let guard = scene.guard();
-    let covers = Covers::create(guard.record(), guard.roots(), guard.to_cover(512), &scene.store()).unwrap();
+    let covers = Covers::create(guard.record(), guard.to_cover(512), &scene.store()).unwrap();
     (guard, covers)
 }
 
@@ -111,7 +111,7 @@ fn a_copy_is_what_the_host_has_before_each_command_whatever_was_done_to_it() {
     // Meanwhile its owner changed it.
     scene.write("p/.git/config", format!("{CONFIG}[core]\n\teditor = mine\n"));
     let guard = scene.guard();
-    covers.refresh(guard.record()).unwrap();
+    covers.lay(guard.record(), guard.roots()).unwrap();
     assert_eq!(fs::read_to_string(&config).unwrap(), scene.read("p/.git/config"));
     let names: Vec<_> = fs::read_dir(&hooks)
         .unwrap()
