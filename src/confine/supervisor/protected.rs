@@ -210,6 +210,11 @@ impl ProtectedNames {
         Ok(())
     }
 
+    /// Removes the copies of covered files: no command runs any more.
+    pub(crate) fn remove_copies(&mut self) {
+        self.covers = MountedCovers::default();
+    }
+
     /// Restores from the journals of killed sessions.
     pub(crate) fn recover(&mut self) -> PutBack {
         let Some(setup) = &self.setup else {

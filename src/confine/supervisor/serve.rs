@@ -282,6 +282,7 @@ impl<'a> Supervisor<'a> {
         let put_back = self.names.put_all_back();
         // If the forker died in mid-call, nobody else can report this. The parent may be dead.
         let _sent = send(self.control, &Reply::ForkerExited(put_back), &[]);
+        self.names.remove_copies();
         session::remove(&self.session);
         sys::exit_now(0)
     }

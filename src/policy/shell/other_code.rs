@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use super::analysis::Analysis;
 use super::matching::base_name;
-use super::programs::{is_build_tool, is_interpreter, is_opaque, is_shell};
+use super::programs::{is_build_tool, is_interpreter, is_opaque, is_shell, runs_on_demand};
 use super::wrapper::is_wrapper;
 
 /// Whether the program of a pattern is a shell, an interpreter, a build tool, or one that starts others.
@@ -17,7 +17,7 @@ pub fn runs_other_code(pattern: &[String]) -> bool {
 /// Whether the program runs what its arguments say: a shell, an interpreter, one that starts others.
 fn runs_its_arguments(program: &str) -> bool {
     let name = base_name(program);
-    is_shell(name) || is_opaque(name) || is_interpreter(name) || is_wrapper(name)
+    is_shell(name) || is_opaque(name) || is_interpreter(name) || is_wrapper(name) || runs_on_demand(name)
 }
 
 /// The words of a line that is one command and nothing else, all of them known: what other commands can be said to begin with, too.
@@ -101,6 +101,10 @@ mod tests {
             "nice git push",
             "xargs git push",
             "sudo git push",
+            "awk 1 data",
+            "sed p data",
+            "vim x",
+            "tar xf x.tar",
             "git push <<< x",
             "exit",
             "! git push",

@@ -37,6 +37,11 @@ pub(super) fn is_build_tool(name: &str) -> bool {
     listed(BUILD_TOOLS, name)
 }
 
+/// Whether one of its options or commands has the program run another.
+pub(super) fn runs_on_demand(name: &str) -> bool {
+    listed(ON_DEMAND, name)
+}
+
 /// The interpreter of this name, if it is known.
 pub(super) fn interpreter(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
@@ -100,6 +105,16 @@ const OPAQUE: &str = "
     chronic ifne mispipe pee zrun vipe xe rush
     nix-shell guix flatpak-spawn host-spawn distrobox toolbox
     git-shell
+";
+
+/// Programs that run another where an option or a command of their own says so: editors and pagers; stream editors; archivers; transfers;
+/// databases and containers.
+const ON_DEMAND: &str = "
+    ed ex vi vim vim.basic vim.tiny vimdiff view nvim emacs emacsclient nano pico micro helix hx less more most man
+    awk gawk mawk nawk original-awk goawk sed gsed m4 sort split rg
+    tar bsdtar gtar star cpio zip
+    rsync scp sftp lftp wget aria2c
+    sqlite3 psql mysql mariadb docker podman kubectl
 ";
 
 /// Programs that run what a file of the project says, or one that they fetched. By line: build tools; package managers; test runners;
