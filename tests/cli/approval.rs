@@ -342,7 +342,7 @@ shell:
         let steps = json!([
             ["expect", "approve? [y/n/?] "],
             ["send", "maybe\r"],
-            ["expect", "Please press y, n, s or ?."],
+            ["expect", "Please press y, n or ?."],
             ["expect", "approve? [y/n/?] "],
             ["send", "y"]
         ]);
@@ -416,8 +416,8 @@ shell:
             let said = run.err() + &run.out();
             for word in [
                 "no terminal to ask on",
-                "--mode",
-                "stockade approvals",
+                "--approver-program",
+                "--approvals-socket",
                 "pattern: sleep",
                 "approval: none",
             ] {

@@ -22,6 +22,7 @@ mod tests {
         a_question_is_listed_shown_and_approved_from_another_process [];
         a_no_from_another_process_denies_with_its_note [];
         a_yes_for_the_session_is_one [];
+        of_a_single_command_a_yes_for_the_session_is_refused_and_one_is_taken [];
         who_watches_waits_for_sessions_and_outlives_them [];
         several_sessions_ask_at_the_default_place_at_once [];
         a_session_that_is_stopped_holds_up_nobody_who_asks_the_others [];
@@ -153,8 +154,31 @@ sandbox:
     }
 
     fn a_yes_for_the_session_is_one(world: &Fixture) {
-        let (running, id) = asking(world, "touch made");
+        let (file, place) = (config(world, ""), socket(world));
+        let named = [
+            "--config",
+            file.to_str().unwrap(),
+            "--approvals-socket",
+            place.to_str().unwrap(),
+        ];
+        let call = [&["call"], &named[..], &["shell", r#"{"command": "touch made"}"#]].concat();
+        let (running, id) = asked(world, world.stockade(&call));
         approve(world, &id, &["--session"]);
+        running.wait().ok();
+        assert!(made(world));
+    }
+
+    fn of_a_single_command_a_yes_for_the_session_is_refused_and_one_is_taken(world: &Fixture) {
+        let (running, id) = asking(world, "touch made");
+        approvals(world, &["show", &id]).output().ok();
+        let refused = approvals(world, &["approve", &id, "--session"]).output().exits(125);
+        assert!(
+            refused.err().contains("approved once or not at all"),
+            "{}",
+            refused.err()
+        );
+        assert!(!made(world));
+        approve(world, &id, &[]);
         running.wait().ok();
         assert!(made(world));
     }
