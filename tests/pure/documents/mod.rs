@@ -83,12 +83,18 @@ mod tests {
     fn every_command_line_in_the_documents_is_accepted_by_the_parser() {
         for name in [
             "README.md",
+            "docs/tutorial.md",
+            "docs/run.md",
             "docs/mcp.md",
             "docs/mcp-http.md",
             "docs/upstream.md",
             "docs/audit.md",
-            "docs/clients.md",
+            "docs/agents.md",
             "docs/containers.md",
+            "docs/production.md",
+            "docs/learn.md",
+            "docs/explain.md",
+            "docs/calls.md",
             "Dockerfile",
         ] {
             let found = if name == "Dockerfile" {
@@ -141,36 +147,36 @@ mod tests {
 
     #[test]
     fn every_json_and_toml_snippet_for_clients_is_well_formed_and_starts_a_server_that_there_is() {
-        let blocks = blocks(&document("docs/clients.md"));
+        let blocks = blocks(&document("docs/agents.md"));
         let mut found = Vec::new();
         for block in in_language(&blocks, "json") {
             let value: Value = serde_json::from_str(&block.text)
-                .unwrap_or_else(|error| panic!("docs/clients.md:{}: {error}", block.line));
+                .unwrap_or_else(|error| panic!("docs/agents.md:{}: {error}", block.line));
             servers(&value, &mut found);
         }
         for block in in_language(&blocks, "toml") {
             let value = read_by_python("toml", &block.text)
-                .unwrap_or_else(|error| panic!("docs/clients.md:{}: {error}", block.line));
+                .unwrap_or_else(|error| panic!("docs/agents.md:{}: {error}", block.line));
             servers(&value, &mut found);
         }
         assert!(found.len() >= 4, "only {} servers are described", found.len());
         for words in found {
-            is_accepted(&words, "docs/clients.md");
+            is_accepted(&words, "docs/agents.md");
         }
     }
 
     #[test]
     fn every_python_snippet_for_clients_compiles_and_starts_a_server_that_there_is() {
-        let blocks = blocks(&document("docs/clients.md"));
+        let blocks = blocks(&document("docs/agents.md"));
         let mut count = 0;
         for block in in_language(&blocks, "python") {
             let lists = read_by_python("python", &block.text)
-                .unwrap_or_else(|error| panic!("docs/clients.md:{}: {error}", block.line));
+                .unwrap_or_else(|error| panic!("docs/agents.md:{}: {error}", block.line));
             for list in lists.as_array().unwrap() {
                 let words: Vec<String> = serde_json::from_value(list.clone()).unwrap_or_default();
                 if words.first().is_some_and(|first| first == "mcp") {
                     let words: Vec<String> = ["stockade".to_owned()].into_iter().chain(words).collect();
-                    is_accepted(&words, &format!("docs/clients.md:{}", block.line));
+                    is_accepted(&words, &format!("docs/agents.md:{}", block.line));
                     count += 1;
                 }
             }
@@ -201,7 +207,14 @@ mod tests {
     #[test]
     fn every_yaml_snippet_in_the_documents_is_a_config_that_the_program_takes() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["docs/mcp.md", "docs/containers.md"] {
+        for name in [
+            "README.md",
+            "docs/tutorial.md",
+            "docs/agents.md",
+            "docs/mcp.md",
+            "docs/production.md",
+            "docs/containers.md",
+        ] {
             let blocks = blocks(&document(name));
             for block in in_language(&blocks, "yaml") {
                 passes_check(folder.path(), &block.text, &format!("{name}:{}", block.line));
