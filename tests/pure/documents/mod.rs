@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "the documents are held against real programs")]
 
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod kubernetes;
 #[cfg(test)]
 mod snippets;
@@ -19,6 +21,7 @@ mod tests {
     use serde_json::Value;
     use stockade::cli::Arguments;
 
+    use crate::documents::cli::reference;
     use crate::documents::kubernetes::{Object, command, containers, objects};
     use crate::documents::snippets::{blocks, in_language, inline, lines, read_by_python, words};
 
@@ -249,6 +252,40 @@ mod tests {
         let text = document("docs/protected.md");
         let (_, found) = text.split_once("|---|---|---|\n").unwrap();
         assert_eq!(found, rows, "write this as the table of docs/protected.md");
+    }
+
+    #[test]
+    fn the_reference_of_the_command_line_is_what_the_parser_takes() {
+        let expected = reference();
+        if document("docs/cli.md") != expected {
+            let generated = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli.md");
+            fs::write(&generated, expected).unwrap();
+            panic!("docs/cli.md is out of date: cp {} docs/cli.md", generated.display());
+        }
+    }
+
+    #[test]
+    fn every_relative_link_in_the_documents_leads_to_a_file_that_there_is() {
+        let mut pages: Vec<PathBuf> = fs::read_dir(project().join("docs"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "md"))
+            .collect();
+        pages.extend(["README.md", "SECURITY.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|name| project().join(name)));
+        let mut count = 0;
+        for page in pages {
+            let text = fs::read_to_string(&page).unwrap();
+            for rest in text.split("](").skip(1) {
+                let target = rest.split([')', '#']).next().unwrap();
+                if target.is_empty() || target.contains(':') || target.contains(char::is_whitespace) {
+                    continue;
+                }
+                let leads = page.parent().unwrap().join(target);
+                assert!(leads.exists(), "{}: {target}", page.display());
+                count += 1;
+            }
+        }
+        assert!(count > 50, "only {count} links");
     }
 
     fn manifests() -> Vec<Object> {
