@@ -9,7 +9,8 @@ use super::approver::{Approver, ApproverError};
 use super::group;
 use super::memory::{Approval, Memory};
 use super::note;
-use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
+use super::request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fingerprint};
+use super::scope::Remember;
 use super::verdict::{Decided, DecidedBy, Record, RecordDecision, Verdict, no, yes};
 use crate::policy::Mode;
 

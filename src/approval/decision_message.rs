@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::request::{ApprovalDecision, Remember};
+use super::request::ApprovalDecision;
+use super::scope::Remember;
 
 /// `{"approved": true, "note": "…", "remember": "session"}`; note and remember may be left out.
 #[derive(Debug, Deserialize)]

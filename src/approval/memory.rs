@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::request::{ApprovalRequest, Fingerprint, Remember};
+use super::request::{ApprovalRequest, Fingerprint};
+use super::scope::Remember;
 use crate::policy::Channel;
 
 /// The most approvals that hold at a time; an older one is asked about again.

@@ -22,6 +22,7 @@ mod program;
 mod random;
 mod request;
 mod request_message;
+mod scope;
 mod screen;
 mod socket;
 mod terminal;
@@ -42,9 +43,9 @@ pub use program::{ProgramApprover, ProgramOutput, ProgramRun, RunProgram};
 pub use random::random;
 pub use request::{
     AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, Fact, FileView, Fingerprint, Lazy, Presentation,
-    Remember, SessionScope,
 };
 pub use request_message::RequestMessage;
+pub use scope::{Remember, SessionScope};
 pub use socket::{
     ApprovalsAddress, ApprovalsClient, ApprovalsEvent, ApprovalsReply, ApprovalsRequest, ClientError, EventStream,
     RequestSummary, SessionEvent, SessionEvents, SessionRequests, SocketApprover,

@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use super::request::{ApprovalDecision, ApprovalRequest, Fingerprint, Remember};
+use super::request::{ApprovalDecision, ApprovalRequest, Fingerprint};
+use super::scope::Remember;
 use crate::policy::{Channel, Mode, path};
 
 /// Puts a decision on record before it takes effect, or says why it could not.

@@ -17,7 +17,8 @@ mod tests;
 
 pub(super) use layout::{Charset, Colour, Layout};
 
-use super::request::{AnswerOf, ApprovalRequest, Presentation, Remember};
+use super::request::{AnswerOf, ApprovalRequest, Presentation};
+use super::scope::Remember;
 use line::{Edge, LABEL, Style};
 use text::{Backslash, wrap};
 use writer::{MAX_LINES, MAX_SHORT_LINES, Room, Writer};

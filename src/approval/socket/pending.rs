@@ -10,8 +10,9 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::protocol::{ApprovalsEvent, ApprovalsReply, RequestSummary, title};
 use crate::approval::random;
-use crate::approval::request::{AnswerOf, ApprovalDecision, Remember};
+use crate::approval::request::{AnswerOf, ApprovalDecision};
 use crate::approval::request_message::RequestMessage;
+use crate::approval::scope::Remember;
 use crate::policy::hex::hex;
 
 /// The refusal for a request that is not open.

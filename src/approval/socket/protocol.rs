@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::request::Remember;
 use crate::approval::request_message::RequestMessage;
+use crate::approval::scope::Remember;
 
 /// The most bytes of a client's line.
 pub(super) const MAX_LINE: usize = 16 * 1024;

@@ -18,7 +18,8 @@ use nix::unistd::geteuid;
 
 use super::pending::Pending;
 use super::protocol::{ApprovalsEvent, ApprovalsReply, ApprovalsRequest, Line, MAX_LINE, line};
-use crate::approval::request::{ApprovalDecision, Remember};
+use crate::approval::request::ApprovalDecision;
+use crate::approval::scope::Remember;
 use crate::approval::token::Token;
 
 /// The most clients at a time.

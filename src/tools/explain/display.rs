@@ -49,7 +49,7 @@ impl Blocked {
         let clause = match (&self.clause, &self.origin) {
             (Some(clause), Some(origin)) => format!("`{clause}` ({origin})"),
             (Some(clause), None) => format!("`{clause}`"),
-            (None, _) => "no clause speaks of it".to_owned(),
+            (None, _) => "nothing in the config grants it".to_owned(),
         };
         let mut told = format!(
             "denied: {} {} (by {}{times}): {clause}",
