@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use stockade::backend::namespaces::NetworkNamespace;
 use stockade::backend::seccomp::{self, Attempts, Attributes, Copies, Filters, IpSockets, Role, Settings, UnixDomain};
 use stockade::backend::{attributes, landlock};
-use stockade::config::{self, Context, Matchers};
-use stockade::policy::shell::{rule_covers, rule_matches};
+use stockade::config::{self, Context};
 use stockade::policy::{DenyFallback, Residuals};
 use stockade::profile::{ApprovedRoots, Call, derive, files_within};
 
@@ -23,12 +22,8 @@ fn main() {
 /// Each step of the default preset's way to a checked plan, in the order of a run.
 fn steps() {
     let folder = tempfile::tempdir().unwrap();
-    let matchers = Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    };
-    report("context", || Context::host(matchers));
-    let context = Context::host(matchers);
+    report("context", || Context::host());
+    let context = Context::host();
     let load = || config::preset("workspace-write", folder.path(), &context).unwrap();
     report("load the preset", load);
     let policy = load().policy;

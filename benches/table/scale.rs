@@ -7,8 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use stockade::backend::landlock;
-use stockade::config::{self, Context, Matchers};
-use stockade::policy::shell::{rule_covers, rule_matches};
+use stockade::config::{self, Context};
 use stockade::policy::{DenyFallback, Policy, Residuals};
 use stockade::profile::{ApprovedRoots, Call, derive, files_within};
 
@@ -54,10 +53,7 @@ fn policy(folder: &Path, size: usize) -> Policy {
     }
     let config = folder.join("c.yaml");
     fs::write(&config, text).unwrap();
-    let context = Context::host(Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    });
+    let context = Context::host();
     config::load(&config, &context).unwrap().policy
 }
 

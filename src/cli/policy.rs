@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use super::error::CliError;
 use super::flags::{BackendFlag, PolicyFlags};
 use super::net;
-use crate::config::{self, Context, Diagnostic, FlagPolicy, Loaded, Matchers, PresetChanges};
+use crate::config::{self, Context, Diagnostic, FlagPolicy, Loaded, PresetChanges};
 use crate::policy::path::display;
-use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, BackendChoice, Identity, Network, Origin, Policy, Right};
 use crate::tools::{self, Narrowing, UserPaths};
 
@@ -25,13 +24,9 @@ pub(super) struct Chosen {
 
 /// The context of this process, with the named ceilings.
 pub(super) fn context(ceilings: &[PathBuf]) -> Context {
-    let matchers = Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    };
     Context {
         ceilings: ceilings.to_owned(),
-        ..Context::host(matchers)
+        ..Context::host()
     }
 }
 

@@ -5,17 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::presets::Preset;
-use crate::policy::{AbsPath, ShellRule};
-
-/// How a rule is checked against an example line.
-#[derive(Debug, Clone, Copy)]
-pub struct Matchers {
-    /// Whether some simple command of the line matches the rule.
-    pub matches: fn(&ShellRule, &str) -> bool,
-    /// Whether the rule alone decides about the line: one that allows matches each of its simple
-    /// commands, one that forbids matches any.
-    pub covers: fn(&ShellRule, &str) -> bool,
-}
+use crate::policy::AbsPath;
 
 /// The ceiling of the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,18 +17,6 @@ pub struct SystemCeiling {
 }
 
 /// Everything outside a config that its meaning depends on: the user, the environment, the ceilings.
-///
-/// [`load`](crate::load) and [`Session::open`](crate::Session::open) take one. [`Session::with_config`](crate::Session::with_config)
-/// makes its own. The functions that match rules come from a module of the program, which may change without notice.
-///
-/// ```
-/// use stockade::Context;
-/// use stockade::config::Matchers;
-/// use stockade::policy::shell::{rule_covers, rule_matches};
-///
-/// let mut context = Context::host(Matchers { matches: rule_matches, covers: rule_covers });
-/// context.ceilings.push("/etc/agents/ceiling.yaml".into());
-/// ```
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The home directory of this user in the passwd database (getpwuid(3)); `None` where the user has no entry. It is
@@ -50,8 +28,6 @@ pub struct Context {
     pub start: Option<AbsPath>,
     /// The environment. Presets expand variables of it, and `HOME` is refused as a workspace.
     pub variables: BTreeMap<OsString, OsString>,
-    /// The functions that check the examples of shell rules.
-    pub matchers: Matchers,
     /// The ceiling of the whole machine: `/etc/stockade/ceiling.yaml`. It need not exist.
     pub system_ceiling: SystemCeiling,
     /// Further ceilings, as `--ceiling` names them. These must exist.
@@ -62,7 +38,7 @@ pub struct Context {
 
 impl Context {
     /// The context of this process: its user, its environment and the ceiling of this machine.
-    pub fn host(matchers: Matchers) -> Self {
+    pub fn host() -> Self {
         // A uid without a passwd entry has no home: paths that need one are refused or skipped.
         let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective())
             .ok()
@@ -72,7 +48,6 @@ impl Context {
             passwd: PathBuf::from("/etc/passwd"),
             start: std::env::current_dir().ok().and_then(|start| AbsPath::new(start).ok()),
             variables: std::env::vars_os().collect(),
-            matchers,
             system_ceiling: SystemCeiling {
                 path: PathBuf::from("/etc/stockade/ceiling.yaml"),
                 owner: 0,

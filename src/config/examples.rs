@@ -1,10 +1,10 @@
 //! The `match` and `not_match` lines of shell rules, checked when the file is loaded.
 
-use super::context::Matchers;
 use super::error::Diagnostic;
 use super::raw::RawRule;
 use super::source::Source;
 use crate::policy::ShellRule;
+use crate::policy::shell::{rule_covers, rule_matches};
 use std::sync::Arc;
 
 /// An error for the first example that contradicts the rule.
@@ -15,11 +15,10 @@ pub(crate) fn check(
     source: &Arc<Source>,
     raw: &RawRule,
     rule: &ShellRule,
-    how: &Matchers,
 ) -> Result<(), Box<Diagnostic>> {
     let pattern = rule.pattern.join(" ");
     for line in raw.matches.iter().flatten() {
-        if !(how.matches)(rule, &line.value) {
+        if !rule_matches(rule, &line.value) {
             return Err(
                 Diagnostic::error(format!("the rule `{pattern}` does not match its own example"))
                     .at(
@@ -31,7 +30,7 @@ pub(crate) fn check(
         }
     }
     for line in raw.not_matches.iter().flatten() {
-        if (how.covers)(rule, &line.value) {
+        if rule_covers(rule, &line.value) {
             let label = if rule.allowed {
                 "covers this whole line"
             } else {

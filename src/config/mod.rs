@@ -73,7 +73,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-pub use context::{Context, Matchers, SystemCeiling};
+pub use context::{Context, SystemCeiling};
 pub use custom_tool::{ArgKind, CustomArg, CustomTool};
 pub use error::{ConfigError, Diagnostic, Mark, Severity};
 pub(crate) use finish_draft::ABSENT;

@@ -56,7 +56,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
     let names: Vec<&str> = drafts.iter().map(|d| d.name.value.as_str()).collect();
     let custom_tools = tools::custom(layers, &names)?;
     let tools = tools::overrides(layers, &custom_tools, &mut warnings)?;
-    let rules = rules::rules(layers, &names, context)?;
+    let rules = rules::rules(layers, &names)?;
     let default_rule = rules::default_rule(layers)?;
     let environment = environment::environment(layers, context, &mut warnings)?;
     let limits = environment::limits(layers)?;

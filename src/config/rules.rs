@@ -1,6 +1,5 @@
 //! `shell.rules` and `shell.default`.
 
-use super::context::Context;
 use super::error::Diagnostic;
 use super::examples;
 use super::hosts;
@@ -13,14 +12,14 @@ use super::values;
 use crate::policy::{Demand, Origin, ShellRule};
 
 /// The rules, the file's own first; in each file full rules come before short forms.
-pub(crate) fn rules(layers: &Layers, roots: &[&str], context: &Context) -> Result<Vec<ShellRule>, Box<Diagnostic>> {
+pub(crate) fn rules(layers: &Layers, roots: &[&str]) -> Result<Vec<ShellRule>, Box<Diagnostic>> {
     let mut rules = Vec::new();
     for layer in &layers.stack {
         let mut own = Vec::new();
         let written = layer.raw.shell.iter().flat_map(|shell| shell.rules.iter().flatten());
         for raw in written {
             let rule = rule(layer, raw, roots)?;
-            examples::check(&layer.source, &raw.value, &rule, &context.matchers)?;
+            examples::check(&layer.source, &raw.value, &rule)?;
             own.push((rule, raw.value.pattern.at));
         }
         own.extend(short_forms::rules(layer, &own)?);

@@ -115,8 +115,7 @@ fn written(policy: &Policy, named: Option<&[String]>, narrow: Option<&[String]>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Context, Matchers};
-    use crate::policy::shell::{rule_covers, rule_matches};
+    use crate::config::{self, Context};
 
     /// The answers of a config in a directory with `out` and `src`.
     fn answered(rest: &str) -> Vec<(String, String)> {
@@ -127,10 +126,7 @@ mod tests {
         let file = dir.path().join("stockade.yaml");
         let roots = "extends: []\nsandbox: {paths: {out: {root: ./out, mode: rw}, src: {root: ./src, mode: rw, write_approval: true}, in: {root: ./src/in, mode: rw, write_approval: true}}}\n";
         std::fs::write(&file, format!("{roots}{rest}")).unwrap();
-        let context = Context::host(Matchers {
-            matches: rule_matches,
-            covers: rule_covers,
-        });
+        let context = Context::host();
         let loaded = config::examine(&file, &context).unwrap();
         let answers = answers(&loaded.policy, &loaded.custom_tools, &Narrowing::default());
         answers

@@ -7,8 +7,7 @@ use proptest::prelude::*;
 use super::remedy::{Remedy, remedy};
 use super::*;
 use crate::config::amend::{Change, NewRoot, Widened, Writing, amend, load_amended};
-use crate::config::{Context, Matchers};
-use crate::policy::shell::{rule_covers, rule_matches};
+use crate::config::Context;
 use crate::policy::{AbsPath, Destination, Rights, Scope};
 use crate::tools::explain::{Blocked, Layer, Permitted, Subject, Wanted};
 
@@ -41,10 +40,7 @@ const NAMES: &[&str] = &[
 ];
 
 fn context() -> Context {
-    Context::host(Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    })
+    Context::host()
 }
 
 fn change(kind: u8, name: &str, dir: &AbsPath, rights: u8) -> Change {

@@ -322,18 +322,14 @@ mod tests {
     use crate::backend::landlock::Beneath;
     use crate::backend::namespaces::{BindAccess, Step};
     use crate::config::amend::load_amended;
-    use crate::config::{Context, Matchers};
+    use crate::config::Context;
     use crate::policy::DenyFallback;
-    use crate::policy::shell::{rule_covers, rule_matches};
     use crate::policy::{Grant, Origin, Rights, UnixSockets};
     use crate::profile::derive;
 
     /// A profile that reads one directory.
     fn derived() -> Profile {
-        let context = Context::host(Matchers {
-            matches: rule_matches,
-            covers: rule_covers,
-        });
+        let context = Context::host();
         let text = "extends: []\nsandbox: {paths: {a: {root: /usr/bin, mode: ro}}}\n";
         let loaded = load_amended(Path::new("/agent.yaml"), text, &context).unwrap();
         derive(&loaded.policy, &Call::of(ApprovedRoots::None))

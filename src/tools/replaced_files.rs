@@ -69,9 +69,8 @@ mod tests {
 
     use super::*;
     use crate::config::amend::load_amended;
-    use crate::config::{Context, Matchers};
+    use crate::config::Context;
     use crate::policy::Grant;
-    use crate::policy::shell::{rule_covers, rule_matches};
     use crate::profile::{ApprovedRoots, Call, derive};
 
     fn identity(path: &Path) -> Identity {
@@ -84,10 +83,7 @@ mod tests {
 
     /// A profile that grants nothing.
     fn nothing() -> Profile {
-        let context = Context::host(Matchers {
-            matches: rule_matches,
-            covers: rule_covers,
-        });
+        let context = Context::host();
         let text = "sandbox: {paths: {}}\n";
         let loaded = load_amended(Path::new("/agent.yaml"), text, &context).unwrap();
         derive(&loaded.policy, &Call::of(ApprovedRoots::None))

@@ -29,9 +29,8 @@ use super::shell_tool::ShellTool;
 use super::tool::{ApprovalContext, Reach, Tool};
 use super::user_paths::UserPaths;
 use crate::approval::{Approval, Approver, CancelHandle, Record};
-use crate::config::{self, Context, Loaded, Matchers, PresetChanges};
+use crate::config::{self, Context, Loaded, PresetChanges};
 use crate::confine;
-use crate::policy::shell::{rule_covers, rule_matches};
 use crate::policy::{AbsPath, Mode, Network, ToolRule};
 
 /// One config, its tools, and the approver who answers questions.
@@ -83,7 +82,7 @@ impl Session {
         directory: &Path,
         approver: Box<dyn Approver + Send>,
     ) -> Result<Self, SessionError> {
-        let mut context = host();
+        let mut context = Context::host();
         // To the config this is where Stockade was started; where it cannot be resolved, `$CWD` is an error.
         let started = std::fs::canonicalize(directory).ok();
         context.start = started.and_then(|start| AbsPath::new(start).ok());
@@ -96,7 +95,7 @@ impl Session {
     /// # Errors
     /// There is no such preset; else those of [`with_config`](Self::with_config).
     pub fn with_preset(name: &str, directory: &Path, approver: Box<dyn Approver + Send>) -> Result<Self, SessionError> {
-        let context = host();
+        let context = Context::host();
         let loaded = git::preset(name, directory, &PresetChanges::default(), &context)?;
         Self::open(loaded, Narrowing::default(), directory, approver, &context)
     }
@@ -398,12 +397,4 @@ impl Session {
     pub(crate) fn restored_elsewhere(&self) -> Vec<String> {
         self.guard.recovered.elsewhere()
     }
-}
-
-/// The context of this process.
-fn host() -> Context {
-    Context::host(Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    })
 }

@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::bounds::{Bounds, bounded, workplace};
-use stockade::config::{ConfigError, Context, Diagnostic, Loaded, Mark, Matchers, examine};
+use stockade::config::{ConfigError, Context, Diagnostic, Loaded, Mark, examine};
 use stockade::policy::AbsPath;
-use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::profile::{ApprovedRoots, Call, derive, within};
 use stockade::tools::plan::check_against;
 
@@ -39,11 +38,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     symlink("nowhere", project.join("dangling")).unwrap();
     symlink("/etc", project.join("out")).unwrap();
     symlink(&project, home.join("work")).unwrap();
-    let matchers = Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    };
-    let mut context = Context::host(matchers);
+    let mut context = Context::host();
     context.variables = [
         ("HOME", home.clone()),
         ("CARGO_HOME", home.join(".cargo")),

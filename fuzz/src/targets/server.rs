@@ -11,11 +11,10 @@ use std::time::Duration;
 use stockade::approval::{
     ApprovalDecision, ApprovalRequest, Approver, ApproverError, Controller, Lazy, Presentation, Remember,
 };
-use stockade::config::{self, Context, Matchers};
+use stockade::config::{self, Context};
 use stockade::confine::files::protocol::FileReply;
 use stockade::confine::protect::Person;
 use stockade::confine::wire::{decode, encode};
-use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, Mode};
 use stockade::tools::files::hostile::{Made, Parent, paths};
 use stockade::tools::{Caches, Executor, GitFiles, Narrowing, UserPaths};
@@ -48,10 +47,7 @@ static PARENT: LazyLock<Parent> = LazyLock::new(|| {
     let file = folder.join("stockade.yaml");
     let text = "extends: [system]\nsandbox: {backend: landlock, paths: {all: {root: /, optional: true}}}\n";
     std::fs::write(&file, text).unwrap();
-    let context = Context::host(Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    });
+    let context = Context::host();
     let policy = config::load(&file, &context).unwrap().policy;
     let places = UserPaths {
         state: folder.join("state"),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::bounds::{Bounds, bounded, workplace};
 use serde_json::Value;
 use stockade::config::trust::{Store, Trusted, forget, load_discovered};
-use stockade::config::{ConfigError, Context, Matchers, load};
+use stockade::config::{ConfigError, Context, load};
 use stockade::policy::AbsPath;
 
 const BOUNDS: Bounds = Bounds {
@@ -41,10 +41,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     std::fs::set_permissions(&state, Permissions::from_mode(0o700)).unwrap();
     let config = project.join("stockade.yaml");
     std::fs::write(&config, CONFIG).unwrap();
-    let mut context = Context::host(Matchers {
-        matches: |_, _| true,
-        covers: |_, _| true,
-    });
+    let mut context = Context::host();
     context.variables.clear();
     context.home = Some(AbsPath::new(home).unwrap());
     let loaded = load(&config, &context).unwrap();

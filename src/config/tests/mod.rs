@@ -21,8 +21,8 @@ mod values;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{ConfigError, Context, Loaded, Matchers, SystemCeiling, load, presets as shipped};
-use crate::policy::{AbsPath, Root, ShellRule};
+use super::{ConfigError, Context, Loaded, SystemCeiling, load, presets as shipped};
+use crate::policy::{AbsPath, Root};
 
 /// A home, a project beside it, and a context that knows only these.
 pub(crate) struct Fixture {
@@ -47,17 +47,6 @@ impl Fixture {
             home: Some(home),
             passwd: real.join("etc/passwd"),
             start: AbsPath::new(real.join("project")).ok(),
-            matchers: Matchers {
-                matches: |rule, line| line.split(';').any(|part| begins(rule, part)),
-                covers: |rule, line| {
-                    let mut parts = line.split(';').map(|part| begins(rule, part));
-                    if rule.allowed {
-                        parts.all(|hit| hit)
-                    } else {
-                        parts.any(|hit| hit)
-                    }
-                },
-            },
             system_ceiling: SystemCeiling {
                 path: real.join("etc/stockade/ceiling.yaml"),
                 owner: nix::unistd::Uid::effective().as_raw(),
@@ -107,11 +96,6 @@ impl Fixture {
         let dir = std::fs::canonicalize(self.dir.path()).unwrap();
         text.replace(dir.to_str().unwrap(), "/dir")
     }
-}
-
-fn begins(rule: &ShellRule, command: &str) -> bool {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    words.len() >= rule.pattern.len() && rule.pattern.iter().zip(&words).all(|(a, b)| a == b)
 }
 
 pub(super) fn root<'a>(loaded: &'a Loaded, name: &str) -> &'a Root {

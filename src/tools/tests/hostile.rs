@@ -15,7 +15,7 @@ use super::super::narrowing::Narrowing;
 use super::super::user_paths::UserPaths;
 use super::*;
 use crate::approval::{AnswerOf, DecidedBy};
-use crate::config::{self, Context, Matchers};
+use crate::config::{self, Context};
 use crate::confine::files::protocol::{
     Done, End, Entry, Failure, FileReply, FileState, Found, Kind, Match, Near, Prepared as Measured, Shown, Special,
     State, Text, View, Why,
@@ -23,7 +23,6 @@ use crate::confine::files::protocol::{
 use crate::confine::protect::Person;
 use crate::confine::wire;
 use crate::policy::AbsPath;
-use crate::policy::shell::{rule_covers, rule_matches};
 
 /// Where the parent looks.
 const START: &str = "/w";
@@ -35,10 +34,7 @@ fn parent() -> &'static Parent {
         let file = folder.path().join("stockade.yaml");
         let text = "extends: [system]\nsandbox: {backend: landlock, paths: {all: {root: /, optional: true}}}\n";
         fs::write(&file, text).unwrap();
-        let context = Context::host(Matchers {
-            matches: rule_matches,
-            covers: rule_covers,
-        });
+        let context = Context::host();
         let policy = config::load(&file, &context).unwrap().policy;
         let places = UserPaths {
             state: folder.path().join("state"),

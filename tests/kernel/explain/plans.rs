@@ -4,20 +4,15 @@ use stockade::backend::Plan;
 use stockade::backend::host::{Host, Maker};
 use stockade::backend::landlock::rights::RESOLVE_UNIX_ABI;
 use stockade::backend::seccomp::Attempts;
-use stockade::config::{self, Context, Matchers};
+use stockade::config::{self, Context};
 use stockade::policy::Explain;
-use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::profile::{ApprovedRoots, Call, derive};
 use stockade::tools::plan::{self, BackendOptions, Mechanism, Surroundings};
 
 #[test]
 fn the_plan_of_who_does_not_look_is_that_of_who_does_without_its_watched_filters() {
-    let matchers = Matchers {
-        matches: rule_matches,
-        covers: rule_covers,
-    };
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let policy = config::preset("workspace-write", folder.path(), &Context::host(matchers))
+    let policy = config::preset("workspace-write", folder.path(), &Context::host())
         .unwrap()
         .policy;
     assert_eq!(policy.explain, Explain::Off);

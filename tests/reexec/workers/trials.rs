@@ -16,7 +16,7 @@ use stockade::backend::MadeBy;
 use stockade::backend::host::{Host, Maker, program};
 use stockade::backend::namespaces::NetworkNamespace;
 use stockade::backend::seccomp::Attempts;
-use stockade::config::{self, Context, Matchers};
+use stockade::config::{self, Context};
 use stockade::confine::io::InputKind;
 use stockade::confine::protect::Person;
 use stockade::confine::wire::protocol::{Counting, Work};
@@ -24,7 +24,6 @@ use stockade::confine::{
     CommandLimits, ConfineError, Confinement, End, ForkerFor, ForkerLocation, Launch, SessionName, Setup, Step,
     SupervisorHandle,
 };
-use stockade::policy::shell::{rule_covers, rule_matches};
 use stockade::policy::{AbsPath, BackendChoice, DenyFallback, Mode, Policy, Residuals};
 use stockade::profile::{ApprovedRoots, Call, derive};
 use stockade::tools::plan::{self, BackendOptions, Mechanism, Surroundings};
@@ -211,10 +210,7 @@ impl Fixture {
         );
         let file = path.join("stockade.yaml");
         fs::write(&file, text).unwrap();
-        let context = Context::host(Matchers {
-            matches: rule_matches,
-            covers: rule_covers,
-        });
+        let context = Context::host();
         let mut loaded = config::load(&file, &context).unwrap_or_else(|error| panic!("{error}"));
         loaded.policy.backend = backend;
         let places = UserPaths {
