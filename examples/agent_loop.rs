@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stockade::{FunctionTool, Session, TerminalApprover, terminal_size};
+use stockade::{FunctionTool, Session, TerminalApprover};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // The confined child is this same program, started again.
@@ -20,8 +20,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn run(place: &Path) -> Result<(), Box<dyn Error>> {
-    let approver = Box::new(TerminalApprover::new(terminal_size));
-    let session = Session::with_config(&place.join("agent.yaml"), &place.join("project"), approver)?;
+    let session = Session::builder()
+        .config_file(place.join("agent.yaml"))
+        .directory(place.join("project"));
+    let session = session.approver(TerminalApprover::new()).open()?;
     let mut tools = session.tools();
     // A function of the program itself, asked about like any other tool; nobody is shown the key.
     let notify = FunctionTool::new("notify", "Tell the team.", notify_schema(), |call| async move {

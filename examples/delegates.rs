@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stockade::{ApprovalContext, Assessment, Override, Session, TerminalApprover, terminal_size};
+use stockade::{ApprovalContext, Assessment, Override, Session, TerminalApprover};
 
 fn main() -> Result<(), Box<dyn Error>> {
     stockade::init();
@@ -21,8 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn run(project: &Path) -> Result<(), Box<dyn Error>> {
-    let approver = Box::new(TerminalApprover::new(terminal_size));
-    let agent = Session::with_preset("workspace-write", project, approver)?.overridden_by(Arc::new(word));
+    let agent = Session::builder().preset("workspace-write").directory(project);
+    let agent = agent
+        .approver(TerminalApprover::new())
+        .open()?
+        .overridden_by(Arc::new(word));
     let planner = agent.delegate("planner");
     let reviewer = planner.delegate("reviewer");
     let (check, note) = (

@@ -10,14 +10,11 @@
 //! A program that embeds the library calls [`init`] first: the confined child is the same binary, started again.
 //!
 //! ```no_run
-//! use std::path::Path;
-//!
 //! use serde_json::json;
-//! use stockade::{Session, TerminalApprover, terminal_size};
+//! use stockade::{Session, TerminalApprover};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let approver = Box::new(TerminalApprover::new(terminal_size));
-//! let session = Session::with_config(Path::new("agent.yaml"), &std::env::current_dir()?, approver)?;
+//! let session = Session::builder().config_file("agent.yaml").approver(TerminalApprover::new()).open()?;
 //! let mut tools = session.tools();
 //! match tools.call("shell", json!({"command": "make -j2"})).await {
 //!     Ok(output) => println!("{}", output.text),
@@ -34,9 +31,15 @@
 //! }
 //! ```
 //!
-//! What is listed below is the whole public API. A [`Session`] is one config, its tools and whoever answers questions; an
-//! [`Approver`] answers them; a [`FunctionTool`], or any other [`Tool`], is a function of the program that is asked about as
-//! well. `examples/agent_loop.rs` is a whole program, `examples/delegates.rs` one whose agents call agents.
+//! What is listed below is the whole public API. A [`Session`] is one policy, its tools and whoever answers questions; a
+//! [`SessionBuilder`] takes the policy from a file, a text, a preset or code. An [`Approver`] answers: a closure, or one that is
+//! ready. A [`FunctionTool`], or any other [`Tool`], is a function of the program that is asked about as well.
+//!
+//! Approval works without a sandbox, too: [`ToolSet::builder`] makes a set of functions of the program, with the same modes,
+//! memory, groups and history, and needs neither a config nor [`init`].
+//!
+//! In `examples/`: `embed.rs` is the least program, `own_tool.rs` and `own_approver.rs` have one idea each, `approval_alone.rs`
+//! has no sandbox, `agent_loop.rs` is a whole program, and in `delegates.rs` agents call agents.
 //!
 //! # What it does not protect
 //!
@@ -80,25 +83,26 @@ pub mod tools;
 
 #[doc(inline)]
 pub use approval::{
-    AnswerOf, Approval, ApprovalDecision, ApprovalRequest, Approver, ApproverError, CancelHandle, CommandView, Content,
-    DecidedBy, Fact, FileView, Fingerprint, Lazy, Presentation, ProgramApprover, Record, Remember, SessionScope,
-    SocketApprover, TerminalApprover, Verdict,
+    AnswerOf, Approval, ApprovalDecision, ApprovalRequest, Approver, ApproverError, AsyncApprover, CancelHandle,
+    CommandView, Content, DecidedBy, Fact, FileView, Fingerprint, Lazy, Presentation, ProgramApprover, Record,
+    Remember, SessionScope, SocketApprover, TerminalApprover, Verdict,
 };
 #[doc(inline)]
-pub use config::{ConfigError, Context, Diagnostic, Loaded, Severity, load, schema};
+pub use config::{ConfigError, Diagnostic, Severity, schema};
 #[doc(inline)]
 pub use policy::{Demand, Mode, ToolRule};
 #[doc(inline)]
 pub use tools::{
-    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, FunctionTool, Guarded, Hook,
-    Narrowing, Outcome, Output, OutputEnd, Override, OverrideByConfig, Picture, Prepared, Question, Reach, RegimeLine,
-    Session, SessionError, Tool, ToolError, ToolInfo, ToolSet, terminal_size,
+    Answered, ApprovalContext, Assessed, Assessment, Boxed, CallRequest, Effect, FunctionTool, Guarded, Hook, Outcome,
+    Output, OutputEnd, Override, OverrideByConfig, Picture, Prepared, Question, Reach, RegimeLine, Session,
+    SessionBuilder, SessionError, Tool, ToolError, ToolInfo, ToolSet, ToolSetBuilder,
 };
 
 /// Becomes the confined child, where this program was started as one; else returns at once.
 ///
 /// Call it first in `main`, before threads, a runtime or an argument parser exist: a [`Session`] starts this program again to
-/// confine commands. Where it was not called, no session opens: [`SessionError::NotInitialized`].
+/// confine commands. Where it was not called, or came too late, no session opens: [`SessionError::NotInitialized`],
+/// [`SessionError::InitializedLate`]. A [`ToolSet::builder`] does without it.
 ///
 /// ```no_run
 /// stockade::init();

@@ -53,9 +53,10 @@ impl Warm {
             .enable_all()
             .build()
             .unwrap();
-        let session = runtime
-            .block_on(async { Session::with_config(&config, workshop.root(), Box::new(Nobody)) })
-            .unwrap();
+        let session = runtime.block_on(async {
+            let settings = Session::builder().config_file(&config).directory(workshop.root());
+            settings.approver(Nobody).open().unwrap()
+        });
         let tools = session.tools();
         Self {
             runtime,

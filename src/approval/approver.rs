@@ -9,26 +9,36 @@ use crate::policy::path::display;
 
 /// A person, or a program in their place, who answers one request at a time.
 ///
-/// Give one to [`Session::with_config`](crate::Session::with_config). Three are ready:
+/// Give one to [`SessionBuilder::approver`](crate::SessionBuilder::approver) or
+/// [`ToolSetBuilder::approver`](crate::ToolSetBuilder::approver). A closure from a request to a decision is one, and so is what
+/// [`AsyncApprover`](crate::AsyncApprover) makes of an async function. Three ask elsewhere:
 /// [`TerminalApprover`](crate::TerminalApprover), [`ProgramApprover`](crate::ProgramApprover) and
-/// [`SocketApprover`](crate::SocketApprover).
+/// [`SocketApprover`](crate::SocketApprover). Implement it for a type of your own where more than the request is needed: what a
+/// person would be shown, or the roots of the session.
 ///
 /// ```
-/// use stockade::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation, Remember};
+/// use stockade::{ApprovalDecision, ApprovalRequest, Approver, ApproverError, Presentation};
 ///
-/// /// Approves reading, and nothing else.
-/// struct ReadOnly;
+/// /// Approves short texts, and nothing else.
+/// struct Short;
 ///
-/// impl Approver for ReadOnly {
-///     fn ask(&mut self, request: &ApprovalRequest, _: &Presentation) -> Result<ApprovalDecision, ApproverError> {
-///         let approved = request.tool_name == "read_file";
-///         Ok(ApprovalDecision {
-///             approved,
-///             note: (!approved).then(|| "this session only reads".to_owned()),
-///             remember: Remember::None,
+/// impl Approver for Short {
+///     fn ask(&mut self, _: &ApprovalRequest, shown: &Presentation) -> Result<ApprovalDecision, ApproverError> {
+///         Ok(match shown {
+///             Presentation::Text(text) if text.len() < 80 => ApprovalDecision::approve(),
+///             _ => ApprovalDecision::deny("too long for me"),
 ///         })
 ///     }
 /// }
+///
+/// fn take(approver: impl Approver) {
+///     // …
+/// }
+/// take(Short);
+/// take(|request: &ApprovalRequest| match request.tool_name.as_str() {
+///     "read_file" => ApprovalDecision::approve(),
+///     _ => ApprovalDecision::deny("this session only reads"),
+/// });
 /// ```
 pub trait Approver {
     /// Asks, and blocks until there is an answer or a reason why there is none.
@@ -43,9 +53,39 @@ pub trait Approver {
         presentation: &Presentation,
     ) -> Result<ApprovalDecision, ApproverError>;
 
+    /// Learns, before the first question, which directories and files commands of the session may write.
+    ///
+    /// An approver that runs or reads files refuses here what lies there: commands could approve themselves. The default
+    /// refuses nothing.
+    ///
+    /// # Errors
+    /// It cannot be trusted in this session. The session does not open.
+    fn begin(&mut self, writable: &[PathBuf]) -> Result<(), ApproverError> {
+        let _unused = writable;
+        Ok(())
+    }
+
     /// The channel on which it asks, for the audit log.
     fn channel(&self) -> Channel {
         Channel::Program
+    }
+}
+
+impl Approver for Box<dyn Approver + Send> {
+    fn ask(
+        &mut self,
+        request: &ApprovalRequest,
+        presentation: &Presentation,
+    ) -> Result<ApprovalDecision, ApproverError> {
+        (**self).ask(request, presentation)
+    }
+
+    fn begin(&mut self, writable: &[PathBuf]) -> Result<(), ApproverError> {
+        (**self).begin(writable)
+    }
+
+    fn channel(&self) -> Channel {
+        (**self).channel()
     }
 }
 

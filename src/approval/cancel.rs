@@ -14,9 +14,9 @@ use super::approver::ApproverError;
 /// questions. Dropping one withdraws nothing.
 ///
 /// ```
-/// use stockade::{TerminalApprover, terminal_size};
+/// use stockade::TerminalApprover;
 ///
-/// let (approver, handle) = TerminalApprover::new(terminal_size).cancellable()?;
+/// let (approver, handle) = TerminalApprover::new().cancellable()?;
 /// // From here on `approver` fails with `ApproverError::Cancelled`.
 /// handle.cancel();
 /// # let _approver = approver;

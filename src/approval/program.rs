@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -66,25 +66,22 @@ pub struct ProgramOutput {
 /// Use it where a script or a service decides. The program reads one request as JSON from standard input and writes one
 /// decision to standard output: `{"approved": true}`, with `note` and `remember` if it likes. The format of both is in
 /// `docs/calls.md`. It runs unconfined, as the user. A nonzero exit code, a decision that cannot be read, and the
-/// deadline all deny.
+/// deadline all deny. A session whose commands may write the program does not open.
 ///
 /// ```no_run
-/// use std::path::Path;
+/// use std::path::{Path, PathBuf};
 /// use std::time::Duration;
 ///
-/// use stockade::{ProgramApprover, tools::approver_program};
+/// use stockade::ProgramApprover;
 ///
-/// // No root is writable, so the program may lie anywhere.
-/// let approver = ProgramApprover::new(
-///     Path::new("/usr/local/bin/approve"),
-///     &[],
-///     Duration::from_secs(60),
-///     approver_program::run,
-///     |line| eprintln!("approver: {line}"),
-/// )?;
+/// let approver = ProgramApprover::new(Path::new("/usr/local/bin/approve"))?
+///     .with_timeout(Duration::from_secs(60))
+///     .reporting(|line| eprintln!("approver: {line}"));
 /// # Ok::<(), stockade::ApproverError>(())
 /// ```
 pub struct ProgramApprover {
+    /// As it was named.
+    named: PathBuf,
     program: AbsPath,
     identity: Identity,
     environment: Vec<(OsString, OsString)>,
@@ -103,18 +100,16 @@ impl ProgramApprover {
     /// # Errors
     /// [`ApproverError::Program`]: the program does not exist or cannot be executed, lies in a writable root, or can be
     /// written by another user than this one and root.
-    pub fn new(
+    pub(crate) fn run_by(
+        run: RunProgram,
         program: &Path,
         writable: &[AbsPath],
         deadline: Duration,
-        run: RunProgram,
         report: fn(&str),
     ) -> Result<Self, ApproverError> {
-        let (program, identity) = resolve_program(program, writable).map_err(|why| ApproverError::Program {
-            program: program.to_owned(),
-            why,
-        })?;
+        let (named, (program, identity)) = (program, resolved(program, writable)?);
         Ok(Self {
+            named: named.to_owned(),
             program,
             identity,
             environment: environment(writable),
@@ -123,6 +118,21 @@ impl ProgramApprover {
             report,
             cancelled: None,
         })
+    }
+
+    /// Denies a question that the program does not answer within `timeout`. The default is five minutes.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self {
+            deadline: timeout,
+            ..self
+        }
+    }
+
+    /// Gives `report` the standard error of the program, line by line and safe to print. The default drops it.
+    #[must_use]
+    pub fn reporting(self, report: fn(&str)) -> Self {
+        Self { report, ..self }
     }
 
     /// The same approver, with a handle that withdraws its questions from another thread.
@@ -144,10 +154,7 @@ impl ProgramApprover {
             Ok(_) => Err("it is not the file any more that it was when the session began".to_owned()),
             Err(error) => Err(error.to_string()),
         }
-        .map_err(|why| ApproverError::Program {
-            program: self.program.as_path().to_owned(),
-            why,
-        })
+        .map_err(|why| unusable(self.program.as_path(), why))
     }
 }
 
@@ -187,6 +194,25 @@ impl Approver for ProgramApprover {
         self.cancelled.as_ref().map_or(Ok(()), Cancelled::check)?;
         Ok(decision)
     }
+
+    fn begin(&mut self, writable: &[PathBuf]) -> Result<(), ApproverError> {
+        let roots = writable.iter().map(AbsPath::new).collect::<Result<Vec<_>, _>>();
+        let roots = roots.map_err(|error| unusable(&self.named, error.to_string()))?;
+        (self.program, self.identity) = resolved(&self.named, &roots)?;
+        self.environment = environment(&roots);
+        Ok(())
+    }
+}
+
+fn unusable(program: &Path, why: String) -> ApproverError {
+    ApproverError::Program {
+        program: program.to_owned(),
+        why,
+    }
+}
+
+fn resolved(program: &Path, writable: &[AbsPath]) -> Result<(AbsPath, Identity), ApproverError> {
+    resolve_program(program, writable).map_err(|why| unusable(program, why))
 }
 
 /// The real path of the program, if only the user and root can change it.
@@ -277,7 +303,7 @@ mod tests {
         };
         let program = write("approver");
         let time = Duration::from_secs(1);
-        let mut approver = ProgramApprover::new(&program, &[], time, yes, |_| {}).unwrap();
+        let mut approver = ProgramApprover::run_by(yes, &program, &[], time, |_| {}).unwrap();
         let shown = Presentation::Text("make".to_owned());
         assert!(
             approver
@@ -302,7 +328,7 @@ mod tests {
     #[test]
     fn a_withdrawn_question_is_not_asked() {
         let (program, time) = (Path::new("/bin/sh"), Duration::from_secs(1));
-        let approver = ProgramApprover::new(program, &[], time, yes, |_| {}).unwrap();
+        let approver = ProgramApprover::run_by(yes, program, &[], time, |_| {}).unwrap();
         let (mut approver, handle) = approver.cancellable().unwrap();
         let shown = Presentation::Text("make".to_owned());
         assert!(

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -31,7 +32,7 @@ use crate::policy::Demand;
 ///
 /// assert_eq!(deployment("db1").payload, b"db1");
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ApprovalRequest {
     /// Whether [`Mode::Strict`](crate::Mode::Strict) denies it. A request that is not required is approved in that mode.
     pub required: bool,
@@ -133,27 +134,11 @@ impl ApprovalRequest {
         }
     }
 
-    /// The same question with what has changed, for the approver. Its presentation is built already.
+    /// The same question with what has changed, for the approver.
     pub(super) fn with_changes(&self, changed: Vec<String>) -> Self {
         Self {
-            required: self.required,
-            answer: self.answer,
-            tool_name: self.tool_name.clone(),
-            description: self.description.clone(),
-            payload: self.payload.clone(),
-            scopes: self.scopes.clone(),
-            once: self.once,
-            covered_by: self.covered_by.clone(),
-            subject: self.subject.clone(),
-            facts: self.facts.clone(),
             changed,
-            presentation: Lazy::new(|| Err("it is built already".to_owned())),
-            group_id: self.group_id.clone(),
-            remember: self.remember,
-            allowed_by: self.allowed_by.clone(),
-            why: self.why.clone(),
-            caller: self.caller.clone(),
-            call: self.call.clone(),
+            ..self.clone()
         }
     }
 }
@@ -169,7 +154,15 @@ pub struct Fact {
 
 /// The answer to an [`ApprovalRequest`].
 ///
-/// An [`Approver`](crate::Approver) returns it; its example makes one.
+/// An [`Approver`](crate::Approver) returns it.
+///
+/// ```
+/// use stockade::{ApprovalDecision, Remember};
+///
+/// assert!(ApprovalDecision::approve().approved);
+/// assert_eq!(ApprovalDecision::approve().for_session().remember, Remember::Session);
+/// assert_eq!(ApprovalDecision::deny("use make").note.as_deref(), Some("use make"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalDecision {
     /// Whether the call may run.
@@ -178,6 +171,35 @@ pub struct ApprovalDecision {
     pub note: Option<String>,
     /// How long a yes holds. A no is never remembered.
     pub remember: Remember,
+}
+
+impl ApprovalDecision {
+    /// A yes to this call.
+    pub const fn approve() -> Self {
+        Self {
+            approved: true,
+            note: None,
+            remember: Remember::None,
+        }
+    }
+
+    /// A no, with a reason for the agent.
+    pub fn deny(note: impl Into<String>) -> Self {
+        Self {
+            approved: false,
+            note: Some(note.into()),
+            remember: Remember::None,
+        }
+    }
+
+    /// The same answer; a yes holds for the rest of the session.
+    #[must_use]
+    pub fn for_session(self) -> Self {
+        Self {
+            remember: Remember::Session,
+            ..self
+        }
+    }
 }
 
 /// The set of those whose yes counts for a request.
@@ -303,15 +325,20 @@ type Build = dyn Fn() -> Result<Presentation, String> + Send + Sync;
 /// A [`Presentation`] that is built when somebody is asked.
 ///
 /// Use it for what is costly to build: a diff, the content of a file. The example of [`ApprovalRequest`] makes one.
-pub struct Lazy(Box<Build>);
+#[derive(Clone)]
+pub struct Lazy(Arc<Build>);
 
 impl Lazy {
     /// A presentation that `build` makes. An error of `build` denies the request; the agent is told the text.
     pub fn new(build: impl Fn() -> Result<Presentation, String> + Send + Sync + 'static) -> Self {
-        Self(Box::new(build))
+        Self(Arc::new(build))
     }
 
-    pub(super) fn build(&self) -> Result<Presentation, String> {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// It cannot be shown, for this reason.
+    pub fn build(&self) -> Result<Presentation, String> {
         (self.0)()
     }
 }

@@ -32,9 +32,9 @@ const QUIET: Duration = Duration::from_millis(300);
 /// ```
 /// use std::time::Duration;
 ///
-/// use stockade::{TerminalApprover, terminal_size};
+/// use stockade::TerminalApprover;
 ///
-/// let approver = TerminalApprover::new(terminal_size).with_timeout(Duration::from_secs(120));
+/// let approver = TerminalApprover::new().with_timeout(Duration::from_secs(120));
 /// ```
 pub struct TerminalApprover {
     size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>,
@@ -54,12 +54,8 @@ enum Sequences {
 }
 
 impl TerminalApprover {
-    /// An approver without a timeout. `size` returns the columns and rows of the terminal:
-    /// [`terminal_size`](crate::terminal_size).
-    ///
-    /// It uses colours unless `NO_COLOR` is set or `TERM` is `dumb` or missing. It uses letters beyond ASCII where the locale
-    /// or the terminal says that it understands them.
-    pub fn new(size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>) -> Self {
+    /// An approver without a timeout. `size` returns the columns and rows of the terminal.
+    pub(crate) fn sized_by(size: fn(BorrowedFd<'_>) -> Option<(u16, u16)>) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {

@@ -13,7 +13,6 @@ use crate::approval::{
     TerminalApprover,
 };
 use crate::policy::path::escape;
-use crate::tools::terminal_size;
 
 /// The width of a question where the terminal has none.
 const COLUMNS: u16 = 100;
@@ -223,7 +222,7 @@ fn watch(sockets: ApprovalsAddress, json: bool) -> Result<Exit, CliError> {
 
 /// Asks the questions of all sessions on this terminal, one at a time.
 fn answer(sockets: ApprovalsAddress) -> Result<Exit, CliError> {
-    let mut terminal = TerminalApprover::new(terminal_size);
+    let mut terminal = TerminalApprover::new();
     for event_or_end in sockets.follow() {
         let Some((client, ApprovalsEvent::Asked(RequestSummary { id, .. }))) = session_event(event_or_end)? else {
             continue;

@@ -15,7 +15,7 @@ use crate::approval::{
 use crate::config;
 use crate::policy::path::display;
 use crate::policy::{AbsPath, Channel, Policy, Right};
-use crate::tools::{ExtraApprover, UserPaths, approver_program, reachable_reason, terminal_size};
+use crate::tools::{ExtraApprover, UserPaths, approver_program, reachable_reason};
 
 /// The default timeout of an approver program or socket.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(5);
@@ -120,7 +120,8 @@ impl ApproverChoice {
                 patience,
             } => {
                 let report_line = |line: &str| print_notice(format_args!("the approver program says: {line}"));
-                let approver = ProgramApprover::new(program, writable, *patience, approver_program::run, report_line)?;
+                let approver =
+                    ProgramApprover::run_by(approver_program::run, program, writable, *patience, report_line)?;
                 let (approver, withdraw) = approver.cancellable().map_err(setup_failed)?;
                 Ok((Box::new(approver), withdraw))
             }
@@ -128,7 +129,7 @@ impl ApproverChoice {
                 let (approver, withdraw) = socket.another().cancellable().map_err(setup_failed)?;
                 Ok((Box::new(approver), withdraw))
             }
-            Self::Terminal(timeout) => at_terminal(TerminalApprover::new(terminal_size), *timeout),
+            Self::Terminal(timeout) => at_terminal(TerminalApprover::new(), *timeout),
         }
     }
 
@@ -136,10 +137,7 @@ impl ApproverChoice {
     pub(super) fn during_command(&self) -> Result<CancellableApprover, ApproverError> {
         match self {
             // Keys typed for the command are no answer.
-            Self::Terminal(timeout) => at_terminal(
-                TerminalApprover::new(terminal_size).with_quiet_period(QUIET_TIME),
-                *timeout,
-            ),
+            Self::Terminal(timeout) => at_terminal(TerminalApprover::new().with_quiet_period(QUIET_TIME), *timeout),
             Self::Program { .. } | Self::Socket(_) | Self::Nobody => self.next(),
         }
     }
@@ -182,9 +180,7 @@ pub(super) fn approver(
 
 /// An approver that denies, and a handle without effect.
 pub(super) fn nobody() -> Result<CancellableApprover, CliError> {
-    let (_, withdraw) = TerminalApprover::new(terminal_size)
-        .cancellable()
-        .map_err(setup_failed)?;
+    let (_, withdraw) = TerminalApprover::new().cancellable().map_err(setup_failed)?;
     Ok((Box::new(Nobody), withdraw))
 }
 

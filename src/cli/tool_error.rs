@@ -84,6 +84,9 @@ pub(super) fn session_failure(error: SessionError) -> CliError {
         SessionError::Config(error) => CliError::failed(error),
         SessionError::Tool(error) => tool_failure(error),
         SessionError::NoHome => CliError::failed(error).remedy("run as a user with a passwd entry"),
-        SessionError::NotInitialized => CliError::failed(error),
+        SessionError::NotInitialized
+        | SessionError::InitializedLate(_)
+        | SessionError::Approver(_)
+        | SessionError::Directory { .. } => CliError::failed(error),
     }
 }

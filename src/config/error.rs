@@ -12,7 +12,7 @@ use crate::policy::path::{display, escape};
 
 /// The reason why a config gives no policy.
 ///
-/// [`load`](crate::load) returns it. It prints as a person is to read it: with the file, the line and advice for what is
+/// [`SessionBuilder::open`](crate::SessionBuilder::open) returns it, as [`SessionError::Config`](crate::SessionError::Config). It prints as a person is to read it: with the file, the line and advice for what is
 /// wrong in a config. [`line`](Self::line) is the short form. The example of [`Diagnostic`] reads one.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -124,25 +124,22 @@ impl Mark {
 
 /// One finding in a config: what is wrong, where, and what to do about it.
 ///
-/// [`ConfigError::Invalid`] holds one, [`Loaded::warnings`](crate::Loaded::warnings) several. It prints with the lines of the
-/// config that it is about. All of its text is safe to print: control and bidi characters are escaped.
+/// [`ConfigError::Invalid`] holds one, [`Session::warnings`](crate::Session::warnings) returns several. It prints with the lines
+/// of the config that it is about; for a setting that was made in code, with the call. All of its text is safe to print: control
+/// and bidi characters are escaped.
 ///
 /// ```no_run
-/// use std::path::Path;
+/// use stockade::{ConfigError, Session, SessionError, Severity};
 ///
-/// use stockade::{ConfigError, Context, Severity, load};
-///
-/// fn report(file: &Path, context: &Context) {
-///     match load(file, context) {
-///         Ok(loaded) => {
-///             for warning in &loaded.warnings {
-///                 assert_eq!(warning.severity, Severity::Warning);
-///                 eprintln!("{warning}");
-///             }
+/// match Session::builder().config_file("agent.yaml").open() {
+///     Ok(session) => {
+///         for warning in session.warnings() {
+///             assert_eq!(warning.severity, Severity::Warning);
+///             eprintln!("{warning}");
 ///         }
-///         Err(ConfigError::Invalid(error)) => eprintln!("{}: {:?}", error.message, error.hints),
-///         Err(error) => eprintln!("{}", error.line()),
 ///     }
+///     Err(SessionError::Config(ConfigError::Invalid(error))) => eprintln!("{}: {:?}", error.message, error.hints),
+///     Err(error) => eprintln!("{error}"),
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -11,11 +11,7 @@ use std::sync::Arc;
 ///
 /// A rule that lets something through must not cover a `not_match` line by itself: in
 /// `git status; rm x` the rule `git status` matches a part, and that is not enough.
-pub(crate) fn check(
-    source: &Arc<Source>,
-    raw: &RawRule,
-    rule: &ShellRule,
-) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn check(source: &Arc<Source>, raw: &RawRule, rule: &ShellRule) -> Result<(), Box<Diagnostic>> {
     let pattern = rule.pattern.join(" ");
     for line in raw.matches.iter().flatten() {
         if !rule_matches(rule, &line.value) {

@@ -57,8 +57,7 @@ fn create_root(path: &AbsPath) -> io::Result<Identity> {
 
 /// Loads a config that the caller trusts, with its presets and under every ceiling.
 ///
-/// Use it where [`Session::with_config`](crate::Session::with_config) is not enough: to change the policy, to print warnings,
-/// to add flags. It creates the roots with `create: true`. It starts nothing. The example of [`Loaded`] uses it.
+/// It creates the roots with `create: true`. It starts nothing.
 ///
 /// # Errors
 /// A file cannot be read, the config is wrong, a ceiling cannot be held to, or a root cannot be created.
@@ -75,29 +74,27 @@ pub fn examine(path: &Path, context: &Context) -> Result<Loaded, ConfigError> {
 
 /// Loads a built-in preset on its own; `.` in it is `workspace`.
 pub fn preset(name: &str, workspace: &Path, context: &Context) -> Result<Loaded, ConfigError> {
-    changed_preset(name, workspace, &PresetChanges::default(), context)
+    changed_preset(name, workspace, None, &PresetChanges::default(), context)
 }
 
 /// Loads a built-in preset on its own, with what flags change of it.
+///
+/// `git` is one more root: the git directory of the workspace, where that lies elsewhere.
 pub fn changed_preset(
     name: &str,
     workspace: &Path,
+    git: Option<&AbsPath>,
     changes: &PresetChanges,
     context: &Context,
 ) -> Result<Loaded, ConfigError> {
     let workspace = canonical(workspace)?;
-    let loaded = resolve_preset(name, &workspace, &[], None, context)?;
+    let git = git.map(|git| git_directory(git, &workspace)).transpose()?;
+    let loaded = resolve_preset(name, &workspace, &[], git, context)?;
     changed_under_ceilings(loaded, &workspace, changes, context)
 }
 
-/// Loads a preset with one more root: the git directory of the workspace, which lies elsewhere.
-pub fn preset_with_git(
-    name: &str,
-    workspace: &Path,
-    git: &AbsPath,
-    changes: &PresetChanges,
-    context: &Context,
-) -> Result<Loaded, ConfigError> {
+/// The git directory of a workspace as a root of its own.
+pub(crate) fn git_directory(git: &AbsPath, workspace: &AbsPath) -> Result<Layer, ConfigError> {
     let not_text = || Diagnostic::error(format!("{git} cannot be written in a config"));
     let root = git.as_path().to_str().ok_or_else(not_text)?;
     let root = serde_json::to_string(root).map_err(|_| not_text())?;
@@ -105,11 +102,8 @@ pub fn preset_with_git(
         "sandbox: {{paths: {{git: {{root: {root}, mode: rw, execute: true, approval: {{read: none, write: none}}}}}}}}\n"
     );
     let (source, raw) = yaml::mirror(SourceName::Preset("git-directory".into()), text.as_bytes())?;
-    let workspace = canonical(workspace)?;
-    let place = started_at(&workspace);
-    let extra = Layer { source, raw, place };
-    let loaded = resolve_preset(name, &workspace, &[], Some(extra), context)?;
-    changed_under_ceilings(loaded, &workspace, changes, context)
+    let place = started_at(workspace);
+    Ok(Layer { source, raw, place })
 }
 
 /// Where the relative paths of a preset on its own start.
@@ -171,34 +165,45 @@ pub(crate) fn build_text(path: &Path, bytes: &[u8], context: &Context) -> Result
         path: path.to_owned(),
         sha256: file::hash(path, bytes)?,
     };
-    build_named(file, bytes, context)
+    build_named(None, file, bytes, context)
 }
 
 /// Resolves a config that was read. Nothing is created.
 pub(crate) fn build(config: ConfigFile, context: &Context) -> Result<Loaded, ConfigError> {
-    let ConfigFile { file, bytes, .. } = config;
-    build_named(file, &bytes, context)
+    build_below(None, config, context)
 }
 
-fn build_named(file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loaded, ConfigError> {
+/// The same, with a text above it whose values win.
+pub(crate) fn build_below(above: Option<Layer>, config: ConfigFile, context: &Context) -> Result<Loaded, ConfigError> {
+    let ConfigFile { file, bytes, .. } = config;
+    build_named(above, file, &bytes, context)
+}
+
+fn build_named(above: Option<Layer>, file: NamedFile, bytes: &[u8], context: &Context) -> Result<Loaded, ConfigError> {
     let (source, raw) = yaml::mirror(SourceName::File(Arc::new(file.path.clone())), bytes)?;
     if bytes.len() < LONG {
         yaml::refuse_empty_values(&source, bytes)?;
-        return build_read(file, source, raw, context);
+        return build_read(above, file, source, raw, context);
     }
     thread::scope(|scope| {
         let filled = scope.spawn({
             let source = Arc::clone(&source);
             move || yaml::refuse_empty_values(&source, bytes)
         });
-        let loaded = build_read(file, source, raw, context);
+        let loaded = build_read(above, file, source, raw, context);
         filled.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         loaded
     })
 }
 
 /// Resolves a config that was parsed, and applies the ceilings.
-fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Context) -> Result<Loaded, ConfigError> {
+fn build_read(
+    above: Option<Layer>,
+    file: NamedFile,
+    source: Arc<Source>,
+    raw: RawConfig,
+    context: &Context,
+) -> Result<Loaded, ConfigError> {
     let raw = extends::with_default(raw);
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
@@ -207,25 +212,71 @@ fn build_read(file: NamedFile, source: Arc<Source>, raw: RawConfig, context: &Co
         .and_then(|path| AbsPath::new(path).ok());
     let place = Place {
         base: dir.clone(),
-        directory: Some(dir.clone()),
+        directory: Some(dir),
     };
-    let extended = extends::stack((source, raw), place, Role::Config, context)?;
-    let links = extended.links.iter().map(|link| link.link.clone());
-    let extended_files = extended.paths.into_iter().chain(links);
-    let mut config_files: Vec<AbsPath> = named.into_iter().chain(target).chain(extended_files).collect();
-    config_files.sort();
-    config_files.dedup();
+    let stacking = Stacking {
+        config: Some(Layer { source, raw, place }),
+        paths: named.into_iter().chain(target).collect(),
+        file: Some(file),
+        below: None,
+    };
+    resolve_stack(above, stacking, context)
+}
+
+/// A config below a text whose values win.
+#[derive(Debug, Default)]
+pub(crate) struct Stacking {
+    /// The config.
+    pub(crate) config: Option<Layer>,
+    /// Its file, if it is one.
+    pub(crate) file: Option<NamedFile>,
+    /// The paths of the file.
+    pub(crate) paths: Vec<AbsPath>,
+    /// What counts where nothing else says anything.
+    pub(crate) below: Option<Layer>,
+}
+
+/// Resolves a text above a config, each with all that it extends, and applies the ceilings. Nothing is created.
+pub(crate) fn resolve_stack(
+    above: Option<Layer>,
+    stacking: Stacking,
+    context: &Context,
+) -> Result<Loaded, ConfigError> {
+    let Stacking {
+        config,
+        file,
+        mut paths,
+        below,
+    } = stacking;
+    let config_dir = config.as_ref().and_then(|config| config.place.directory.clone());
+    let (mut stack, mut file_links, mut files): (Vec<Layer>, _, Vec<NamedFile>) = (Vec::new(), Vec::new(), Vec::new());
+    files.extend(file);
+    for Layer { source, raw, place } in above.into_iter().chain(config) {
+        let extended = extends::stack((source, raw), place, Role::Config, context)?;
+        paths.extend(extended.paths);
+        paths.extend(extended.links.iter().map(|link| link.link.clone()));
+        files.extend(extended.files);
+        file_links.extend(extended.links);
+        for layer in extended.layers {
+            // What both extend counts once.
+            if !stack.iter().any(|known| known.source.name == layer.source.name) {
+                stack.push(layer);
+            }
+        }
+    }
+    stack.extend(below);
+    paths.sort();
+    paths.dedup();
     let layers = Layers {
         role: Role::Config,
-        stack: extended.layers,
-        file_links: extended.links,
-        config_dir: Some(dir),
-        config_files,
+        stack,
+        file_links,
+        config_dir,
+        config_files: paths,
         writable: Vec::new(),
     };
     let mut loaded = resolve::resolve(&layers, context)?;
-    loaded.files.push(file);
-    loaded.files.extend(extended.files);
+    loaded.files.extend(files);
     ceilings::apply(&mut loaded, Some(&layers), context)?;
     Ok(loaded)
 }

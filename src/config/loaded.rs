@@ -24,22 +24,6 @@ impl NamedFile {
 }
 
 /// A policy, and the files and findings that it came with.
-///
-/// [`load`](crate::load) returns one; [`Session::open`](crate::Session::open) takes one.
-///
-/// ```no_run
-/// use std::path::Path;
-///
-/// use stockade::{Context, Mode, Narrowing, Session, SessionError, TerminalApprover, load, terminal_size};
-///
-/// /// A session that asks nobody, whatever the config says.
-/// fn strict(file: &Path, directory: &Path, context: &Context) -> Result<Session, SessionError> {
-///     let mut loaded = load(file, context)?;
-///     loaded.policy.mode = Mode::Strict;
-///     let approver = Box::new(TerminalApprover::new(terminal_size));
-///     Session::open(loaded, Narrowing::default(), directory, approver, context)
-/// }
-/// ```
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// The policy.
@@ -52,7 +36,7 @@ pub struct Loaded {
     pub warnings: Vec<Diagnostic>,
     /// Remarks for somebody who reviews the config: `stockade check` prints them.
     pub notes: Vec<Diagnostic>,
-    /// The roots with `create: true` that do not exist. [`load`](crate::load) creates them, so it leaves none.
+    /// The roots with `create: true` that do not exist. [`load`](super::load()) creates them, so it leaves none.
     pub missing: Vec<Missing>,
     /// The names of the roots whose directory this load created.
     pub made: Vec<String>,

@@ -13,13 +13,14 @@
 //! Beside that: [`amend`] writes accepted grants into a config. [`trust`] (with `trust_records`, and `state_files` for files in
 //! the state directory) is for configs found in the working directory. [`ceilings`] bound a policy (`ceiling_keys` has
 //! their keys, `owner_check` who may have written them). `setting_lines` has the line of each setting, `flags` policies without
-//! a file, [`schema()`] the schema for editors.
+//! a file, `code` settings that a program makes, [`schema()`] the schema for editors.
 
 pub mod amend;
 mod audit;
 mod base;
 mod ceiling_keys;
 pub mod ceilings;
+mod code;
 mod context;
 mod contradictions;
 mod credentials;
@@ -73,13 +74,14 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use code::{Base, Settings};
 pub use context::{Context, SystemCeiling};
 pub use custom_tool::{ArgKind, CustomArg, CustomTool};
 pub use error::{ConfigError, Diagnostic, Mark, Severity};
 pub(crate) use finish_draft::ABSENT;
 pub use flag_denies::PresetChanges;
 pub use flags::{FlagPolicy, from_flags};
-pub use load::{changed_preset, discover, examine, load, preset, preset_with_git};
+pub use load::{changed_preset, discover, examine, load, preset};
 pub use loaded::{Loaded, Missing, NamedFile};
 pub(crate) use owner_check::OwnerCheck;
 pub use paths::resolve_path;

@@ -33,5 +33,7 @@ pub use parent::confinement::{Confinement, FailedLaunch, Launch, Setup};
 pub use parent::running::Running;
 pub use parent::supervisor::SupervisorHandle;
 pub use session::{Session, SessionName};
-pub use supervisor::start::{init, is_initialized, is_internal_subcommand, main};
+#[cfg(test)]
+pub(crate) use supervisor::start::assume_initialized;
+pub use supervisor::start::{Initialized, init, initialized, is_internal_subcommand, main};
 pub use wire::protocol::{CommandLimits, End, ForkerFor, ForkerLocation, LimitKind, StartFailure, Step};

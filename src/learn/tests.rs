@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::remedy::{Remedy, remedy};
 use super::*;
-use crate::config::amend::{Change, NewRoot, Widened, Writing, amend, load_amended};
 use crate::config::Context;
+use crate::config::amend::{Change, NewRoot, Widened, Writing, amend, load_amended};
 use crate::policy::{AbsPath, Destination, Rights, Scope};
 use crate::tools::explain::{Blocked, Layer, Permitted, Subject, Wanted};
 

@@ -82,7 +82,7 @@ pub enum DemandSource {
 
 /// The way in which a session answers questions.
 ///
-/// The config sets it (`approval.mode`), or `policy.mode` of a [`Loaded`](crate::Loaded); the example there does. What is
+/// The config sets it (`approval.mode`), or [`SessionBuilder::mode`](crate::SessionBuilder::mode), whose example does. What is
 /// blocked stays blocked in every mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {

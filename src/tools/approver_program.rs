@@ -1,7 +1,42 @@
-//! How an approver program is run: `approval/` knows what to ask, `confine/` how processes are started.
+//! What approvers need of the system: `approval/` knows what to ask, `confine/` how processes are started and how large a
+//! terminal is.
 
-use crate::approval::{ApproverError, ProgramOutput, ProgramRun};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::approval::{ApproverError, ProgramApprover, ProgramOutput, ProgramRun, TerminalApprover};
+use crate::confine::io::terminal;
 use crate::confine::parent::unconfined::{self, ProgramEnd, UnconfinedProgram};
+
+/// How long the answer of a program is waited for, where nobody says otherwise.
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
+
+impl ProgramApprover {
+    /// An approver that runs `program`, without arguments.
+    ///
+    /// # Errors
+    /// [`ApproverError::Program`]: the program does not exist or cannot be executed, or can be written by another user than
+    /// this one and root.
+    pub fn new(program: &Path) -> Result<Self, ApproverError> {
+        Self::run_by(run, program, &[], PATIENCE, |_| {})
+    }
+}
+
+impl TerminalApprover {
+    /// An approver without a timeout.
+    ///
+    /// It uses colours unless `NO_COLOR` is set or `TERM` is `dumb` or missing. It uses letters beyond ASCII where the locale
+    /// or the terminal says that it understands them.
+    pub fn new() -> Self {
+        Self::sized_by(terminal::size)
+    }
+}
+
+impl Default for TerminalApprover {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 /// Runs an approver program once.
 pub fn run(program_run: &ProgramRun<'_>) -> Result<ProgramOutput, ApproverError> {

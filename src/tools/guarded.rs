@@ -20,14 +20,16 @@ use super::recorder::{self, OpenCall};
 use super::restored::Recovered;
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, Effect, OverrideByConfig, Question, Tool};
 use super::tool_question;
-use crate::approval::{ApprovalRequest, DecidedBy, Verdict};
-use crate::policy::{Demand, Requirement, ToolRule};
+use crate::approval::{AnswerOf, ApprovalRequest, DecidedBy, Verdict};
+use crate::policy::{Demand, Origin, Requirement, ToolRule};
 
 /// What the guards of one session share.
 #[derive(Clone)]
-pub struct Guard {
+pub(crate) struct Guard {
     pub(super) deciding: Deciding,
     pub(super) rules: Arc<BTreeMap<String, ToolRule>>,
+    /// What would allow a call that nothing speaks of.
+    pub(super) loosening: Loosening,
     pub(super) hook: Option<Hook>,
     /// Who calls through it, if it is not the agent itself.
     pub(super) caller: Option<String>,
@@ -36,7 +38,58 @@ pub struct Guard {
     pub(super) recovered: Recovered,
 }
 
+/// Where the entries of a guard are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loosening {
+    /// In the config of a session.
+    ByConfig,
+    /// In the program.
+    ByCode,
+}
+
+impl Loosening {
+    /// Names what would allow it, in a question that names nothing.
+    fn explain(self, assessment: Assessment, context: &ApprovalContext) -> Assessment {
+        let name = &context.tool_name;
+        let explained = |mut request: Box<ApprovalRequest>| {
+            if request.allowed_by.is_empty() && request.answer != AnswerOf::ApproverOnly {
+                request.allowed_by = match self {
+                    Self::ByConfig => format!("`tools: {{{name}: {{approval: none}}}}` in the config would allow it"),
+                    Self::ByCode => format!("`.tool({name:?}, Demand::None)` on the builder would allow it"),
+                };
+            }
+            if request.why.is_empty() {
+                let place = match self {
+                    Self::ByConfig => "nothing in the config says",
+                    Self::ByCode => "the program does not say",
+                };
+                request.why = vec![format!("{place} that {name} may be called unasked")];
+            }
+            request
+        };
+        match assessment {
+            Assessment::NeedsApproval(request) => Assessment::NeedsApproval(explained(request)),
+            Assessment::NoOpinion(question) => {
+                Assessment::NoOpinion(Some(explained(Box::new(question_or_default(question, context)))))
+            }
+            Assessment::Blocked(_) | Assessment::PreApproved(_) => assessment,
+        }
+    }
+}
+
 impl Guard {
+    /// The same for somebody whom the caller delegates to.
+    pub(super) fn delegate(&self, name: &str) -> Self {
+        let caller = match &self.caller {
+            Some(caller) => format!("{caller} › {name}"),
+            None => name.to_owned(),
+        };
+        Self {
+            caller: Some(caller),
+            ..self.clone()
+        }
+    }
+
     /// The same, where the config pre-approves nothing of this name: what it spoke of is not what it was.
     pub(super) fn without_pre_approval(mut self, name: &str) -> Self {
         let pre_approves = |rule: &ToolRule| rule.approval.requirement() == Requirement::PreApproved;
@@ -114,7 +167,7 @@ pub struct Guarded {
 
 impl Guarded {
     /// The tool behind a guard. [`Session::guarded`](crate::Session::guarded) has the guard of a session.
-    pub fn new(tool: Box<dyn Tool>, guard: Guard) -> Self {
+    pub(super) fn new(tool: Box<dyn Tool>, guard: Guard) -> Self {
         Self { tool, guard }
     }
 
@@ -132,7 +185,7 @@ impl Guarded {
             None => assessment,
         };
         Ok(Assessed {
-            assessment,
+            assessment: self.guard.loosening.explain(assessment, context),
             prepared,
             override_by_config,
         })
@@ -352,7 +405,11 @@ pub(super) fn apply_rule(rule: &ToolRule, assessment: Assessment, context: &Appr
         Assessment::PreApproved(question) | Assessment::NoOpinion(question) => question,
     };
     let name = &context.tool_name;
-    let line = format!("`tools: {{{name}: …}}` ({})", rule.origin);
+    let line = match &rule.origin {
+        // No file has it: it was written in the program.
+        Origin::Builtin(place) => format!("`.tool({name:?}, …)` on {place}"),
+        origin => format!("`tools: {{{name}: …}}` ({origin})"),
+    };
     match rule.approval.requirement() {
         Requirement::PreApproved => Assessment::PreApproved(question),
         Requirement::Blocked => Assessment::Blocked(format!("{line} forbids it")),

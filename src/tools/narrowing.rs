@@ -7,20 +7,7 @@ use crate::profile::{Profile, intersect};
 
 /// What is taken away from a policy, as the flags `--rw`, `--ro`, `--deny` and `--net` do beside a config.
 ///
-/// Give one to [`Session::open`](crate::Session::open). It never adds anything. The default takes nothing away. Its paths are
-/// of a module of the program, which may change without notice.
-///
-/// ```
-/// use stockade::Narrowing;
-/// use stockade::policy::{AbsPath, Network};
-///
-/// let narrowing = Narrowing {
-///     denied: vec![AbsPath::new("/srv/secrets").expect("an absolute path")],
-///     network: Some(Network::Off),
-///     ..Narrowing::default()
-/// };
-/// assert!(!narrowing.is_empty());
-/// ```
+/// It never adds anything. The default takes nothing away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Narrowing {
     /// The only directories that may be written, with the identity of each; empty for no change (`--rw`).

@@ -321,8 +321,8 @@ mod tests {
     use super::*;
     use crate::backend::landlock::Beneath;
     use crate::backend::namespaces::{BindAccess, Step};
-    use crate::config::amend::load_amended;
     use crate::config::Context;
+    use crate::config::amend::load_amended;
     use crate::policy::DenyFallback;
     use crate::policy::{Grant, Origin, Rights, UnixSockets};
     use crate::profile::derive;

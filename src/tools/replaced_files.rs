@@ -68,8 +68,8 @@ mod tests {
     use std::slice::from_ref;
 
     use super::*;
-    use crate::config::amend::load_amended;
     use crate::config::Context;
+    use crate::config::amend::load_amended;
     use crate::policy::Grant;
     use crate::profile::{ApprovedRoots, Call, derive};
 

@@ -14,8 +14,7 @@ use super::custom::CommandTool;
 use super::deciding::{Deciding, ExtraApprover};
 use super::executor::Executor;
 use super::files::FileTool;
-use super::git;
-use super::guarded::{Guard, Guarded};
+use super::guarded::{Guard, Guarded, Loosening};
 use super::hook::Hook;
 use super::narrowing::Narrowing;
 use super::offered_tools::{OfferedTool, OfferedTools};
@@ -29,30 +28,33 @@ use super::shell_tool::ShellTool;
 use super::tool::{ApprovalContext, Reach, Tool};
 use super::user_paths::UserPaths;
 use crate::approval::{Approval, Approver, CancelHandle, Record};
-use crate::config::{self, Context, Loaded, PresetChanges};
-use crate::confine;
-use crate::policy::{AbsPath, Mode, Network, ToolRule};
+use crate::config::{Context, Diagnostic, Loaded};
+use crate::confine::{self, Initialized};
+use crate::policy::{AbsPath, Mode, Network, Right, ToolRule};
 
 /// One config, its tools, and the approver who answers questions.
 ///
-/// All tools of a session are confined by one policy and share one memory: what is approved for the session holds for all of
-/// them, and ends with it. A clone is the same session. Commands of one session run one after the other.
+/// [`Session::builder`] makes one. All tools of a session are confined by one policy and share one memory: what is approved for
+/// the session holds for all of them, and ends with it. A clone is the same session. Commands of one session run one after the
+/// other.
 ///
 /// Commands run in a child that is this program, started again, so `main` must call [`init`](crate::init) first. Its async
 /// methods need a tokio runtime. What confines the child: landlock(7), seccomp(2), `user_namespaces(7)`.
 ///
 /// ```no_run
-/// use std::path::Path;
-///
 /// use serde_json::json;
-/// use stockade::{Session, TerminalApprover, terminal_size};
+/// use stockade::{Session, TerminalApprover};
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///     stockade::init();
 ///     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 ///     runtime.block_on(async {
-///         let (approver, handle) = TerminalApprover::new(terminal_size).cancellable()?;
-///         let session = Session::with_preset("workspace-write", Path::new("/srv/project"), Box::new(approver))?
+///         let (approver, handle) = TerminalApprover::new().cancellable()?;
+///         let session = Session::builder()
+///             .preset("workspace-write")
+///             .directory("/srv/project")
+///             .approver(approver)
+///             .open()?
 ///             .withdrawing_with(handle);
 ///         println!("{}", session.regime_line().await?);
 ///         let output = session.tools().call("shell", json!({"command": "make test"})).await?;
@@ -67,62 +69,40 @@ pub struct Session {
     shared: Arc<Shared>,
     guard: Guard,
     offered: Arc<OfferedTools>,
+    warnings: Arc<[Diagnostic]>,
     stopper: mpsc::Sender<Signal>,
 }
 
 impl Session {
-    /// A session under a config that the caller trusts. `directory` is the working directory of its commands, and `$CWD` in
-    /// the config.
-    ///
-    /// # Errors
-    /// The config is wrong, [`init`](crate::init) was not called, the user has no home, or this machine cannot confine what
-    /// the config permits.
-    pub fn with_config(
-        file: &Path,
-        directory: &Path,
-        approver: Box<dyn Approver + Send>,
-    ) -> Result<Self, SessionError> {
-        let mut context = Context::host();
-        // To the config this is where Stockade was started; where it cannot be resolved, `$CWD` is an error.
-        let started = std::fs::canonicalize(directory).ok();
-        context.start = started.and_then(|start| AbsPath::new(start).ok());
-        let loaded = config::load(file, &context)?;
-        Self::open(loaded, Narrowing::default(), directory, approver, &context)
+    /// An error where a child that this program starts would not become the confined child.
+    pub(super) fn require_init() -> Result<(), SessionError> {
+        match confine::initialized() {
+            Initialized::Yes => Ok(()),
+            Initialized::No => Err(SessionError::NotInitialized),
+            Initialized::Late(threads) => Err(SessionError::InitializedLate(threads)),
+        }
     }
 
-    /// A session under a shipped preset, such as `workspace-write`. `directory` is the workspace.
-    ///
-    /// # Errors
-    /// There is no such preset; else those of [`with_config`](Self::with_config).
-    pub fn with_preset(name: &str, directory: &Path, approver: Box<dyn Approver + Send>) -> Result<Self, SessionError> {
-        let context = Context::host();
-        let loaded = git::preset(name, directory, &PresetChanges::default(), &context)?;
-        Self::open(loaded, Narrowing::default(), directory, approver, &context)
-    }
-
-    /// A session under a config that [`load`](crate::load) returned. The mode is that of its policy.
-    ///
-    /// The example of [`Loaded`] opens one.
-    ///
-    /// # Errors
-    /// Those of [`with_config`](Self::with_config).
-    pub fn open(
+    /// A session under a config that was loaded. The mode is that of its policy.
+    pub(crate) fn open(
         loaded: Loaded,
         narrowing: Narrowing,
         directory: &Path,
-        approver: Box<dyn Approver + Send>,
+        mut approver: Box<dyn Approver + Send>,
         context: &Context,
     ) -> Result<Self, SessionError> {
-        if !confine::is_initialized() {
-            return Err(SessionError::NotInitialized);
-        }
+        Self::require_init()?;
         let user_paths = UserPaths::of_user(context).ok_or(SessionError::NoHome)?;
         let Loaded {
             policy,
             custom_tools,
             files,
+            warnings,
             ..
         } = loaded;
+        let writable = policy.roots.iter().filter(|root| root.rights.has(Right::Write));
+        let writable: Vec<_> = writable.map(|root| root.path.as_path().to_owned()).collect();
+        approver.begin(&writable)?;
         let mode = policy.mode;
         let closed = |network: &Network| match network {
             Network::Off => true,
@@ -147,6 +127,7 @@ impl Session {
         let guard = Guard {
             deciding: executor.deciding.clone(),
             rules,
+            loosening: Loosening::ByConfig,
             hook: None,
             caller: None,
             stops: Arc::clone(&stops),
@@ -162,6 +143,7 @@ impl Session {
             }),
             guard,
             offered: Arc::new(offered),
+            warnings: warnings.into(),
             stopper,
         })
     }
@@ -178,7 +160,7 @@ impl Session {
     ///
     /// Without it the session's approver is asked, and such a question cannot be withdrawn.
     #[must_use]
-    pub fn asking_meanwhile(mut self, another: ExtraApprover) -> Self {
+    pub(crate) fn asking_meanwhile(mut self, another: ExtraApprover) -> Self {
         self.guard.deciding.extra_approver = Some(another);
         self
     }
@@ -193,12 +175,10 @@ impl Session {
     /// The same session for a worker or agent that the agent delegates to. Questions name it as the caller.
     #[must_use]
     pub fn delegate(&self, name: &str) -> Self {
-        let mut delegate = self.clone();
-        delegate.guard.caller = Some(match &self.guard.caller {
-            Some(caller) => format!("{caller} › {name}"),
-            None => name.to_owned(),
-        });
-        delegate
+        Self {
+            guard: self.guard.delegate(name),
+            ..self.clone()
+        }
     }
 
     /// A session beside this one, so that calls of both are under way at once; their commands and changes share one room.
@@ -227,6 +207,7 @@ impl Session {
                 ..self.guard.clone()
             },
             offered: Arc::clone(&self.offered),
+            warnings: Arc::clone(&self.warnings),
             stopper,
         }
     }
@@ -236,7 +217,7 @@ impl Session {
     /// `withdraw` withdraws the questions of that approver. `another` makes the approvers for questions that come up while a
     /// command runs.
     #[must_use]
-    pub fn asking(
+    pub(crate) fn asking(
         &self,
         approver: Box<dyn Approver + Send>,
         withdraw: Option<CancelHandle>,
@@ -303,9 +284,14 @@ impl Session {
 
     /// The same, where an entry of `tools:` that pre-approves the tool does not count: the tool has changed since the entry
     /// was written.
-    pub fn guarded_anew(&self, tool: Box<dyn Tool>) -> Guarded {
+    pub(crate) fn guarded_anew(&self, tool: Box<dyn Tool>) -> Guarded {
         let guard = self.guard.clone().without_pre_approval(tool.name());
         Guarded::new(tool, guard)
+    }
+
+    /// The lines of the policy that may not mean what their writer thinks.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
     }
 
     /// The entries of `tools:` in the config, by tool name.
@@ -314,7 +300,7 @@ impl Session {
     }
 
     /// The names of the tools that the config defines itself (`custom_tools`).
-    pub fn custom_names(&self) -> Vec<String> {
+    pub(crate) fn custom_names(&self) -> Vec<String> {
         self.offered.custom_names()
     }
 
@@ -371,7 +357,7 @@ impl Session {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn begin_record(&self) -> Result<(), ToolError> {
+    pub(crate) async fn begin_record(&self) -> Result<(), ToolError> {
         let recorder = self.shared.executor.lock().await.deciding.recorder.clone();
         match recorder {
             Some(recorder) => recorder.begin().await,

@@ -9,12 +9,13 @@ use super::guarded::{Guard, Guarded, ask, record_outcome};
 use super::output::Output;
 use super::prepared::Prepared;
 use super::tool::{ApprovalContext, Effect, Tool};
+use crate::approval::{Approval, Record};
 use crate::policy::path::escape;
 
 /// A set of guarded tools, called by name.
 ///
-/// [`Session::tools`](crate::Session::tools) makes one with the tools that the config can allow. The calls of one set run one after
-/// the other.
+/// [`Session::tools`](crate::Session::tools) makes one with the tools that the config can allow. [`ToolSet::builder`] makes one
+/// without a sandbox, around functions of the program alone. The calls of one set run one after the other.
 ///
 /// ```no_run
 /// use serde_json::json;
@@ -68,8 +69,8 @@ pub struct ToolInfo {
 }
 
 impl ToolSet {
-    /// An empty set behind this guard. [`Session::tools`](crate::Session::tools) has the guard of a session.
-    pub const fn new(guard: Guard) -> Self {
+    /// An empty set behind this guard.
+    pub(super) const fn new(guard: Guard) -> Self {
         Self {
             guard,
             tools: Vec::new(),
@@ -81,6 +82,34 @@ impl ToolSet {
         self.tools.retain(|other| other.name() != tool.name());
         self.tools.push(Guarded::new(tool, self.guard.clone()));
         self
+    }
+
+    /// An empty set for a worker or agent that the agent delegates to: add what it may call. Questions name it as the caller.
+    ///
+    /// Mode, memory and history are those of this set.
+    #[must_use]
+    pub fn delegate(&self, name: &str) -> Self {
+        Self::new(self.guard.delegate(name))
+    }
+
+    /// The approvals that hold, oldest first. At most 10,000 are kept.
+    pub fn approvals(&self) -> Vec<Approval> {
+        self.guard.deciding.controller.approvals()
+    }
+
+    /// Takes back the approval with this [`id`](Approval::id), and returns it. The same call is asked about again.
+    pub fn revoke(&self, id: u64) -> Option<Approval> {
+        self.guard.deciding.controller.revoke(id)
+    }
+
+    /// Takes back every approval.
+    pub fn forget_approvals(&self) {
+        self.guard.deciding.controller.forget_approvals();
+    }
+
+    /// The latest decisions, oldest first. At most 10,000 are kept.
+    pub fn history(&self) -> Vec<Record> {
+        self.guard.deciding.controller.history()
     }
 
     /// The tools, in the order in which they were added.

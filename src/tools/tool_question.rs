@@ -5,17 +5,14 @@ use serde_json::Value;
 use super::tool::ApprovalContext;
 use crate::approval::{ApprovalRequest, Lazy, Presentation};
 
-/// Asks about these arguments, of which nothing is left out that is not left out in `shown`.
+/// Asks about these arguments, of which nothing is left out that is not left out in `shown`. The guard says what would allow it.
 pub(crate) fn by_name(context: &ApprovalContext, description: String, shown: Value) -> ApprovalRequest {
     let payload = payload(&[context.tool_name.as_bytes(), shown.to_string().as_bytes()]);
-    let name = &context.tool_name;
     ApprovalRequest {
         payload,
         presentation: Lazy::new(move || Ok(Presentation::Structured(fields(&shown)))),
-        allowed_by: format!("`tools: {{{name}: {{approval: none}}}}` in the config would allow it"),
-        why: vec![format!("nothing in the config says that {name} may be called unasked")],
         caller: context.caller.clone(),
-        ..ApprovalRequest::new(name, description)
+        ..ApprovalRequest::new(&context.tool_name, description)
     }
 }
 

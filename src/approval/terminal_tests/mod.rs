@@ -53,7 +53,7 @@ fn ask() {
 }
 
 fn approver() -> TerminalApprover {
-    let mut approver = TerminalApprover::new(|_| Some((80, ROWS)));
+    let mut approver = TerminalApprover::sized_by(|_| Some((80, ROWS)));
     if let Some(millis) = number("ASK_TIMEOUT_MS") {
         approver = approver.with_timeout(Duration::from_millis(millis));
     }
@@ -459,6 +459,6 @@ fn a_dropped_handle_withdraws_nothing_and_both_may_change_threads() {
     assert!(cancelled.check().is_ok());
     sent(cancel).cancel();
     assert!(matches!(cancelled.check(), Err(ApproverError::Cancelled)));
-    let (approver, _handle) = sent(TerminalApprover::new(|_| None).cancellable().unwrap());
+    let (approver, _handle) = sent(TerminalApprover::sized_by(|_| None).cancellable().unwrap());
     drop(approver);
 }

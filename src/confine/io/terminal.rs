@@ -153,8 +153,7 @@ fn saved() -> MutexGuard<'static, Option<(OwnedFd, Termios)>> {
 
 /// The columns and rows of a terminal; `None` where `fd` is no terminal, or its size is not known.
 ///
-/// Give it to [`TerminalApprover::new`](crate::TerminalApprover::new), whose example does. The size is that of `TIOCGWINSZ`
-/// (`ioctl_tty(2)`); a terminal without a size reports zeros.
+/// The size is that of `TIOCGWINSZ` (`ioctl_tty(2)`); a terminal without a size reports zeros.
 pub fn size(fd: BorrowedFd<'_>) -> Option<(u16, u16)> {
     sys::window_size(fd)
         .ok()

@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -40,23 +40,54 @@ pub fn is_internal_subcommand(first: &OsStr) -> bool {
     first == SUBCOMMAND || first == INSIDE || first == PROBE
 }
 
-/// Whether [`init`] was called in this process.
-static INITIALIZED: AtomicBool = AtomicBool::new(false);
+/// How many threads there were when [`init`] was called in this process; 0 before that.
+static THREADS_AT_INIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a process that this program starts of itself would become the confined child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Initialized {
+    /// [`init`] was not called.
+    No,
+    /// It was called when there were this many threads: the child would have them, too, and its descriptors would be closed
+    /// under them.
+    Late(usize),
+    /// It was called in time.
+    Yes,
+}
 
 /// Becomes the confined child, where this process was started as one; else returns.
 pub fn init() {
+    let threads = threads();
     if std::env::args_os()
         .nth(1)
         .is_some_and(|first| is_internal_subcommand(&first))
     {
+        if threads > 1 {
+            sys::exit_now(NOT_A_SUPERVISOR);
+        }
         main();
     }
-    INITIALIZED.store(true, Ordering::Relaxed);
+    THREADS_AT_INIT.store(threads, Ordering::Relaxed);
 }
 
-/// Whether a process that this program starts of itself would become the confined child: whether [`init`] was called.
-pub fn is_initialized() -> bool {
-    INITIALIZED.load(Ordering::Relaxed)
+/// Whether [`init`] was called in this process, and in time.
+pub fn initialized() -> Initialized {
+    match THREADS_AT_INIT.load(Ordering::Relaxed) {
+        0 => Initialized::No,
+        1 => Initialized::Yes,
+        threads => Initialized::Late(threads),
+    }
+}
+
+/// The threads of this process; 1 where they cannot be counted.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(1, |threads| threads.count().max(1))
+}
+
+/// As if [`init`] had been called in time. Tests have threads, and start no child.
+#[cfg(test)]
+pub(crate) fn assume_initialized() {
+    THREADS_AT_INIT.store(1, Ordering::Relaxed);
 }
 
 /// Becomes the supervisor, the forker inside namespaces, or a probe: never returns.

@@ -25,13 +25,23 @@ const LONGEST: usize = 8192;
 /// A built-in preset on its own, with `workspace` for its `.` and what flags change of it. The workspace of
 /// `workspace-write` gets its git directory, too.
 pub fn preset(name: &str, workspace: &Path, changes: &PresetChanges, context: &Context) -> Result<Loaded, ConfigError> {
-    let alone = || config::changed_preset(name, workspace, changes, context);
+    with_git_directory(name, workspace, |git| {
+        config::changed_preset(name, workspace, git, changes, context)
+    })
+}
+
+/// What `load` makes of the preset, and of the git directory of the workspace where that lies elsewhere and may be a root.
+pub(in crate::tools) fn with_git_directory(
+    name: &str,
+    workspace: &Path,
+    load: impl Fn(Option<&AbsPath>) -> Result<Loaded, ConfigError>,
+) -> Result<Loaded, ConfigError> {
     if name != WORKSPACE {
-        return alone();
+        return load(None);
     }
     let (why, named) = match of(workspace) {
-        GitDirectory::Nowhere => return alone(),
-        GitDirectory::Mutual(git) => match config::preset_with_git(name, workspace, &git, changes, context) {
+        GitDirectory::Nowhere => return load(None),
+        GitDirectory::Mutual(git) => match load(Some(&git)) {
             Ok(loaded) => return Ok(loaded),
             Err(error) => {
                 let why = error.to_string();
@@ -43,7 +53,7 @@ pub fn preset(name: &str, workspace: &Path, changes: &PresetChanges, context: &C
         },
         GitDirectory::Doubtful(named, why) => (why.to_owned(), named),
     };
-    let mut loaded = alone()?;
+    let mut loaded = load(None)?;
     let warning = format!(
         "git finds no repository here: `.git` names {}, and that is no root, because {why}",
         display(&named)

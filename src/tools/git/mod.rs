@@ -20,6 +20,7 @@ mod list;
 mod work_trees;
 
 pub use elsewhere::preset;
+pub(super) use elsewhere::with_git_directory;
 pub use files::GitFiles;
 
 use std::ffi::OsStr;

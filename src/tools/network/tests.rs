@@ -79,7 +79,7 @@ fn world(mode: Mode) -> Fixture {
     let asked = Arc::new(AtomicUsize::new(0));
     let (answers, taken) = channel();
     let taken = Arc::new(Mutex::new(taken));
-    let controller = Controller::new(mode, Box::new(TerminalApprover::new(|_| None)));
+    let controller = Controller::new(mode, Box::new(TerminalApprover::sized_by(|_| None)));
     let mut deciding = Deciding::by(Arc::new(controller));
     let counted = Arc::clone(&asked);
     deciding.extra_approver = Some(Arc::new(move || {

@@ -26,8 +26,13 @@ custom_tools:
 "#;
     fs::write(&config, text).unwrap();
     let (approver, _) = saying(false, Remember::None);
-    crate::confine::init();
-    let session = Session::with_config(&config, folder.path(), approver).unwrap();
+    crate::confine::assume_initialized();
+    let session = Session::builder()
+        .config_file(&config)
+        .directory(folder.path())
+        .approver(approver)
+        .open()
+        .unwrap();
     let mut tools = session.bare_tools();
     let say = tools.iter_mut().find(|tool| tool.name() == "say").unwrap();
     run(say.assess(&ApprovalContext::new("say", args)))

@@ -16,8 +16,13 @@ fn session(approver: Box<dyn Approver + Send>) -> (tempfile::TempDir, Session) {
         "extends: [system]\nsandbox: {backend: landlock}\ntools: {shell: {approval: deny}}\n",
     )
     .unwrap();
-    crate::confine::init();
-    let session = Session::with_config(&config, folder.path(), approver).unwrap();
+    crate::confine::assume_initialized();
+    let session = Session::builder()
+        .config_file(&config)
+        .directory(folder.path())
+        .approver(approver)
+        .open()
+        .unwrap();
     (folder, session)
 }
 

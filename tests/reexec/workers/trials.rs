@@ -29,7 +29,7 @@ use stockade::profile::{ApprovedRoots, Call, derive};
 use stockade::tools::plan::{self, BackendOptions, Mechanism, Surroundings};
 use stockade::tools::{
     Caches, Executor, GitFiles, Narrowing, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin,
-    TerminalApprover, ToolError, UserPaths, terminal_size,
+    TerminalApprover, ToolError, UserPaths,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -232,7 +232,7 @@ impl Fixture {
 
     /// One more executor for the same policy.
     fn executor(&self) -> Executor {
-        let approver = Box::new(TerminalApprover::new(terminal_size));
+        let approver = Box::new(TerminalApprover::new());
         let (policy, places) = (self.policy.clone(), self.places.clone());
         Executor::new(policy, Narrowing::default(), Mode::ApproveAll, approver, places).unwrap()
     }
