@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use super::presentation::Presentation;
+use super::request::{ApprovalDecision, ApprovalRequest};
 use crate::policy::Channel;
 use crate::policy::path::display;
 

@@ -5,7 +5,8 @@ use std::fmt;
 use tokio::runtime::Handle;
 
 use super::approver::{Approver, ApproverError};
-use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use super::presentation::Presentation;
+use super::request::{ApprovalDecision, ApprovalRequest};
 
 /// What a function that answers questions may return: a decision, or a reason why there is none.
 type Answer = Result<ApprovalDecision, ApproverError>;

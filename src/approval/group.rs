@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::request::{AnswerOf, ApprovalRequest, Lazy, Presentation};
+use super::presentation::{Lazy, Presentation};
+use super::request::{AnswerOf, ApprovalRequest};
 use super::scope::Remember;
 
 /// One request for all of a group, each a part under its description.

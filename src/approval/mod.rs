@@ -19,6 +19,7 @@ mod keys;
 mod memory;
 mod note;
 mod pager;
+mod presentation;
 mod program;
 mod random;
 mod request;
@@ -41,11 +42,10 @@ pub use cancel::CancelHandle;
 pub use controller::{Controller, SharedApprover};
 pub use function::AsyncApprover;
 pub use memory::Approval;
+pub use presentation::{CommandView, Content, FileView, Lazy, Presentation};
 pub use program::{ProgramApprover, ProgramOutput, ProgramRun, RunProgram};
 pub use random::random;
-pub use request::{
-    AnswerOf, ApprovalDecision, ApprovalRequest, CommandView, Content, Fact, FileView, Fingerprint, Lazy, Presentation,
-};
+pub use request::{AnswerOf, ApprovalDecision, ApprovalRequest, Fact, Fingerprint};
 pub use request_message::RequestMessage;
 pub use scope::{Remember, SessionScope};
 pub use socket::{

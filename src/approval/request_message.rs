@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::approver::ApproverError;
-use super::request::{AnswerOf, ApprovalRequest, Fingerprint, Lazy, Presentation};
+use super::presentation::{Lazy, Presentation};
+use super::request::{AnswerOf, ApprovalRequest, Fingerprint};
 use super::scope::{Remember, SessionScope, WiderAnswer, wider_answers};
 use super::screen::{self, Charset, Colour, Layout};
 use crate::policy::hex::unhex;

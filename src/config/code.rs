@@ -45,7 +45,8 @@ pub(crate) struct Settings {
 
 #[derive(Debug, Clone)]
 enum Node {
-    Mapping(Settings),
+    /// With the first call that set something in it.
+    Mapping(Settings, String),
     List(Vec<Written>),
     Value(Written),
 }
@@ -100,11 +101,12 @@ impl Settings {
             [key, rest @ ..] => {
                 let at = self.entries.iter().position(|(known, _)| known == key);
                 let at = at.unwrap_or_else(|| {
-                    self.entries.push(((*key).to_owned(), Node::Mapping(Self::default())));
+                    self.entries
+                        .push(((*key).to_owned(), Node::Mapping(Self::default(), call.to_owned())));
                     self.entries.len() - 1
                 });
                 match self.entries.get_mut(at) {
-                    Some((_, Node::Mapping(inner))) => inner.node(rest, call),
+                    Some((_, Node::Mapping(inner, _))) => inner.node(rest, call),
                     Some(_) | None => Err(twice(key, call)),
                 }
             }
@@ -124,8 +126,8 @@ impl Settings {
             let key = Value::from(key.as_str());
             match node {
                 Node::Value(Written { value, call }) => text.push_str(&format!("{indent}{key}: {value} # {call}\n")),
-                Node::Mapping(inner) => {
-                    text.push_str(&format!("{indent}{key}:\n"));
+                Node::Mapping(inner, call) => {
+                    text.push_str(&format!("{indent}{key}: # {call}\n"));
                     inner.write(depth + 1, text);
                 }
                 Node::List(list) => {

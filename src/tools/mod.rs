@@ -51,6 +51,7 @@ mod offered_tools;
 mod on_record;
 pub mod outcome;
 mod output;
+mod overriding;
 mod permit;
 pub mod plan;
 mod pool;

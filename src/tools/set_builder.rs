@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
 
 use super::deciding::Deciding;
-use super::guarded::{Guard, Loosening};
+use super::guarded::Guard;
 use super::hook::Hook;
 use super::nobody::Nobody;
+use super::overriding::Loosening;
 use super::restored::Recovered;
 use super::set::ToolSet;
 use crate::approval::{Approver, Controller};
@@ -70,7 +71,7 @@ impl ToolSetBuilder {
 
     /// What calls of a tool need, whatever the tool itself thinks. It never un-blocks.
     pub fn tool(mut self, name: &str, approval: Demand) -> Self {
-        let origin = Origin::Builtin("`ToolSet::builder()`");
+        let origin = Origin::Flag("`ToolSet::builder()`".into());
         self.rules.insert(name.to_owned(), ToolRule { approval, origin });
         self
     }

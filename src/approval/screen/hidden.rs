@@ -4,7 +4,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::layout::Charset;
 use super::text::{Backslash, hides};
-use crate::approval::request::{ApprovalRequest, Content, Presentation};
+use crate::approval::presentation::{Content, Presentation};
+use crate::approval::request::ApprovalRequest;
 
 /// How backslashes are shown in a question.
 pub(super) fn in_question(request: &ApprovalRequest, presentation: &Presentation, charset: Charset) -> Backslash {

@@ -17,7 +17,8 @@ mod tests;
 
 pub(super) use layout::{Charset, Colour, Layout};
 
-use super::request::{AnswerOf, ApprovalRequest, Presentation};
+use super::presentation::Presentation;
+use super::request::{AnswerOf, ApprovalRequest};
 use super::scope::Remember;
 use line::{Edge, LABEL, Style};
 use text::{Backslash, wrap};

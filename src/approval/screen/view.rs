@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::line::{Edge, Style};
 use super::writer::{MAX_LINES, Room, Writer, lines_of};
-use crate::approval::request::{CommandView, Content, FileView, Presentation};
+use crate::approval::presentation::{CommandView, Content, FileView, Presentation};
 
 /// The fewest lines of a part.
 const MIN_LINES: usize = 4;

@@ -27,7 +27,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::approver::{Approver, ApproverError};
 use super::cancel::{CancelHandle, Cancelled};
-use super::request::{ApprovalDecision, ApprovalRequest, Presentation};
+use super::presentation::Presentation;
+use super::request::{ApprovalDecision, ApprovalRequest};
 use super::request_message::RequestMessage;
 use super::token::Token;
 use crate::policy::{AbsPath, Channel};

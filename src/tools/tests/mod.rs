@@ -1,6 +1,7 @@
 //! Guards around tools that confine nothing: what is asked, what is done, and what never is.
 
 mod again;
+mod builder;
 mod custom;
 mod filled;
 mod given_up;
@@ -23,6 +24,7 @@ use super::deciding::Deciding;
 use super::guarded::Guard;
 use super::hook::Hook;
 use super::output::{Output, OutputEnd};
+use super::overriding::Loosening;
 use super::prepared::{Answered, Prepared};
 use super::restored::Recovered;
 use super::tool::{ApprovalContext, Assessed, Assessment, Boxed, OverrideByConfig, Tool};
@@ -233,6 +235,7 @@ fn guard(mode: Mode, approver: Box<dyn Approver + Send>) -> Guard {
     Guard {
         deciding: Deciding::by(Arc::new(Controller::new(mode, approver))),
         rules: Arc::default(),
+        loosening: Loosening::ByConfig,
         hook: None,
         caller: None,
         stops: Arc::new(tokio::sync::Mutex::new(stops)),
