@@ -22,7 +22,7 @@ fn main() {
 /// Each step of the default preset's way to a checked plan, in the order of a run.
 fn steps() {
     let folder = tempfile::tempdir().unwrap();
-    report("context", || Context::host());
+    report("context", Context::host);
     let context = Context::host();
     let load = || config::preset("workspace-write", folder.path(), &context).unwrap();
     report("load the preset", load);

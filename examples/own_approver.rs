@@ -27,7 +27,7 @@ async fn main() {
     calls(AsyncApprover::new(async move |request: &ApprovalRequest| {
         let (answer, answered) = oneshot::channel();
         let _nobody_reads = questions.send((request.description.clone(), answer)).await;
-        match timeout(Duration::from_secs(60), answered).await {
+        match timeout(Duration::from_mins(1), answered).await {
             Ok(Ok(decision)) => decision,
             Ok(Err(_)) | Err(_) => ApprovalDecision::deny("nobody answered"),
         }

@@ -15,7 +15,7 @@ struct SetPrice {
 }
 
 impl Tool for SetPrice {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "set_price"
     }
 
@@ -55,9 +55,10 @@ impl Tool for SetPrice {
     fn call<'a>(&'a mut self, call: &'a ApprovalContext, prepared: Prepared) -> Boxed<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             // Without a guard nothing was prepared, and nobody was asked.
-            let prepared = match prepared.is_nothing() {
-                true => self.assess(call).await?.into_prepared()?,
-                false => prepared,
+            let prepared = if prepared.is_nothing() {
+                self.assess(call).await?.into_prepared()?
+            } else {
+                prepared
             };
             self.price = prepared.take().unwrap_or(self.price);
             Ok(Output::new(

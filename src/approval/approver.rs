@@ -61,8 +61,7 @@ pub trait Approver {
     ///
     /// # Errors
     /// It cannot be trusted in this session. The session does not open.
-    fn begin(&mut self, writable: &[PathBuf]) -> Result<(), ApproverError> {
-        let _unused = writable;
+    fn begin(&mut self, _writable: &[PathBuf]) -> Result<(), ApproverError> {
         Ok(())
     }
 

@@ -109,12 +109,12 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
         StopScope::Program
     })?;
     let offered = if args.upstream {
-        ServedTools::Upstream(Upstream {
+        ServedTools::Upstream(Box::new(Upstream {
             session,
             command: args.command,
             directory,
             state: places.state,
-        })
+        }))
     } else {
         ServedTools::Own(Arc::new(Lanes::new(session, args.at_once)))
     };

@@ -40,8 +40,10 @@ pub(crate) enum Base {
 /// Settings by key, each with the call that made it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
-    entries: Vec<(String, Node)>,
+    entries: Entries,
 }
+
+type Entries = Vec<(String, Node)>;
 
 #[derive(Debug, Clone)]
 enum Node {
@@ -90,11 +92,7 @@ impl Settings {
     }
 
     /// The entries in which the last of the keys stands, and that key.
-    fn node<'a, 'k>(
-        &'a mut self,
-        keys: &[&'k str],
-        call: &str,
-    ) -> Result<(&'a mut Vec<(String, Node)>, &'k str), Box<Diagnostic>> {
+    fn node<'a, 'k>(&'a mut self, keys: &[&'k str], call: &str) -> Result<(&'a mut Entries, &'k str), Box<Diagnostic>> {
         match keys {
             [] => Err(twice("", call)),
             [key] => Ok((&mut self.entries, key)),
@@ -115,25 +113,25 @@ impl Settings {
 
     /// The settings as a config: a value never takes more than a line.
     fn text(&self) -> String {
-        let mut text = String::new();
-        self.write(0, &mut text);
-        text
+        let mut lines = Vec::new();
+        self.write("", &mut lines);
+        lines.concat()
     }
 
-    fn write(&self, depth: usize, text: &mut String) {
-        let indent = "  ".repeat(depth);
+    fn write(&self, indent: &str, lines: &mut Vec<String>) {
+        let deeper = format!("{indent}  ");
         for (key, node) in &self.entries {
             let key = Value::from(key.as_str());
             match node {
-                Node::Value(Written { value, call }) => text.push_str(&format!("{indent}{key}: {value} # {call}\n")),
+                Node::Value(Written { value, call }) => lines.push(format!("{indent}{key}: {value} # {call}\n")),
                 Node::Mapping(inner, call) => {
-                    text.push_str(&format!("{indent}{key}: # {call}\n"));
-                    inner.write(depth + 1, text);
+                    lines.push(format!("{indent}{key}: # {call}\n"));
+                    inner.write(&deeper, lines);
                 }
                 Node::List(list) => {
-                    text.push_str(&format!("{indent}{key}:\n"));
+                    lines.push(format!("{indent}{key}:\n"));
                     for Written { value, call } in list {
-                        text.push_str(&format!("{indent}  - {value} # {call}\n"));
+                        lines.push(format!("{deeper}- {value} # {call}\n"));
                     }
                 }
             }

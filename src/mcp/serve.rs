@@ -31,7 +31,7 @@ pub fn serve(serving: Serving) -> Boxed<'static, Result<ServeEnd, ServeError>> {
         let provider = match offered {
             ServedTools::Own(provider) => provider,
             ServedTools::Upstream(upstream) => {
-                let starting = upstream::start(upstream, say);
+                let starting = upstream::start(*upstream, say);
                 tokio::select! {
                     started = starting => started?,
                     // Dropping the future ends the server.

@@ -9,7 +9,7 @@ use crate::confine::io::terminal;
 use crate::confine::parent::unconfined::{self, ProgramEnd, UnconfinedProgram};
 
 /// How long the answer of a program is waited for, where nobody says otherwise.
-const PATIENCE: Duration = Duration::from_secs(5 * 60);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 impl ProgramApprover {
     /// An approver that runs `program`, without arguments.

@@ -38,7 +38,7 @@ pub enum ServedTools {
     /// These tools.
     Own(Arc<dyn Provider>),
     /// Those of a third party's server.
-    Upstream(Upstream),
+    Upstream(Box<Upstream>),
 }
 
 /// A third party's MCP server: a command that lives as long as the session, behind its guard.

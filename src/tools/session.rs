@@ -70,7 +70,6 @@ pub struct Session {
     shared: Arc<Shared>,
     guard: Guard,
     offered: Arc<OfferedTools>,
-    warnings: Arc<[Diagnostic]>,
     stopper: mpsc::Sender<Signal>,
 }
 
@@ -141,10 +140,10 @@ impl Session {
                 directory: directory.to_owned(),
                 reach,
                 slots: CommandSlots::new(1),
+                warnings: warnings.into(),
             }),
             guard,
             offered: Arc::new(offered),
-            warnings: warnings.into(),
             stopper,
         })
     }
@@ -202,13 +201,13 @@ impl Session {
                 directory: self.shared.directory.clone(),
                 reach: self.shared.reach,
                 slots,
+                warnings: Arc::clone(&self.shared.warnings),
             }),
             guard: Guard {
                 stops,
                 ..self.guard.clone()
             },
             offered: Arc::clone(&self.offered),
-            warnings: Arc::clone(&self.warnings),
             stopper,
         }
     }
@@ -292,7 +291,7 @@ impl Session {
 
     /// The lines of the policy that may not mean what their writer thinks.
     pub fn warnings(&self) -> &[Diagnostic] {
-        &self.warnings
+        &self.shared.warnings
     }
 
     /// The entries of `tools:` in the config, by tool name.

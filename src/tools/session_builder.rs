@@ -11,6 +11,7 @@ use super::session::Session;
 use super::session_error::SessionError;
 use crate::approval::Approver;
 use crate::config::{Base, ConfigError, Context, Diagnostic, Loaded, Settings};
+use crate::policy::path::display;
 use crate::policy::{Demand, Mode};
 
 /// The settings of a [`Session`] to be.
@@ -71,7 +72,7 @@ impl SessionBuilder {
     /// The policy of a config file, which is trusted. Its relative paths are relative to it.
     pub fn config_file(self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
-        let call = format!("config_file({path:?})");
+        let call = format!("config_file({})", display(&path));
         self.with_base(Base::File(path), &call)
     }
 

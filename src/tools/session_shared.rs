@@ -10,6 +10,7 @@ use super::call::ToolError;
 use super::command_slots::CommandSlots;
 use super::executor::Executor;
 use super::tool::Reach;
+use crate::config::Diagnostic;
 use crate::policy::AbsPath;
 
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Shared {
     pub(super) reach: Reach,
     /// What commands and changes of all sessions beside one another share.
     pub(super) slots: CommandSlots,
+    /// Lines of the policy that may not mean what their writer thinks.
+    pub(super) warnings: Arc<[Diagnostic]>,
 }
 
 impl Shared {

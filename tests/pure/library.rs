@@ -4,10 +4,11 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use stockade::{
     ApprovalContext, ApprovalDecision, ApprovalRequest, Approver, ApproverError, AsyncApprover, DecidedBy, Demand,
-    FunctionTool, Mode, Override, Session, SessionError, TerminalApprover, ToolError, ToolSet, ToolSetBuilder,
+    FunctionTool, Mode, Override, Presentation, Session, SessionError, TerminalApprover, ToolError, ToolSet,
+    ToolSetBuilder,
 };
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -120,9 +121,10 @@ fn an_async_function_answers_once_it_is_done() {
     let slow = |approved: bool| {
         AsyncApprover::new(async move |request: &ApprovalRequest| {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            match approved && request.tool_name == "send" {
-                true => ApprovalDecision::approve(),
-                false => ApprovalDecision::deny("too late"),
+            if approved && request.tool_name == "send" {
+                ApprovalDecision::approve()
+            } else {
+                ApprovalDecision::deny("too late")
             }
         })
     };
@@ -138,9 +140,9 @@ fn an_async_function_that_fails_or_panics_denies() {
     });
     let (text, called) = one(fails);
     assert!(text.contains("the line is dead") && !called, "{text}");
-    let panics = AsyncApprover::new(async |request: &ApprovalRequest| match request.required {
-        true => panic!("a bug of the program"),
-        false => ApprovalDecision::approve(),
+    let panics = AsyncApprover::new(async |request: &ApprovalRequest| {
+        assert!(!request.required, "a bug of the program");
+        ApprovalDecision::approve()
     });
     assert!(!one(panics).1);
 }
@@ -195,6 +197,17 @@ fn a_set_alone_has_the_modes_of_a_session() {
 }
 
 #[test]
+fn a_denial_in_strict_mode_says_what_would_allow_the_call() {
+    let (mut tools, _) = set(ToolSet::builder().mode(Mode::Strict).tool("look", Demand::None));
+    let error = run(tools.call("send", json!({}))).unwrap_err().to_string();
+    assert!(
+        error.contains("strict mode denied send") && error.contains("`.tool(\"send\", Demand::None)`"),
+        "{error}"
+    );
+    run(tools.call("look", json!({}))).unwrap();
+}
+
+#[test]
 fn what_the_program_forbids_stays_forbidden_in_every_mode_and_names_the_line() {
     let (mut tools, calls) = set(ToolSet::builder().mode(Mode::ApproveAll).tool("send", Demand::Deny));
     let error = run(tools.call("send", json!({}))).unwrap_err().to_string();
@@ -218,11 +231,10 @@ fn a_hook_of_a_set_alone_may_tighten() {
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
+type Seen = Arc<Mutex<Vec<(Option<String>, String)>>>;
+
 /// An approver that approves for the session, and the callers and descriptions that it saw.
-fn remembering() -> (
-    impl Approver + Send + 'static,
-    Arc<Mutex<Vec<(Option<String>, String)>>>,
-) {
+fn remembering() -> (impl Approver + Send + 'static, Seen) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let approver = {
         let seen = Arc::clone(&seen);
@@ -280,6 +292,31 @@ fn delegates_of_a_set_alone_name_themselves_and_share_memory_and_history() {
 }
 
 #[test]
+fn a_tool_of_a_tool_asks_through_the_same_memory_and_names_itself() {
+    let (approver, seen) = remembering();
+    let (mut tools, calls) = set(ToolSet::builder().tool("outer", Demand::None).approver(approver));
+    let mut inner = tools.delegate("outer");
+    inner.add(function("send", &calls));
+    let inner = Arc::new(tokio::sync::Mutex::new(inner));
+    let outer = FunctionTool::new("outer", "", json!({}), move |call| {
+        let inner = Arc::clone(&inner);
+        async move {
+            let done = inner.lock().await.call("send", call.args).await;
+            done.map(|output| json!(output.text)).map_err(|error| error.to_string())
+        }
+    });
+    tools.add(Box::new(outer));
+    run(async {
+        assert_eq!(tools.call("outer", json!({"to": "a"})).await.unwrap().text, "done");
+        tools.call("send", json!({"to": "a"})).await.unwrap();
+    });
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [(Some("outer".to_owned()), "send \"a\"".to_owned())]
+    );
+}
+
+#[test]
 fn calls_of_one_group_are_one_question() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -304,8 +341,12 @@ fn calls_of_one_group_are_one_question() {
 }
 
 #[test]
-fn a_request_of_a_tool_and_a_line_is_required_and_remembered_by_that_line() {
+fn a_request_made_of_a_tool_and_a_line_is_required_and_shown_and_remembered_by_that_line() {
     let request = ApprovalRequest::new("publish", "publish report 7");
-    assert!(request.required && request.payload == b"publish report 7");
-    let _shown: Value = json!(format!("{:?}", request.presentation.build().unwrap()));
+    assert!(request.required);
+    assert_eq!(request.payload, b"publish report 7");
+    assert_eq!(
+        request.presentation.build(),
+        Ok(Presentation::Text("publish report 7".to_owned()))
+    );
 }

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
+mod embedding;
+#[cfg(test)]
 #[path = "../common/libtest.rs"]
 mod libtest;
 #[cfg(test)]
@@ -12,6 +14,11 @@ mod seatbelt_launch;
 mod workers;
 
 fn main() -> std::process::ExitCode {
+    let program = std::env::current_exe().ok();
+    let name = program.as_deref().and_then(|program| program.file_name()?.to_str());
+    if let Some(main) = name.and_then(embedding::programs::named) {
+        return main();
+    }
     let first = std::env::args_os().nth(1);
     if first.as_deref().is_some_and(stockade::confine::is_internal_subcommand) {
         stockade::confine::main();
@@ -24,6 +31,7 @@ fn main() -> std::process::ExitCode {
         differential::trials::all(),
         seatbelt_launch::trials::TRIALS.to_vec(),
         workers::trials::all(),
+        embedding::trials::TRIALS.to_vec(),
     ];
     libtest::main(&trials.concat(), &differential::trials::planted())
 }
