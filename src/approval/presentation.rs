@@ -116,7 +116,7 @@ type Build = dyn Fn() -> Result<Presentation, String> + Send + Sync;
 
 /// A [`Presentation`] that is built when somebody is asked.
 ///
-/// Use it for what is costly to build: a diff, the content of a file. The example of [`ApprovalRequest`] makes one.
+/// Use it for what is costly to build: a diff, the content of a file. The example of [`ApprovalRequest`](crate::ApprovalRequest) makes one.
 #[derive(Clone)]
 pub struct Lazy(Arc<Build>);
 
