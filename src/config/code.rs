@@ -13,7 +13,7 @@ use super::extends;
 use super::file::{self, Links, canonical};
 use super::layers::{self, Layer, Place};
 use super::load::{self, Stacking};
-use super::loaded::Loaded;
+use super::loaded::{Loaded, NamedFile};
 use super::source::SourceName;
 use super::yaml;
 use crate::policy::AbsPath;
@@ -149,23 +149,22 @@ impl Settings {
     ) -> Result<Loaded, ConfigError> {
         let directory = canonical(directory)?;
         let context = &context.started_in(&directory);
-        let above = self.layer(base, &directory)?;
+        let (above, own) = self.layer(base, &directory)?.unzip();
         let mut loaded = match base {
             Base::File(path) => load::build_below(above, file::read(path, Links::Follow)?, context)?,
             Base::Nothing => load::resolve_stack(above, Stacking::default(), context)?,
             Base::Text(text) => {
+                // Before it is parsed: a text that is too large is not.
+                let file = Some(hashed(TEXT, text)?);
                 let (source, raw) = yaml::parse(named(TEXT), text.as_bytes())?;
                 let raw = extends::with_default(raw);
                 let place = beside(&directory);
-                let layer = Layer { source, raw, place };
-                load::resolve_stack(
-                    above,
-                    Stacking {
-                        config: Some(layer),
-                        ..Stacking::default()
-                    },
-                    context,
-                )?
+                let stacking = Stacking {
+                    config: Some(Layer { source, raw, place }),
+                    file,
+                    ..Stacking::default()
+                };
+                load::resolve_stack(above, stacking, context)?
             }
             Base::Preset(name) => {
                 let (source, raw) = layers::preset(&Arc::from(name.as_str()), context, |unplaced| unplaced)?;
@@ -181,12 +180,14 @@ impl Settings {
                 load::resolve_stack(above, stacking, context)?
             }
         };
+        // The log names what the session was opened with.
+        loaded.files.extend(own);
         load::create_missing(&mut loaded)?;
         Ok(loaded)
     }
 
-    /// The settings, parsed; `None` where there are none.
-    fn layer(&self, base: &Base, directory: &AbsPath) -> Result<Option<Layer>, ConfigError> {
+    /// The settings, parsed, and their hash; `None` where there are none.
+    fn layer(&self, base: &Base, directory: &AbsPath) -> Result<Option<(Layer, NamedFile)>, ConfigError> {
         let stands_alone = matches!(base, Base::Nothing);
         if self.entries.is_empty() && !stands_alone {
             return Ok(None);
@@ -199,12 +200,15 @@ impl Settings {
                 "the default".to_owned(),
             )?;
         }
-        let (source, raw) = yaml::parse(named(SETTINGS), settings.text().as_bytes())?;
-        Ok(Some(Layer {
+        let text = settings.text();
+        let own = hashed(SETTINGS, &text)?;
+        let (source, raw) = yaml::parse(named(SETTINGS), text.as_bytes())?;
+        let layer = Layer {
             source,
             raw: if stands_alone { extends::with_default(raw) } else { raw },
             place: beside(directory),
-        }))
+        };
+        Ok(Some((layer, own)))
     }
 }
 
@@ -218,6 +222,12 @@ fn beside(directory: &AbsPath) -> Place {
 
 fn named(what: &str) -> SourceName {
     SourceName::File(Arc::new(PathBuf::from(what)))
+}
+
+fn hashed(what: &str, text: &str) -> Result<NamedFile, ConfigError> {
+    let path = PathBuf::from(what);
+    let sha256 = file::hash(&path, text.as_bytes())?;
+    Ok(NamedFile { path, sha256 })
 }
 
 fn twice(key: &str, call: &str) -> Box<Diagnostic> {

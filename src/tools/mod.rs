@@ -8,6 +8,9 @@
 //! `missing_program` says which grant would add one that is not there; [`shell`] judges,
 //! asks, confines, runs and reports; [`network`] connects it to listed hosts; [`mod@explain`] says what was denied to it, and why.
 //!
+//! Sessions: `session_builder` opens one with a policy from a file or from code, `set_builder` makes a set of tools that are asked
+//! about and not confined, [`guarded`] asks, and `overriding` is what entries and hooks make of a tool's own opinion.
+//!
 //! Calls: [`Provider`] is what a server for agents calls, [`Lanes`] runs several calls at once. `recorder` and `on_record` write the log.
 
 mod allowing;

@@ -19,7 +19,8 @@ use crate::policy::{Demand, Mode};
 /// [`Session::builder`] makes one. The policy is a file, a text or a shipped preset, and what code adds to it: each setting is a
 /// key of the config, with the value that stands there in a file, and is parsed, checked and proved with the rest. A setting wins
 /// over the file, the text or the preset; rules come before theirs, and roots stand beside theirs. Without any policy, the session
-/// has the presets `system` and `toolchains` and no root. `docs/config.md` has all keys.
+/// has the presets `system` and `toolchains` and no root. `docs/config.md` has all keys. The audit log has a
+/// hash of the text and of the settings.
 ///
 /// ```no_run
 /// use serde_json::json;
@@ -129,6 +130,8 @@ impl SessionBuilder {
     }
 
     /// Any other key, with a dot before each key within another: `shell.limits`, `custom_tools.lint`.
+    ///
+    /// A key that has a dot itself stands in the value: `.set("custom_tools", json!({"server.tool": {}}))`.
     pub fn set(self, key: &str, value: impl Into<Value>) -> Self {
         let keys: Vec<&str> = key.split('.').collect();
         self.with(&keys, value.into(), format!("set({key:?}, …)"))

@@ -163,6 +163,27 @@ fn an_error_in_a_setting_quotes_the_call() {
 }
 
 #[test]
+fn the_audit_log_tells_other_settings_from_these_by_their_hash() {
+    let logs = tempfile::tempdir().unwrap();
+    let log = logs.path().join("audit.jsonl");
+    let logged = |approval: Demand| {
+        let (_folder, builder) = world();
+        let builder = builder.set("audit.log", log.to_str().unwrap());
+        let session = builder.tool("shell", approval).open().unwrap();
+        run(session.begin_record()).unwrap();
+        let text = fs::read_to_string(&log).unwrap();
+        let (_, own) = text.rsplit_once("Session::builder()").unwrap();
+        let (_, hash) = own.split_once("sha256").unwrap();
+        hash.chars()
+            .filter(char::is_ascii_hexdigit)
+            .take(64)
+            .collect::<String>()
+    };
+    assert_eq!(logged(Demand::Required), logged(Demand::Required));
+    assert_ne!(logged(Demand::Required), logged(Demand::None));
+}
+
+#[test]
 fn a_key_or_a_policy_that_is_given_twice_is_an_error() {
     let twice = error(world().1.mode(Mode::Strict).set("approval.mode", "approve_all"));
     assert!(twice.contains("`mode` is set twice"), "{twice}");
