@@ -211,7 +211,7 @@ fn a_denial_in_strict_mode_says_what_would_allow_the_call() {
 fn what_the_program_forbids_stays_forbidden_in_every_mode_and_names_the_line() {
     let (mut tools, calls) = set(ToolSet::builder().mode(Mode::ApproveAll).tool("send", Demand::Deny));
     let error = run(tools.call("send", json!({}))).unwrap_err().to_string();
-    assert!(error.contains("`.tool(\"send\", Demand::Deny)`"), "{error}");
+    assert!(error.contains("`.tool(\"send\", …)`"), "{error}");
     run(tools.call("look", json!({}))).unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
