@@ -53,6 +53,19 @@ pub struct RegimeLine {
     /// Why it is not the strongest regime, where that was to be taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
+    /// What it holds for.
+    #[serde(skip)]
+    pub(super) span: Span,
+}
+
+/// How long a command under a regime lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Span {
+    /// One call.
+    #[default]
+    Call,
+    /// The session: it is a server.
+    Session,
 }
 
 /// What becomes of protected names that nothing holds while a command runs.
@@ -168,6 +181,7 @@ impl RegimeLine {
             network: network_summary(&profile.network),
             left_open,
             fallback: fallback.map(str::to_owned),
+            span: Span::Call,
         }
     }
 
@@ -210,8 +224,12 @@ impl RegimeLine {
         if writes.is_empty() {
             writes.push("nothing".to_owned());
         }
+        let restored = match self.span {
+            Span::Call => "",
+            Span::Session => " · protected names are restored only when the server ends",
+        };
         format!(
-            "sandbox: {}{reason} · writes {} · network {}",
+            "sandbox: {}{reason} · writes {} · network {}{restored}",
             self.regime,
             writes.join(", "),
             self.network
@@ -267,6 +285,7 @@ impl RegimeLine {
     /// The same for a command that lives as long as the session: what is restored after it stands for as long.
     #[must_use]
     pub fn of_a_server(mut self) -> Self {
+        self.span = Span::Session;
         for open in &mut self.left_open {
             if let Some(names) = open.strip_suffix(AFTERWARDS) {
                 *open = format!(
@@ -289,6 +308,7 @@ impl RegimeLine {
             network: "on".to_owned(),
             left_open: vec!["everything".to_owned()],
             fallback: None,
+            span: Span::Call,
         }
     }
 }
@@ -393,7 +413,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    use super::{RegimeLine, network_summary};
+    use super::{RegimeLine, Span, network_summary};
     use crate::policy::{Destination, HostAccess, HostList, HostRule, Network, Origin};
 
     fn list(entries: &[&str]) -> Network {
@@ -437,6 +457,7 @@ mod tests {
             network: "off".to_owned(),
             left_open: Vec::new(),
             fallback: None,
+            span: Span::Call,
         };
         assert_eq!(
             line.to_string(),
@@ -455,6 +476,7 @@ mod tests {
             network: "off".to_owned(),
             left_open: vec!["names".to_owned()],
             fallback: None,
+            span: Span::Call,
         };
         let brief = |line: RegimeLine| line.brief(Path::new("/p"));
         for (writes, expected) in [
@@ -473,6 +495,9 @@ mod tests {
         };
         let expected = "sandbox: landlock (namespaces unavailable: not permitted) · writes . · network off";
         assert_eq!(brief(weaker), expected);
+        assert!(
+            brief(line(&["/p"]).of_a_server()).ends_with(" · protected names are restored only when the server ends")
+        );
         assert_eq!(
             brief(RegimeLine::unconfined("nothing works here")),
             "sandbox: none (UNCONFINED: nothing works here) · writes everything this user may write · network on"

@@ -144,7 +144,7 @@ fn it_ends_when_stockade_is_killed(world: &Fixture) {
 fn what_it_plants_is_restored_when_it_ends(world: &Fixture) {
     let _forgets = Forgets::after(world);
     let mut agent = Agent::start(world, OPEN, &[], &[]);
-    agent.says("are restored only when the server ends");
+    agent.says("protected names are restored only when the server ends");
     agent.call("write", json!({"path": ".envrc", "text": "evil"})).ok();
     assert!(world.workspace().join(".envrc").exists(), "nothing was planted");
     agent.call("write", json!({"path": "harmless", "text": "good"})).ok();
