@@ -85,7 +85,7 @@ pub mod tools;
 pub use approval::{
     AnswerOf, Approval, ApprovalDecision, ApprovalRequest, Approver, ApproverError, AsyncApprover, CancelHandle,
     CommandView, Content, DecidedBy, Fact, FileView, Fingerprint, Lazy, Presentation, ProgramApprover, Record,
-    Remember, SessionScope, SocketApprover, TerminalApprover, Verdict,
+    Remember, RemovalView, Removed, SessionScope, SocketApprover, TerminalApprover, Verdict,
 };
 #[doc(inline)]
 pub use config::{ConfigError, Diagnostic, Severity, schema};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::json_bytes;
+use super::removal::RemovalView;
 
 /// The content of a question, as a person is shown it.
 ///
@@ -33,6 +34,8 @@ pub enum Presentation {
     Diff(String),
     /// The content of a file that is not there yet.
     FileContent(FileView),
+    /// What is removed.
+    Removal(RemovalView),
     /// Pairs of name and value: the arguments of a tool that Stockade knows nothing of.
     Structured(Vec<(String, String)>),
     /// The parts of one question as pairs of title and part. One answer holds for all of them.

@@ -8,7 +8,7 @@ use clap::{Args, Parser};
 
 use super::audit::{AuditArgs, AuditFlag};
 use super::call::CallArgs;
-use super::flags::{ApproverFlags, PolicyFlags, duration, variable};
+use super::flags::{ApproverFlags, BackendFlag, PolicyFlags, duration, variable};
 use super::learn::LearnArgs;
 use super::mcp::McpArgs;
 use super::profile::ProfileArgs;
@@ -87,8 +87,10 @@ Examples:
 
 Standard output carries the protocol alone; messages go to standard error. Without --config, as for `run`. See docs/mcp.md")]
     Mcp(Box<McpArgs>),
-    /// Read a config and say what is wrong with it, and on which line.
-    #[command(after_help = "Example:\n  stockade check agent.yaml")]
+    /// Read a config and say what is wrong with it, and on which line. What this machine cannot hold is wrong too.
+    #[command(
+        after_help = "Examples:\n  stockade check agent.yaml\n  stockade check --backend landlock agent.yaml     where a machine has no namespaces\n\nExit codes: 0 `run` and `mcp` would start with it · 125 they would not"
+    )]
     Check(CheckArgs),
     /// Write a commented config to start from.
     #[command(after_help = "Example:\n  stockade init            writes ./stockade.yaml")]
@@ -195,6 +197,15 @@ pub struct CheckArgs {
     /// Hold it under this ceiling as well (may be repeated).
     #[arg(long, value_name = "FILE")]
     pub ceiling: Vec<PathBuf>,
+    /// Say what becomes of it with this backend; `auto` is what the config names, or else what this machine can best.
+    #[arg(long, value_enum, value_name = "BACKEND", default_value = "auto")]
+    pub backend: BackendFlag,
+    /// Print no warnings.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print all names of long lists.
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

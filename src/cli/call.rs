@@ -16,7 +16,7 @@ use super::flags::{ApproverFlags, PolicyFlags};
 use super::output::{exit_of_output, object};
 use super::policy::{self, Chosen};
 use super::signals::{StopScope, stop_signals};
-use super::start::{self, Start};
+use super::start::{self, ConfigWarnings, Start};
 use super::stream;
 use super::tool_error::{session_failure, tool_failure};
 use crate::policy::Explain;
@@ -72,7 +72,13 @@ async fn call_in(args: CallArgs) -> Result<Exit, CliError> {
         context,
         chosen: Chosen { mut loaded, narrowing },
         directory,
-    } = start::start(&args.policy, &args.audit, args.cwd.as_deref(), &[], args.quiet)?;
+    } = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &[],
+        (ConfigWarnings::LeftToCheck, args.quiet),
+    )?;
     if args.explain {
         loaded.policy.explain = Explain::Always;
     }

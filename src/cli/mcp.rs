@@ -16,13 +16,13 @@ use super::flags::{ApproverFlags, PolicyFlags};
 use super::mcp_http::HttpFlags;
 use super::policy::{self, Chosen};
 use super::signals::{StopScope, stop_signals};
-use super::start::{self, Start};
+use super::start::{self, ConfigWarnings, Start};
 use super::tool_error::{session_failure, tool_failure};
-use crate::policy::{Channel, Channels};
+use crate::policy::{Channel, Channels, OsSandbox};
 use crate::tools::serving::{
     ApproverChain, ApproverSource, Serve, ServeEnd, ServedTools, Serving, Transport, Upstream,
 };
-use crate::tools::{Lanes, Session};
+use crate::tools::{Lanes, Session, check_runs};
 
 /// The default number of concurrent calls of one kind.
 const WIDTH: usize = 4;
@@ -75,20 +75,32 @@ async fn serve_in(args: McpArgs, serve: Serve) -> Result<Exit, CliError> {
         context,
         chosen: Chosen { loaded, narrowing },
         directory,
-    } = start::start(&args.policy, &args.audit, args.cwd.as_deref(), &[], args.quiet)?;
+    } = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &[],
+        (ConfigWarnings::Shown, args.quiet),
+    )?;
     let places = policy::places(&context)?;
     let choice = ApproverChoice::of(&args.approver, &loaded.policy, &places)?;
     let asking = asking(&args.approver, &loaded.policy.channels, choice, is_http);
     let allowed = loaded.policy.clone();
     // Changes to protected names are not offered here: every question belongs to a call.
     let session = Session::open(loaded, narrowing, &directory, Box::new(Nobody), &context).map_err(session_failure)?;
+    let runs = match check_runs(&session).await {
+        // Its server says at its start what is refused.
+        Err(_) if args.upstream => Ok(()),
+        Err(error) if allowed.os_sandbox != OsSandbox::RefuseTools => return Err(tool_failure(error)),
+        runs => runs,
+    };
     let unconfined = session.is_unconfined().await;
     approver::refuse_unconfined_socket(&args.approver, unconfined)?;
     let first = session.clone();
-    let regime = if args.upstream {
-        session.served_regime_line(&args.command).await
-    } else {
-        session.regime_line().await
+    let regime = match runs {
+        Err(error) => Err(error),
+        Ok(()) if args.upstream => session.served_regime_line(&args.command).await,
+        Ok(()) => session.regime_line().await,
     };
     session.begin_record().await.map_err(tool_failure)?;
     let is_ready = regime.is_ok();

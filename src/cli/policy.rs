@@ -126,13 +126,10 @@ pub(super) fn apply_flags(flags: &PolicyFlags, policy: &mut Policy, purpose: Pur
             .lines
             .set("sandbox.deny_fallback", flag("--deny-fallback"));
     }
-    if (flags.backend, purpose) == (BackendFlag::Seatbelt, Purpose::Run) {
-        return Err(
-            CliError::failed("the backend `seatbelt` is not offered by this version")
-                .remedy("`stockade profile check --backend seatbelt` says what it would hold"),
-        );
+    if purpose == Purpose::Run {
+        require_commands(flags.backend)?;
     }
-    policy.backend = backend(flags).unwrap_or(policy.backend);
+    policy.backend = backend(flags.backend).unwrap_or(policy.backend);
     if let Some((mode, name)) = flags.mode() {
         policy.mode = mode.into();
         policy.ceilings.lines.set("approval.mode", flag(name));
@@ -142,9 +139,20 @@ pub(super) fn apply_flags(flags: &PolicyFlags, policy: &mut Policy, purpose: Pur
     Ok(())
 }
 
-/// The backend that the flags name for commands, if they name one.
-pub(super) const fn backend(flags: &PolicyFlags) -> Option<BackendChoice> {
-    match flags.backend {
+/// Refuses a backend in which no command runs.
+pub(super) fn require_commands(backend: BackendFlag) -> Result<(), CliError> {
+    match backend {
+        BackendFlag::Seatbelt => Err(
+            CliError::failed("the backend `seatbelt` is not offered by this version")
+                .remedy("`stockade profile check --backend seatbelt` says what it would hold"),
+        ),
+        BackendFlag::Auto | BackendFlag::Landlock | BackendFlag::Namespaces | BackendFlag::Bwrap => Ok(()),
+    }
+}
+
+/// The backend that the flag names for commands, if it names one.
+pub(super) const fn backend(flag: BackendFlag) -> Option<BackendChoice> {
+    match flag {
         BackendFlag::Auto | BackendFlag::Seatbelt => None,
         BackendFlag::Landlock => Some(BackendChoice::Landlock),
         BackendFlag::Namespaces => Some(BackendChoice::Namespaces),

@@ -10,8 +10,19 @@ use crate::policy::path::{display, escape};
 use crate::policy::{Demand, DemandSource, EnvRule, HomeChoice, OsSandbox, Protect, Right, Root, Scope};
 use crate::tools::narrowing::Narrowing;
 
+/// How much of an item is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Of a long list of names their number.
+    Short,
+    /// All of it.
+    All,
+}
+
 /// The items of [`of`] as text.
-pub(super) fn text(reach: &[(&'static str, Value)]) -> String {
+pub(super) fn text(reach: &[(&'static str, Value)], detail: Detail) -> String {
+    /// The most names of variables that a short text has.
+    const MOST_NAMES: usize = 6;
     let mut text = String::new();
     let mut line = |key: &str, value: &Value| {
         let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
@@ -20,6 +31,12 @@ pub(super) fn text(reach: &[(&'static str, Value)]) -> String {
     };
     for (key, value) in reach {
         match value {
+            Value::String(names) if *key == "env_passed" && detail == Detail::Short => {
+                let count = names.split(' ').count();
+                let short = format!("{count} variables, if they are set (`-v` lists them)");
+                let short = Value::String(short);
+                line(key, if count > MOST_NAMES { &short } else { value });
+            }
             Value::Array(entries) => entries.iter().for_each(|entry| line(key, entry)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => line(key, value),
         }
@@ -48,6 +65,7 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
     let named = loaded.files.iter().skip(1);
     vec![
         ("files", list(named.map(|file| display(&file.path)).collect())),
+        ("presets", presets(loaded)),
         ("roots", list(policy.roots.iter().map(|r| root(loaded, r)).collect())),
         ("denies", list(denies(loaded))),
         ("base", list(base(loaded))),
@@ -131,6 +149,13 @@ pub(super) fn of(loaded: &Loaded) -> Vec<(&'static str, Value)> {
             ),
         ),
     ]
+}
+
+/// The presets that nobody wrote.
+fn presets(loaded: &Loaded) -> Value {
+    let names = &loaded.default_presets;
+    let line = format!("{} (by default: the config does not say `extends`)", names.join(", "));
+    Value::Array((!names.is_empty()).then(|| line.into()).into_iter().collect())
 }
 
 fn root(loaded: &Loaded, root: &Root) -> String {
@@ -239,7 +264,7 @@ extends: []
     #[test]
     fn everything_that_widens_is_a_line() {
         let (_dir, loaded) = examined(TEXT);
-        let text = text(&of(&loaded));
+        let text = text(&of(&loaded), Detail::All);
         for line in [
             "  base: /usr/share may be read\n",
             "  network: full\n",
@@ -265,7 +290,7 @@ extends: []
     fn names_that_are_protected_besides_and_not_protected_are_lines() {
         let names = "sandbox: {paths: {w: {root: .}}, protect: {add: [deploy.sh, 'ops/**'], except: [.idea/**]}}\n";
         let (_dir, loaded) = examined(names);
-        let text = text(&of(&loaded));
+        let text = text(&of(&loaded), Detail::All);
         let lines = "  protect: default\n  protect_add: deploy.sh\n  protect_add: ops/**\n  protect_except: .idea/**\n";
         assert!(text.contains(lines), "{text}");
     }

@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::policy::{self, Chosen};
 use super::readers::command_ended;
 use super::signals::{StopScope, stop_signals};
-use super::start::{self, Start};
+use super::start::{self, ConfigWarnings, Start};
 use super::tool_error::{exit_of, object, tool_failure};
 use crate::policy::Explain;
 use crate::tools::{
@@ -28,7 +28,13 @@ async fn run_in(args: RunArgs) -> Result<Exit, CliError> {
         context,
         chosen: Chosen { mut loaded, narrowing },
         directory,
-    } = start::start(&args.policy, &args.audit, args.cwd.as_deref(), &args.env, args.quiet)?;
+    } = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &args.env,
+        (ConfigWarnings::LeftToCheck, args.quiet),
+    )?;
     if args.explain {
         loaded.policy.explain = Explain::Always;
     }

@@ -88,23 +88,38 @@ pub(super) fn runtime() -> Result<Runtime, CliError> {
         .map_err(|error| CliError::failed(format!("failed to start the runtime: {error}")))
 }
 
-/// Chooses the policy, prints its warnings, and resolves the directory; `quiet` leaves out what ceilings took and unused configs.
+/// Whether a start prints the warnings about its config.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConfigWarnings {
+    /// It does.
+    Shown,
+    /// `stockade check` does, where there is a config.
+    LeftToCheck,
+}
+
+/// Chooses the policy, prints its warnings, and resolves the directory; `quiet` leaves out the warnings, what ceilings took and unused configs.
 pub(super) fn start(
     flags: &PolicyFlags,
     audit: &AuditFlag,
     cwd: Option<&Path>,
     environment: &[(OsString, OsString)],
-    quiet: bool,
+    (warnings, quiet): (ConfigWarnings, bool),
 ) -> Result<Start, CliError> {
     let here = current_directory()?;
     let context = policy::context(&flags.ceiling);
     let mut chosen = policy::choose(flags, &here, &context, Purpose::Run)?;
     audit.apply(&mut chosen.loaded.policy)?;
-    for warning in policy::warnings(chosen.loaded.warnings.iter()) {
-        print_stderr(&format!("{warning}\n"));
+    // A preset and flags have no file that could be checked.
+    let is_checked = warnings == ConfigWarnings::LeftToCheck && !chosen.loaded.files.is_empty();
+    if !quiet && !is_checked {
+        for warning in policy::warnings(chosen.loaded.warnings.iter()) {
+            print_stderr(&format!("{warning}\n"));
+        }
     }
-    for unreadable in unreadable_authorities(&chosen.loaded.policy, &chosen.narrowing, environment) {
-        print_stderr(&format!("{}\n", Diagnostic::warning(unreadable)));
+    if !quiet && (!is_checked || !environment.is_empty()) {
+        for unreadable in unreadable_authorities(&chosen.loaded.policy, &chosen.narrowing, environment) {
+            print_stderr(&format!("{}\n", Diagnostic::warning(unreadable)));
+        }
     }
     if !quiet {
         if policy::unused_config(flags, &here).is_some() {

@@ -3,6 +3,7 @@
 use super::args::TrustArgs;
 use super::error::{CliError, print};
 use super::exit::Exit;
+use super::reach::Detail;
 use super::{check, policy, reach};
 use crate::config::trust::{Store, TrustState};
 use crate::config::{Context, NamedFile, trust};
@@ -37,7 +38,7 @@ pub(super) fn trust(args: &TrustArgs) -> Result<Exit, CliError> {
         text.extend([warning.as_str(), "\n"]);
     }
     text.extend(["trusted ", &display(&file), "; a later change must be trusted again\n"]);
-    text.extend(["  sha256: ", &sha256, "\n", &reach::text(&shown)]);
+    text.extend(["  sha256: ", &sha256, "\n", &reach::text(&shown, Detail::All)]);
     print(&text)?;
     Ok(Exit::Success)
 }

@@ -204,6 +204,10 @@ fn build_read(
     raw: RawConfig,
     context: &Context,
 ) -> Result<Loaded, ConfigError> {
+    let default_presets = match &raw.extends {
+        Some(_) => Vec::new(),
+        None => layers::default_presets().into_iter().map(|entry| entry.value).collect(),
+    };
     let raw = extends::with_default(raw);
     let dir = canonical(file.path.parent().unwrap_or(Path::new("/")))?;
     let named = dir.child(file.path.file_name().unwrap_or(OsStr::new("")));
@@ -220,7 +224,11 @@ fn build_read(
         file: Some(file),
         below: None,
     };
-    resolve_stack(above, stacking, context)
+    let loaded = resolve_stack(above, stacking, context)?;
+    Ok(Loaded {
+        default_presets,
+        ..loaded
+    })
 }
 
 /// A config below a text whose values win.

@@ -44,6 +44,8 @@ pub struct Loaded {
     pub at_start: Vec<(String, String)>,
     /// The place of `audit.log` in the config, if it is set.
     pub log: Option<Span>,
+    /// The presets that hold because the config does not say `extends`.
+    pub default_presets: Vec<String>,
 }
 
 /// A missing root that is to be created.

@@ -131,6 +131,7 @@ pub(crate) fn resolve(layers: &Layers, context: &Context) -> Result<Loaded, Box<
         made: Vec::new(),
         at_start,
         log: audit::log_span(layers),
+        default_presets: Vec::new(),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::backend::protected;
 use crate::backend::seccomp::Attempts;
 use crate::backend::status::{ClauseStatus, Refusal};
 use crate::backend::survey::Survey;
-use crate::policy::{BackendChoice, Policy, Right, Root, Scope, Target};
+use crate::policy::{BackendChoice, Policy, Right};
 use crate::profile::Profile;
 use crate::tools::checked_plan::{BackendPlan, CheckedPlan};
 use crate::tools::enforcement::Enforcement;
@@ -134,30 +134,6 @@ impl<'a> HostBackend<'a> {
         }
     }
 
-    /// Why no machine can enforce the config with the backends it allows, if that is known without trying.
-    pub fn refusal_on_any_machine(inspection: &'a Inspection) -> Option<Refusal> {
-        let held = match inspection.policy.backend {
-            // Another backend may enforce it.
-            BackendChoice::Auto => {
-                let each = [Regime::Landlock, Regime::Namespaces];
-                let [landlock, namespaces] = each.map(|backend| protected_in(&inspection.policy, backend).map(|_| ()));
-                landlock.or(namespaces).map_err(PlanError::Refused)
-            }
-            BackendChoice::Landlock => HostBackend::single(Regime::Landlock, inspection)
-                .lower(&inspection.approved)
-                .map(|_| ()),
-            // What mounts can enforce is known only on a machine that can make them.
-            BackendChoice::Namespaces | BackendChoice::Bwrap => {
-                let names = protected_in(&inspection.policy, Regime::Namespaces);
-                names.map(|_| ()).map_err(PlanError::Refused)
-            }
-        };
-        match held {
-            Err(PlanError::Refused(refusal)) if refusal.is_of_config() => Some(refusal),
-            Ok(()) | Err(_) => None,
-        }
-    }
-
     /// Lowers a profile of the policy and verifies the plan.
     pub fn lower(&self, profile: &Profile) -> Result<CheckedPlan, PlanError> {
         self.lower_after(&self.missing_roots, profile)
@@ -213,21 +189,6 @@ impl<'a> HostBackend<'a> {
             }
         }
     }
-}
-
-/// A deny of names for which every backend refuses commands that may write around it.
-pub fn refusal_of_writers(policy: &Policy) -> Option<Refusal> {
-    let is_plain_tree =
-        |root: &&Root| root.scope == Scope::Tree && root.suffixes.is_none() && root.max_file_bytes.is_none();
-    let writes = |root: &&Root| root.rights.has(Right::Write) && !policy.may_hold_patterns();
-    let roots = policy.roots.iter().filter(is_plain_tree).filter(writes);
-    let mut denies = roots.flat_map(|root| root.denies.iter().map(move |deny| (root, deny)));
-    let (root, deny) = denies.find(|(_, deny)| matches!(deny.target, Target::Pattern { .. }))?;
-    Some(Refusal::DenyBelowGrant {
-        clause: deny.to_string(),
-        origin: deny.origin.to_string(),
-        granted: root.path.clone(),
-    })
 }
 
 /// The status of protected names in a backend.

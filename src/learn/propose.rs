@@ -1,6 +1,7 @@
 //! Denials → the fewest and smallest changes that permit them, each tried.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::proposal::{Proposal, StillDenied};
 use super::remedy::{Remedy, host_bounded, remedy};
@@ -32,6 +33,8 @@ pub struct Trial<'a> {
     pub executor: &'a Executor,
     /// What the command was permitted.
     pub call: Call,
+    /// The file of the config that is changed.
+    pub file: Option<&'a Path>,
     /// What was accepted before.
     pub accepted: &'a [Change],
     /// The policy of the config with this change in it, or why there is none.
@@ -75,7 +78,7 @@ pub fn propose(
         .call
         .as_ref()
         .map_or(Writing::Asked, |call| writing(&call.approved_roots));
-    collector.roots(policy, how);
+    collector.roots((policy, trial.file), how);
     let mut still_denied = collector.still_denied;
     let mut proposed: Vec<Proposal> = Vec::new();
     for (change, denied) in collector.changes {
@@ -227,10 +230,10 @@ impl Collector {
     }
 
     /// The changes that give what is wanted of places.
-    fn roots(&mut self, policy: &Policy, writing: Writing) {
+    fn roots(&mut self, (policy, file): (&Policy, Option<&Path>), writing: Writing) {
         let mut names: BTreeSet<String> = policy.roots.iter().map(|root| root.name.clone()).collect();
         for ((path, scope), (rights, all)) in std::mem::take(&mut self.files) {
-            let change = root_change((path, scope), rights, policy, writing, &mut names);
+            let change = root_change((path, scope), rights, (policy, file), writing, &mut names);
             for denied in all {
                 match &change {
                     Ok(change) => self.change(change.clone(), denied),

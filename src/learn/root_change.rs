@@ -1,16 +1,17 @@
 //! Rights on a path → the change of a root that gives them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::remedy::granted;
 use crate::config::amend::{Change, NewRoot, Widened, Writing};
 use crate::policy::{AbsPath, Demand, Origin, Policy, Right, Rights, Scope};
 
-/// The change that gives rights on a path, or why only a person can make it.
+/// The change of the config in `file` that gives rights on a path, or why only a person can make it.
 pub(super) fn root_change(
     (path, scope): (AbsPath, Scope),
     rights: Rights,
-    policy: &Policy,
+    (policy, file): (&Policy, Option<&Path>),
     writing: Writing,
     names: &mut BTreeSet<String>,
 ) -> Result<Change, String> {
@@ -43,7 +44,11 @@ pub(super) fn root_change(
             "the root `{root}` limits names or sizes; a person says what may go beyond that"
         ));
     }
-    let is_own = matches!(root_around.origin, Origin::File { .. });
+    // A root of a file that is extended stands in another text.
+    let is_own = match &root_around.origin {
+        Origin::File { file: of, .. } => file == Some(of.as_path()),
+        Origin::Preset { .. } | Origin::Flag(_) | Origin::Builtin(_) => false,
+    };
     // A program that is rebuilt is another file each time.
     let is_rebuilt = rights.has(Right::Execute) && root_around.rights.has(Right::Write);
     if is_own && (root_around.path == path || is_rebuilt) {
@@ -57,7 +62,8 @@ pub(super) fn root_change(
     }
     if root_around.path == path && !root_around.denies.is_empty() {
         return Err(format!(
-            "the root `{root}` of a preset forbids parts of itself; a person writes one in its place"
+            "the root `{root}` ({}) forbids parts of itself; a person writes one in its place",
+            root_around.origin
         ));
     }
     Ok(new_root(granted_around | root_around.rights, names))

@@ -230,6 +230,18 @@ pub enum BackendChoice {
     Bwrap,
 }
 
+impl BackendChoice {
+    /// The word for it in a config.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Landlock => "landlock",
+            Self::Namespaces => "namespaces",
+            Self::Bwrap => "bwrap",
+        }
+    }
+}
+
 /// `shell.home`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HomeChoice {

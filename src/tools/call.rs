@@ -205,14 +205,18 @@ pub(crate) fn argv(command: ShellCommand) -> Vec<OsString> {
     match command {
         ShellCommand::Argv(argv) => argv,
         ShellCommand::Line(line) => {
-            let shell = if Path::new("/bin/bash").exists() {
-                "/bin/bash"
-            } else {
-                "/bin/sh"
-            };
             // The dashes end the options: a line may begin with one itself.
-            vec![shell.into(), "-c".into(), "--".into(), line]
+            vec![shell().into(), "-c".into(), "--".into(), line]
         }
+    }
+}
+
+/// The program that runs shell lines.
+pub(crate) fn shell() -> &'static str {
+    if Path::new("/bin/bash").exists() {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
     }
 }
 

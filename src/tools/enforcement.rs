@@ -189,12 +189,7 @@ pub(super) fn short(why: &str) -> String {
 
 /// Why a permission to run unconfined does not count, and what would run: one paragraph.
 fn another_works(why: &str, asked: BackendChoice, regime: &str) -> String {
-    let asked = match asked {
-        BackendChoice::Auto => "auto",
-        BackendChoice::Landlock => "landlock",
-        BackendChoice::Namespaces => "namespaces",
-        BackendChoice::Bwrap => "bwrap",
-    };
+    let asked = asked.name();
     format!(
         "this machine cannot confine commands with `backend: {asked}`, which was asked for, so nothing was run: {why}. \
          `require_os_sandbox: false` permits to run unconfined only where no regime works, and the `{regime}` regime works here: \

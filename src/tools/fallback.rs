@@ -15,6 +15,7 @@ use super::profiles::checked_profile;
 use super::session_directory::may_lie;
 use super::starter::Starter;
 use crate::backend::protected::protected;
+use crate::backend::survey::Survey;
 use crate::confine::{ConfineError, Confinement, ForkerFor, SessionName, Step};
 use crate::policy::{Policy, Right};
 use crate::profile::{ApprovedRoots, Call, Profile};
@@ -35,8 +36,48 @@ pub(super) fn can_protect(policy: &Policy, options: BackendOptions) -> Result<()
 
 /// Checks that a backend with these options can enforce a profile.
 fn can_enforce(policy: &Policy, profile: &Profile, options: BackendOptions) -> Result<(), PlanError> {
+    can_enforce_after(&Survey::default(), policy, profile, options)
+}
+
+/// The same, where what was `seen` is not looked at again.
+fn can_enforce_after(
+    seen: &Survey,
+    policy: &Policy,
+    profile: &Profile,
+    options: BackendOptions,
+) -> Result<(), PlanError> {
     can_protect(policy, options)?;
-    plan::lower(profile, options, &Surroundings::default()).map(drop)
+    plan::lower_after(seen, profile, options, &Surroundings::default()).map(drop)
+}
+
+/// Checks that a profile can be enforced in the chosen regime, where nothing is started; the regime that a start would take, which is
+/// the one below where only that one can.
+///
+/// # Errors
+/// What a start under this profile would be refused with.
+pub(super) fn settle(
+    chosen: ChosenRegime,
+    seen: &Survey,
+    policy: &Policy,
+    profile: &Profile,
+) -> Result<ChosenRegime, ToolError> {
+    let Enforcement::Confined(options) = &chosen.enforcement else {
+        return Ok(chosen);
+    };
+    let refused = match can_enforce_after(seen, policy, profile, *options) {
+        Ok(()) => return Ok(chosen),
+        Err(refused) => refused,
+    };
+    match (&refused, chosen.fallback) {
+        (PlanError::Refused(refusal), Some(fallback)) if can_enforce_after(seen, policy, profile, fallback).is_ok() => {
+            Ok(ChosenRegime {
+                enforcement: Enforcement::Confined(fallback),
+                fallback_reason: Some(cannot_hold(&refusal.to_string())),
+                fallback: None,
+            })
+        }
+        (_, _) => Err(advised(&chosen, refused.into())),
+    }
 }
 
 /// The choice for a policy with this envelope: the regime below where only that one can hold it.
@@ -110,6 +151,28 @@ pub(super) fn can_enforce_call(
     }
 }
 
+/// With what helps where places cannot be mounted and another regime mounts none, and with why it is not the strongest
+/// regime that refuses.
+fn advised(chosen: &ChosenRegime, error: ToolError) -> ToolError {
+    match error {
+        ToolError::Plan(PlanError::Refused(refusal)) => match &chosen.fallback_reason {
+            Some(why) => ToolError::Refused(format!(
+                "{refusal}. Landlock alone was to hold it: {why} (`stockade doctor` says what namespaces need)"
+            )),
+            None => PlanError::Refused(refusal).into(),
+        },
+        ToolError::Confine(ConfineError::Step(failure))
+            if failure.step == Step::Mounts && chosen.fallback.is_some() =>
+        {
+            ToolError::Refused(format!(
+                "failed to confine: {failure}; nothing was run. What lies there was changed or closed meanwhile; \
+                 try again, and if it stays so look there, or say `--backend landlock`"
+            ))
+        }
+        other => other,
+    }
+}
+
 impl Starter {
     /// Starts a forker for this profile; in the regime below where the one that was chosen does not come about.
     pub(super) async fn start(
@@ -123,7 +186,7 @@ impl Starter {
             Err(error) => error,
         };
         let Some((fallback, why)) = self.fallback(profile, &error) else {
-            return Err(self.advised(error));
+            return Err(advised(&self.chosen, error));
         };
         self.chosen = ChosenRegime {
             enforcement: Enforcement::Confined(fallback),
@@ -138,28 +201,6 @@ impl Starter {
                 "{why}. What was asked was about the `namespaces` regime, so nothing was run; try again, or say \
                  `--backend landlock` (or `sandbox.backend: landlock`)"
             ))),
-        }
-    }
-
-    /// With what helps where places cannot be mounted and another regime mounts none, and with why it is not the strongest
-    /// regime that refuses.
-    fn advised(&self, error: ToolError) -> ToolError {
-        match error {
-            ToolError::Plan(PlanError::Refused(refusal)) => match &self.chosen.fallback_reason {
-                Some(why) => ToolError::Refused(format!(
-                    "{refusal}. Landlock alone was to hold it: {why} (`stockade doctor` says what namespaces need)"
-                )),
-                None => PlanError::Refused(refusal).into(),
-            },
-            ToolError::Confine(ConfineError::Step(failure))
-                if failure.step == Step::Mounts && self.chosen.fallback.is_some() =>
-            {
-                ToolError::Refused(format!(
-                    "failed to confine: {failure}; nothing was run. What lies there was changed or closed meanwhile; \
-                     try again, and if it stays so look there, or say `--backend landlock`"
-                ))
-            }
-            other => other,
         }
     }
 

@@ -34,6 +34,12 @@ impl OfferedTool<'_> {
     }
 }
 
+/// Whether some call of a policy might run a command.
+pub(crate) fn offers_commands(policy: &Policy, custom: &[CustomTool]) -> bool {
+    let offered = OfferedTools::by(policy, custom.to_vec());
+    offered.shell || offered.custom.iter().any(|tool| !tool.command.is_empty())
+}
+
 impl OfferedTools {
     /// A tool is offered if some call of it might be allowed.
     pub(super) fn by(policy: &Policy, custom: Vec<CustomTool>) -> Self {

@@ -20,6 +20,8 @@ mod bounds;
 #[cfg(test)]
 mod ceilings;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod command_line;
 #[cfg(test)]
 mod exit_codes;

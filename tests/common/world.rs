@@ -254,7 +254,9 @@ impl Fixture {
     pub(crate) fn arguments<'a>(&self, args: &[&'a str]) -> Vec<&'a str> {
         let backend = self.backend.name();
         match args {
-            [does @ ("run" | "call" | "mcp" | "learn"), rest @ ..] => [&[*does, "--backend", backend], rest].concat(),
+            [does @ ("run" | "call" | "mcp" | "learn" | "check"), rest @ ..] => {
+                [&[*does, "--backend", backend], rest].concat()
+            }
             _ => args.to_vec(),
         }
     }

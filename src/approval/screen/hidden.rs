@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::layout::Charset;
 use super::text::{Backslash, hides};
 use crate::approval::presentation::{Content, Presentation};
+use crate::approval::removal::Removed;
 use crate::approval::request::ApprovalRequest;
 
 /// How backslashes are shown in a question.
@@ -73,6 +74,14 @@ fn in_presentation(presentation: &Presentation, charset: Charset) -> bool {
         Presentation::FileContent(view) => {
             let (Content::Text(shown) | Content::Binary(shown)) = &view.content;
             text(shown.as_bytes()) || path(&view.path)
+        }
+        Presentation::Removal(view) => {
+            path(&view.path)
+                || match &view.what {
+                    Removed::Text { begins: shown, .. } | Removed::Binary(shown) => text(shown.as_bytes()),
+                    Removed::Symlink(target) => path(target),
+                    Removed::Tree { entries, .. } => entries.iter().any(path),
+                }
         }
         Presentation::Structured(fields) => fields
             .iter()

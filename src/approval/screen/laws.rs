@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::approval::{CommandView, Content, FileView};
+use crate::approval::{CommandView, Content, FileView, RemovalView, Removed};
 
 /// Hostile text: forged lines, control sequences, reordering, stacked marks, wide characters.
 fn hostile() -> impl Strategy<Value = String> {
@@ -32,7 +32,9 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn path() -> impl Strategy<Value = PathBuf> {
-    bytes().prop_map(|bytes| OsString::from_vec(bytes).into())
+    // Some are of a language.
+    let end = prop_oneof![Just(""), Just(".rs"), Just(".py"), Just(".md")];
+    (bytes(), end).prop_map(|(bytes, end)| OsString::from_vec([&bytes, end.as_bytes()].concat()).into())
 }
 
 fn presentation() -> impl Strategy<Value = Presentation> {
@@ -60,12 +62,28 @@ fn presentation() -> impl Strategy<Value = Presentation> {
         };
         Presentation::FileContent(FileView { path, content, size })
     });
+    let what = prop_oneof![
+        (hostile(), any::<u64>()).prop_map(|(begins, lines)| Removed::Text { begins, lines }),
+        hostile().prop_map(Removed::Binary),
+        path().prop_map(Removed::Symlink),
+        (any::<(u64, u64, bool)>(), vec(path(), 0..4)).prop_map(|((directories, files, complete), entries)| {
+            Removed::Tree {
+                directories,
+                files,
+                complete,
+                entries,
+            }
+        }),
+    ];
+    let removal = (path(), any::<u64>(), what)
+        .prop_map(|(path, size, what)| Presentation::Removal(RemovalView { path, size, what }));
     let one = prop_oneof![
         hostile().prop_map(Presentation::Text),
         hostile().prop_map(Presentation::Diff),
         vec((hostile(), hostile()), 0..4).prop_map(Presentation::Structured),
         command,
         file,
+        removal,
     ];
     one.prop_recursive(2, 8, 3, |inner| {
         vec((hostile(), inner), 0..3).prop_map(Presentation::Several)
@@ -157,7 +175,7 @@ proptest! {
         let layout = |colour| Layout::new(Some((80, 24)), colour, Charset::Unicode);
         let plain = question(&request, &presentation, layout(Colour::Off), Overflow::Unseen).text;
         let mut coloured = question(&request, &presentation, layout(Colour::On), Overflow::Unseen).text;
-        for code in ["0", "1", "2", "31", "32", "36", "1;33"] {
+        for code in ["0", "1", "2", "31", "32", "33", "35", "36", "1;33"] {
             coloured = coloured.replace(&format!("\x1b[{code}m"), "");
         }
         prop_assert_eq!(plain, coloured);

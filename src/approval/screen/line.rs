@@ -1,7 +1,9 @@
 //! One line of the screen: an edge that only Stockade draws, a label, and escaped text.
 
+use std::ops::Range;
+
 use super::layout::{Charset, Colour, Layout};
-use super::text::{columns_of, width};
+use super::text::{columns_of, is_mark, width};
 
 /// The width of a label with its padding.
 pub(super) const LABEL: usize = 11;
@@ -28,7 +30,14 @@ pub(super) enum Style {
     Added,
     Removed,
     Hunk,
+    Comment,
+    Quoted,
+    Constant,
+    Keyword,
 }
+
+/// A part of a line, and its colour.
+pub(super) type Part = (Range<usize>, Style);
 
 /// A line that fits the screen it was made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +46,8 @@ pub(super) struct Line {
     pub(super) label: String,
     pub(super) text: String,
     pub(super) style: Style,
+    /// The styles of its parts, in their order, where they differ.
+    pub(super) parts: Vec<Part>,
 }
 
 const DIM: &str = "\x1b[2m";
@@ -67,9 +78,11 @@ impl Style {
             Self::Plain => "",
             Self::Strong => "\x1b[1m",
             Self::Warning => "\x1b[1;33m",
-            Self::Added => "\x1b[32m",
+            Self::Added | Self::Quoted => "\x1b[32m",
             Self::Removed => "\x1b[31m",
-            Self::Hunk => "\x1b[36m",
+            Self::Hunk | Self::Comment => "\x1b[36m",
+            Self::Constant => "\x1b[33m",
+            Self::Keyword => "\x1b[35m",
         }
     }
 }
@@ -87,8 +100,25 @@ impl Line {
             (Colour::On, code, text) => format!("{code}{text}{RESET}"),
         };
         let before = in_colour(DIM, &format!("{edge}{}", self.label));
-        let text = in_colour(self.style.code(), &self.text);
+        let in_parts = self.in_parts(in_colour);
+        let text = in_parts.unwrap_or_else(|| in_colour(self.style.code(), &self.text));
         format!("{before}{text}{}\n", in_colour(DIM, &rule))
+    }
+
+    /// The text with each part in its colour, if the parts are those of the text.
+    fn in_parts(&self, in_colour: impl Fn(&str, &str) -> String) -> Option<String> {
+        let mut rest = 0;
+        let mut shown = String::new();
+        for (range, style) in &self.parts {
+            let part = self.text.get(range.clone())?;
+            // No colour begins between a letter and its mark.
+            if range.start != rest || part.starts_with(is_mark) {
+                return None;
+            }
+            shown.push_str(&in_colour(style.code(), part));
+            rest = range.end;
+        }
+        (!self.parts.is_empty() && rest == self.text.len()).then_some(shown)
     }
 
     /// The rule that fills the first line, so that it is found when scrolling back.

@@ -4,6 +4,7 @@
 //! cannot forge a line of Stockade's own. Long values are cut; the pager shows all.
 
 mod hidden;
+mod highlight;
 mod layout;
 mod line;
 mod text;

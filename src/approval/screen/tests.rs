@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::*;
-use crate::approval::{CommandView, Content, FileView};
+use crate::approval::{CommandView, Content, FileView, RemovalView, Removed};
 
 pub(super) fn layout(columns: u16, charset: Charset) -> Layout {
     Layout::new(Some((columns, 60)), Colour::Off, charset)
@@ -278,6 +278,77 @@ fn a_new_file_is_shown_with_its_size_and_numbered_lines() {
     }
     let empty = text_of(&file(Content::Text(String::new()), 0), 80);
     assert!(empty.contains("0 lines, 0 bytes") && !empty.contains("  1 "), "{empty}");
+}
+
+fn removal(size: u64, what: Removed) -> Presentation {
+    Presentation::Removal(RemovalView {
+        path: "/work/p/old".into(),
+        size,
+        what,
+    })
+}
+
+#[test]
+fn a_file_that_is_removed_is_shown_by_its_size_and_first_lines() {
+    let begins = "a\nb\n".to_owned();
+    let text = text_of(&removal(12_345, Removed::Text { begins, lines: 100 }), 80);
+    for line in [
+        "| removes    100 lines, 12.3 KB\n",
+        "|   1 a\n|   2 b\n| and 98 more lines that are not shown\n",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    let binary = text_of(&removal(12_000, Removed::Binary("PNG image".to_owned())), 80);
+    assert!(binary.contains("| removes    PNG image, 12.0 KB\n"), "{binary}");
+    let link = text_of(&removal(0, Removed::Symlink("/etc/passwd".into())), 80);
+    assert!(link.contains("| points to  /etc/passwd\n"), "{link}");
+}
+
+#[test]
+fn a_directory_that_is_removed_is_counted_and_listed() {
+    let tree = |complete, count: usize| Removed::Tree {
+        directories: 1,
+        files: 1000,
+        complete,
+        entries: (1..=count).map(|number| format!("f{number}").into()).collect(),
+    };
+    let text = text_of(&removal(2_500_000, tree(true, 3)), 80);
+    for line in [
+        "| removes    1000 files, 1 directory, 2.5 MB\n",
+        "f1\n",
+        "and 998 more names that are not shown\n",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    // The twins: what is not all of it, and what is behind the pager.
+    let part = text_of(&removal(2_500_000, tree(false, 3)), 120);
+    assert!(
+        part.contains("more than 1000 files, 1 directory, 2.5 MB: more than is looked through"),
+        "{part}"
+    );
+    let long = text_of(&removal(0, tree(true, 100)), 80);
+    assert!(long.contains("… [50 more lines]") && !long.contains("f51\n"), "{long}");
+    assert!(all_of(&removal(0, tree(true, 100)), 80).contains("f100\n"));
+}
+
+#[test]
+fn the_content_of_a_file_is_coloured_by_its_language() {
+    let shown = |name: &str, colour| {
+        let content = Content::Text("fn main() { // \u{1b}[2J why\n".to_owned());
+        let presentation = Presentation::FileContent(FileView {
+            path: name.into(),
+            content,
+            size: 30,
+        });
+        let layout = Layout::new(Some((80, 24)), colour, Charset::Unicode);
+        all_lines(&request(AnswerOf::Anyone), &presentation, layout).concat()
+    };
+    let coloured = shown("/w/a.rs", Colour::On);
+    assert!(coloured.contains("\x1b[35mfn\x1b[0m main"), "{coloured:?}");
+    assert!(coloured.contains("\x1b[36m// \\u{1b}[2J why\x1b[0m"), "{coloured:?}");
+    // The twins: without a language, and without colour.
+    assert!(shown("/w/a", Colour::On).contains("fn main() { // \\u{1b}[2J why\n"));
+    assert!(!shown("/w/a.rs", Colour::Off).contains('\x1b'));
 }
 
 #[test]

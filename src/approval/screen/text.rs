@@ -61,7 +61,7 @@ fn escape_unsupported(text: &str, charset: Charset) -> String {
     escaped
 }
 
-fn is_mark(c: char) -> bool {
+pub(super) fn is_mark(c: char) -> bool {
     !c.is_ascii()
         && matches!(
             get_general_category(c),

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::line::{Edge, Style};
 use super::writer::{MAX_LINES, Room, Writer, lines_of};
 use crate::approval::presentation::{CommandView, Content, FileView, Presentation};
+use crate::approval::removal::{RemovalView, Removed};
 
 /// The fewest lines of a part.
 const MIN_LINES: usize = 4;
@@ -16,6 +17,7 @@ impl Writer {
             Presentation::Diff(text) => self.diff(text, room),
             Presentation::Command(view) => self.command(view, room),
             Presentation::FileContent(view) => self.file(view, room),
+            Presentation::Removal(view) => self.removal(view, room),
             Presentation::Structured(fields) => self.arguments(fields, room),
             Presentation::Several(parts) => self.parts(parts, room),
         }
@@ -67,13 +69,68 @@ impl Writer {
                 let lines = if text.is_empty() { 0 } else { lines_of(text).count() };
                 self.field("new", size(view.size, Some(lines)).as_bytes(), Room::Unlimited);
                 if lines > 0 {
-                    self.numbered(text, room);
+                    self.numbered(&view.path, text, room);
                 }
             }
             Content::Binary(what) => {
                 self.field("new", size(view.size, None).as_bytes(), Room::Unlimited);
                 self.field("binary", what.as_bytes(), room.at_most_few());
             }
+        }
+    }
+
+    fn removal(&mut self, view: &RemovalView, room: Room) {
+        // Which path it is, the question and the title of a part say.
+        let bytes = size(view.size, None);
+        let removes = |writer: &mut Self, what: &str| writer.field("removes", what.as_bytes(), room.at_most_few());
+        match &view.what {
+            Removed::Text { begins, lines } => {
+                removes(self, &format!("{}, {bytes}", counted(*lines, "line")));
+                if !begins.is_empty() {
+                    self.numbered(&view.path, begins, room);
+                }
+                let shown = u64::try_from(begins.lines().count()).unwrap_or(u64::MAX);
+                self.not_given(lines.saturating_sub(shown), "line");
+            }
+            Removed::Binary(what) => removes(self, &format!("{what}, {bytes}")),
+            Removed::Symlink(target) => {
+                removes(self, "a symlink; what it points to stays");
+                self.paths("points to", std::slice::from_ref(target), room.at_most_few());
+            }
+            Removed::Tree {
+                directories,
+                files,
+                complete,
+                entries,
+            } => {
+                let all = format!(
+                    "{}, {}, {bytes}",
+                    counted(*files, "file"),
+                    counted(*directories, "directory")
+                );
+                if *complete {
+                    removes(self, &all);
+                } else {
+                    removes(
+                        self,
+                        &format!("more than {all}: more than is looked through, and whatever is there goes"),
+                    );
+                }
+                self.paths("", entries, room);
+                let shown = u64::try_from(entries.len()).unwrap_or(u64::MAX);
+                self.not_given(files.saturating_add(*directories).saturating_sub(shown), "name");
+            }
+        }
+    }
+
+    /// A line that counts what nobody gives, so that no key shows it.
+    fn not_given(&mut self, count: u64, what: &str) {
+        if count > 0 {
+            let text = format!(
+                "and {} that are not shown",
+                counted(count, what).replacen(' ', " more ", 1)
+            );
+            self.own_text(Edge::Side, Edge::Side, &text, Style::Warning);
         }
     }
 
@@ -116,15 +173,23 @@ fn divide(count: usize, room: Room) -> (usize, Room) {
     }
 }
 
+/// A number of things.
+fn counted(count: u64, one: &str) -> String {
+    match (count, one.strip_suffix('y')) {
+        (1, _) => format!("1 {one}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {one}s"),
+    }
+}
+
 fn size(bytes: u64, lines: Option<usize>) -> String {
-    let count = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let bytes = match bytes {
-        0..1000 => count(bytes, "byte"),
+        0..1000 => counted(bytes, "byte"),
         1000..1_000_000 => tenths(bytes / 100, "KB"),
         _ => tenths(bytes / 100_000, "MB"),
     };
     match lines.map(u64::try_from) {
-        Some(Ok(lines)) => format!("{}, {bytes}", count(lines, "line")),
+        Some(Ok(lines)) => format!("{}, {bytes}", counted(lines, "line")),
         Some(Err(_)) | None => bytes,
     }
 }

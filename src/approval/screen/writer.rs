@@ -2,11 +2,13 @@
 //!
 //! A line break of the value differs from one for lack of room: after the former the line has a label, number or sign.
 
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::layout::{Charset, Layout};
-use super::line::{Edge, LABEL, Line, Style};
+use super::highlight;
+use super::layout::{Charset, Colour, Layout};
+use super::line::{Edge, LABEL, Line, Part, Style};
 use super::text::{Backslash, Break, break_lines, visible, wrap};
 
 /// The most lines of a long value before it is cut.
@@ -65,6 +67,7 @@ impl Writer {
                 label: String::new(),
                 text,
                 style,
+                parts: Vec::new(),
             });
         }
     }
@@ -124,32 +127,45 @@ impl Writer {
                     label: if index == 0 { "" } else { "> " }.to_owned(),
                     text: piece.to_owned(),
                     style,
+                    parts: Vec::new(),
                 });
             }
         }
         self.push(lines, room);
     }
 
-    /// The lines of a file, numbered. A continued line has no number.
-    pub(super) fn numbered(&mut self, text: &str, room: Room) {
+    /// The lines of the file at `path`, numbered, with its language in colour. A continued line has no number.
+    pub(super) fn numbered(&mut self, path: &Path, text: &str, room: Room) {
         let digits = lines_of(text).count().to_string().len().max(3);
         let width = Edge::Side.room(self.layout).saturating_sub(digits + 1).max(8);
+        let escaped: Vec<String> = lines_of(text).map(|line| self.indented(line)).collect();
+        let seen = match room {
+            Room::Lines(most) => escaped.get(..most).unwrap_or(&escaped),
+            Room::Unlimited => &escaped,
+        };
+        let mut coloured = match self.layout.colour {
+            Colour::On => highlight::parts(path, seen),
+            Colour::Off => Vec::new(),
+        }
+        .into_iter();
         let mut lines = Vec::new();
-        for (index, line) in lines_of(text).enumerate() {
-            for (piece_index, piece) in break_lines(&self.indented(line), width, Break::Anywhere)
-                .into_iter()
-                .enumerate()
-            {
+        for (index, line) in escaped.iter().enumerate() {
+            let parts = coloured.next().unwrap_or_default();
+            let mut begin = 0;
+            for piece in break_lines(line, width, Break::Anywhere) {
+                let end = begin + piece.len();
                 lines.push(Line {
                     edge: Edge::Side,
-                    label: if piece_index == 0 {
+                    label: if begin == 0 {
                         format!("{:>digits$} ", index + 1)
                     } else {
                         format!("{:>digits$} ", ">")
                     },
                     text: piece.to_owned(),
                     style: Style::Plain,
+                    parts: within(&parts, begin..end),
                 });
+                begin = end;
             }
         }
         self.push(lines, room);
@@ -203,6 +219,7 @@ impl Writer {
                 label: format!("{label:<width$}"),
                 text: piece.to_owned(),
                 style: Style::Plain,
+                parts: Vec::new(),
             });
         }
     }
@@ -215,6 +232,15 @@ impl Writer {
             self.backslash,
         )
     }
+}
+
+/// The parts of a piece of a line, counted from its beginning.
+fn within(parts: &[Part], piece: Range<usize>) -> Vec<Part> {
+    let clip = |(range, style): &Part| {
+        let (start, end) = (range.start.max(piece.start), range.end.min(piece.end));
+        (start < end).then(|| (start - piece.start..end - piece.start, *style))
+    };
+    parts.iter().filter_map(clip).collect()
 }
 
 /// The lines; the last may have no line break.

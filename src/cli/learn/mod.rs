@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use super::error::{CliError, print, print_stderr};
 use super::exit::Exit;
 use super::policy::DEFAULT_PRESET;
-use super::start::{self, Start};
+use super::start::{self, ConfigWarnings, Start};
 use crate::cli::signals::{StopScope, stop_signals};
 use crate::config::amend::{Basis, Original};
 use crate::learn::Consent;
@@ -31,7 +31,13 @@ pub(super) fn learn(args: &LearnArgs) -> Result<Exit, CliError> {
 }
 
 async fn learn_in(args: &LearnArgs) -> Result<Exit, CliError> {
-    let started = start::start(&args.policy, &args.audit, args.cwd.as_deref(), &args.env, args.quiet)?;
+    let started = start::start(
+        &args.policy,
+        &args.audit,
+        args.cwd.as_deref(),
+        &args.env,
+        (ConfigWarnings::LeftToCheck, args.quiet),
+    )?;
     let Start {
         context,
         chosen,

@@ -205,6 +205,7 @@ impl LearnRun {
         let trial = Trial {
             executor,
             call: call.unwrap_or_else(|| Call::of(ApprovedRoots::All)),
+            file: self.draft.loaded().files.first().map(|file| file.path.as_path()),
             accepted: self.draft.accepted(),
             amended: &|change: &Change| self.draft.policy_with(round.args, change, round.context),
         };

@@ -55,7 +55,7 @@ fn stage(bound: &Bound, made: &mut Vec<Made>) -> Answer<Option<Step>> {
     if !as_before || effect.new.as_deref().map(digest) != bound.after {
         return Err(failure(path, Why::Changed));
     }
-    step(&bound.change, &effect, made)
+    step(bound, &effect, made)
 }
 
 fn is_directory(state: &State) -> bool {
@@ -89,7 +89,8 @@ fn changed(bound: &Bound, failed: super::protocol::Failure) -> super::protocol::
     }
 }
 
-fn step(change: &Change, effect: &Effect<'_>, way: &mut Vec<Made>) -> Answer<Option<Step>> {
+fn step(bound: &Bound, effect: &Effect<'_>, way: &mut Vec<Made>) -> Answer<Option<Step>> {
+    let change = &bound.change;
     let expected = effect.before.first().cloned().unwrap_or(State::Absent);
     let path = path_of(change).to_owned();
     let action = match change {
@@ -108,7 +109,7 @@ fn step(change: &Change, effect: &Effect<'_>, way: &mut Vec<Made>) -> Answer<Opt
             if let (State::Directory { .. }, Tree::Recursive) = (&expected, tree) {
                 tree::check_removable(&location).about(&path)?;
             }
-            Action::Remove(location, *tree)
+            Action::Remove(location, *tree, bound.contents)
         }
         Change::Move { from, to } => Action::Move(Location::of(from)?, Location::create_parents(to, way)?),
         Change::MakeDirectory { .. } => {

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::clock::Clock;
+use super::contents::{self, Listed};
 use super::failure::{About, Answer, failure};
 use super::location::Location;
 use super::protocol::{Change, Hash, MAX_LOADED, Prepared, State, Tree, Why};
@@ -20,8 +21,10 @@ pub(super) struct Effect<'a> {
     pub(super) old: Option<Vec<u8>>,
     /// The content it leads to, where it leads to any.
     pub(super) new: Option<Cow<'a, [u8]>>,
-    /// Files that go with a directory.
+    /// Files that go with a directory that is moved.
     pub(super) files: u64,
+    /// What goes with a directory that is removed.
+    pub(super) contents: Option<Listed>,
 }
 
 impl Effect<'_> {
@@ -31,6 +34,7 @@ impl Effect<'_> {
             after: self.new.as_deref().map(state::digest),
             size: self.new.as_ref().map_or(0, |new| new.len() as u64),
             files: self.files,
+            contents: self.contents.as_ref().map(|listed| listed.contents),
         }
     }
 
@@ -40,6 +44,7 @@ impl Effect<'_> {
             old: None,
             new: None,
             files,
+            contents: None,
         }
     }
 }
@@ -130,6 +135,7 @@ fn write<'a>(path: &OsStr, content: &'a [u8], max_bytes: Option<u64>) -> Answer<
         old,
         new: Some(Cow::Borrowed(content)),
         files: 0,
+        contents: None,
     })
 }
 
@@ -156,23 +162,28 @@ fn rewrite<'a>(
         old: Some(old),
         new: Some(Cow::Owned(new)),
         files: 0,
+        contents: None,
     })
 }
 
 fn delete<'a>(path: &OsStr, tree: Tree, clock: Clock) -> Answer<Effect<'a>> {
-    let before = state::at(path, Hash::Content)?;
-    let files = match (&before, tree) {
-        (State::File(_) | State::Symlink(_), _) => 0,
-        (State::Directory { .. }, Tree::Recursive) => tree::count(&Location::of(path)?, clock),
+    let (before, old) = state::with_content(path)?;
+    let contents = match (&before, tree) {
+        (State::File(_) | State::Symlink(_), _) => None,
+        (State::Directory { .. }, Tree::Recursive) => Some(contents::of(&Location::of(path)?, clock)),
         (State::Directory { .. }, Tree::Empty) => {
             if !tree::is_empty(&Location::of(path)?).about(path)? {
                 return Err(failure(path, Why::NotEmpty));
             }
-            0
+            None
         }
         (State::Absent | State::Other(_), _) => return Err(no_file(path, &before)),
     };
-    Ok(Effect::without_content(vec![before], files))
+    Ok(Effect {
+        old,
+        contents,
+        ..Effect::without_content(vec![before], 0)
+    })
 }
 
 fn moved<'a>(from: &OsStr, to: &OsStr, clock: Clock) -> Answer<Effect<'a>> {

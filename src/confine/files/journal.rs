@@ -10,12 +10,17 @@ use nix::fcntl::{AtFlags, OFlag, RenameFlags, renameat, renameat2};
 use nix::sys::stat::{fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, fsync, linkat, unlinkat};
 
+use super::clock::Clock;
+use super::contents;
 use super::failure::{About, Answer, failure};
 use super::location::{Location, open_below};
 use super::protocol::{State, Tree, Why};
 use super::state::is_still;
 use super::temporary::{Temporary, with_free_name};
 use super::tree;
+
+/// How long what is in a directory is compared with what was approved.
+const COMPARE_MS: u64 = 30_000;
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -30,7 +35,8 @@ pub(super) enum Action {
     /// Puts new content in place.
     Put(Location, Temporary),
     Move(Location, Location),
-    Remove(Location, Tree),
+    /// Removes what is there; of a directory, only with contents of this digest.
+    Remove(Location, Tree, Option<[u8; 32]>),
 }
 
 /// A change that was made, and can be rolled back.
@@ -89,7 +95,7 @@ fn make(step: Step) -> Result<Done, Why> {
             let found = is_still(&expected, &to.directory, &to.name);
             confirm(found, Done::Moved(from, to))
         }
-        Action::Remove(location, tree) => {
+        Action::Remove(location, tree, contents) => {
             let directory = location.directory.as_fd();
             let ((), name) = with_free_name(|name| rename_to_free(directory, &location.name, directory, name))
                 .map_err(changed_meanwhile)?;
@@ -107,8 +113,21 @@ fn make(step: Step) -> Result<Done, Why> {
                 roll_back(vec![done]);
                 return Err(Why::NotEmpty);
             }
+            // Under this name nobody else finds it, to change it after that.
+            if contents.is_some() && !is_same_content(&done, contents) {
+                roll_back(vec![done]);
+                return Err(Why::Changed);
+            }
             Ok(done)
         }
+    }
+}
+
+/// Whether the directory that was put aside has contents of this digest.
+fn is_same_content(done: &Done, digest: Option<[u8; 32]>) -> bool {
+    match done {
+        Done::PutAside(_, _, aside, _) => contents::of(aside, Clock::start(COMPARE_MS)).contents.digest == digest,
+        Done::Replaced(..) | Done::Created(..) | Done::Moved(..) => true,
     }
 }
 

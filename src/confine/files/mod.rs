@@ -11,6 +11,7 @@
 
 mod apply;
 mod clock;
+mod contents;
 mod edit;
 mod effect;
 mod exchange;

@@ -241,4 +241,6 @@ pub struct Bound {
     pub before: Vec<State>,
     /// The hash of the content it must lead to, where it leads to any.
     pub after: Option<[u8; 32]>,
+    /// The digest of what must be in the directory that is removed, where [`Contents`] had one.
+    pub contents: Option<[u8; 32]>,
 }

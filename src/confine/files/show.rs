@@ -1,5 +1,6 @@
 //! A change as a person is shown it.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use similar::TextDiff;
@@ -8,7 +9,7 @@ use super::clock::Clock;
 use super::effect::{self, Effect};
 use super::failure::Answer;
 use super::magic;
-use super::protocol::{Change, MAX_TEXT, Shown, State, View};
+use super::protocol::{Change, MAX_TEXT, Removed, Shown, State, View};
 
 /// The most bytes of text in all of one reply, well below what a frame holds.
 const MAX_REPLY: usize = 12 * 1024 * 1024;
@@ -32,12 +33,45 @@ pub(super) fn show(changes: &[Change], clock: Clock) -> Answer<Vec<Shown>> {
 
 fn view(change: &Change, effect: &Effect<'_>, max_bytes: usize) -> View {
     match (change, effect.new.as_deref()) {
-        (Change::Delete { path, .. } | Change::MakeDirectory { path }, _) => View::Names(vec![path.clone()]),
+        (Change::Delete { path, .. }, _) => removed(path, effect),
+        (Change::MakeDirectory { path }, _) => View::Names(vec![path.clone()]),
         (Change::Move { from, to }, _) => View::Names(vec![from.clone(), to.clone()]),
         (Change::Write { .. } | Change::Edit { .. } | Change::Patch { .. }, new) => {
             content(effect, new.unwrap_or_default(), max_bytes)
         }
     }
+}
+
+/// The most lines of a file that is removed, and bytes of them.
+const MAX_HEAD: (usize, usize) = (20, 4096);
+
+fn removed(path: &OsStr, effect: &Effect<'_>) -> View {
+    View::Removed(match (effect.before.first(), effect.old.as_deref(), &effect.contents) {
+        (Some(State::Directory { .. }), _, Some(listed)) => Removed::Tree(listed.named.clone()),
+        (Some(State::Symlink(target)), _, _) => Removed::Symlink(target.clone()),
+        (Some(State::File(file)), None, _) => Removed::Unread { size: file.size },
+        (Some(State::File(file)), Some(old), _) => match as_text(old) {
+            Some(text) => Removed::Text {
+                begins: head(text),
+                lines: text.lines().count() as u64,
+                size: file.size,
+            },
+            None => Removed::Binary {
+                what: what(old),
+                size: file.size,
+            },
+        },
+        // An empty directory, and what is no file.
+        (_, _, _) => return View::Names(vec![path.to_owned()]),
+    })
+}
+
+/// The first lines.
+fn head(text: &str) -> String {
+    let (most_lines, most_bytes) = MAX_HEAD;
+    let lines: String = text.split_inclusive('\n').take(most_lines).collect();
+    let end = lines.floor_char_boundary(most_bytes);
+    lines.get(..end).unwrap_or_default().to_owned()
 }
 
 fn content(effect: &Effect<'_>, new: &[u8], max_bytes: usize) -> View {

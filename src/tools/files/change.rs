@@ -75,6 +75,7 @@ pub(super) async fn assess_change(
             change: change.clone(),
             before: measured.before.clone(),
             after: measured.after,
+            contents: measured.contents.and_then(|contents| contents.digest),
         })
         .collect();
     let description: Vec<&str> = parts.iter().map(|step| step.description.as_str()).collect();
@@ -116,7 +117,7 @@ pub(super) async fn assess_change(
     })
 }
 
-/// What is in a directory is not looked through: a yes to what becomes of it is a yes to nothing else.
+/// A yes to what becomes of a directory is a yes to nothing else: what is in it is another thing each time.
 fn once(executor: &mut Executor, bound: &[Bound]) -> Vec<u8> {
     let takes = |one: &Bound| match (&one.change, one.before.first()) {
         (
@@ -301,8 +302,14 @@ pub(super) fn size_of(change: &Change, measured: &Measured) -> u64 {
 }
 
 pub(super) fn described(description: &[&str], measured: &[Measured]) -> String {
-    let files: u64 = measured.iter().fold(0, |sum, one| sum.saturating_add(one.files));
+    let count = |one: &Measured| one.contents.map_or(one.files, |contents| contents.files);
+    let files: u64 = measured.iter().fold(0, |sum, one| sum.saturating_add(count(one)));
+    let is_part = measured
+        .iter()
+        .filter_map(|one| one.contents)
+        .any(|contents| contents.digest.is_none());
     match (description, files) {
+        ([one], _) if is_part => format!("{one} with the more than {files} files in it"),
         ([one], 0) => (*one).to_owned(),
         ([one], 1) => format!("{one} with the one file in it"),
         ([one], _) => format!("{one} with the {files} files in it"),

@@ -17,6 +17,8 @@ use super::{change, file_client, present, question, written_path};
 use crate::approval::{ApprovalRequest, Lazy};
 use crate::confine::ConfineError;
 use crate::confine::files::FileServer;
+#[cfg(test)]
+use crate::confine::files::protocol;
 use crate::confine::files::protocol::{Bound, Change, FileOperation, FileReply, FileRequest, Include, List, Select};
 use crate::policy::{AbsPath, Demand, Operation};
 use crate::profile::ApprovedRoots;
@@ -66,6 +68,7 @@ impl Parent {
                     change: change.clone(),
                     before: measured.before.clone(),
                     after: measured.after,
+                    contents: measured.contents.and_then(|contents| contents.digest),
                 })
                 .collect();
             let facts = Facts {
@@ -186,4 +189,10 @@ impl fmt::Debug for Parent {
             .field("start", &self.start)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether what a server shows counts as what it prepared.
+#[cfg(test)]
+pub fn is_as_prepared(shown: &protocol::Prepared, prepared: &protocol::Prepared) -> bool {
+    present::comparable(shown) == present::comparable(prepared)
 }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::approval::{Content, FileView, Lazy, Presentation};
+use crate::approval::{Content, FileView, Lazy, Presentation, RemovalView, Removed as Shows};
 use crate::confine::files::FileServer;
-use crate::confine::files::protocol::{Change, FileOperation, FileReply, FileRequest, Prepared, Shown, View};
+use crate::confine::files::protocol::{
+    Change, Contents, FileOperation, FileReply, FileRequest, Prepared, Removed, Shown, View,
+};
 use crate::policy::path::display;
 
 /// How long it may take to make.
@@ -29,7 +31,7 @@ pub(super) fn changes(server: FileServer, changes: Vec<Change>, prepared: Vec<Pr
         if !shown
             .iter()
             .zip(&prepared)
-            .all(|(shown, prepared)| shown.prepared == *prepared)
+            .all(|(shown, prepared)| comparable(&shown.prepared) == comparable(prepared))
         {
             return Err("what it would change has changed meanwhile".to_owned());
         }
@@ -47,6 +49,46 @@ pub(super) fn changes(server: FileServer, changes: Vec<Change>, prepared: Vec<Pr
             None => Presentation::Text(String::new()),
         })
     })
+}
+
+/// What must be the same. The numbers of a directory that was not looked through to its end are another each time.
+pub(super) fn comparable(prepared: &Prepared) -> Prepared {
+    Prepared {
+        contents: prepared.contents.map(|contents| match contents.digest {
+            Some(_) => contents,
+            None => Contents::default(),
+        }),
+        ..prepared.clone()
+    }
+}
+
+/// What is removed.
+fn removal(path: PathBuf, removed: Removed, contents: Option<Contents>) -> Presentation {
+    let (size, what) = match removed {
+        Removed::Text { begins, lines, size } => (size, Shows::Text { begins, lines }),
+        Removed::Binary { what, size } => (size, Shows::Binary(what)),
+        Removed::Unread { size } => (
+            size,
+            Shows::Binary("a file that is too large to be shown, or may not be read".to_owned()),
+        ),
+        Removed::Symlink(target) => (0, Shows::Symlink(target.into())),
+        Removed::Tree(entries) => {
+            let Contents {
+                directories,
+                files,
+                bytes,
+                digest,
+            } = contents.unwrap_or_default();
+            let what = Shows::Tree {
+                directories,
+                files,
+                complete: digest.is_some(),
+                entries: entries.into_iter().map(PathBuf::from).collect(),
+            };
+            (bytes, what)
+        }
+    };
+    Presentation::Removal(RemovalView { path, size, what })
 }
 
 fn part(change: &Change, shown: Shown) -> (String, Presentation) {
@@ -72,6 +114,7 @@ fn part(change: &Change, shown: Shown) -> (String, Presentation) {
             file(Content::Text(text), size)
         }
         View::Binary { what, size } => file(Content::Binary(what), size),
+        View::Removed(removed) => removal(PathBuf::from(path), removed, shown.prepared.contents),
         View::Names(names) => {
             let names: Vec<String> = names.iter().map(display).collect();
             Presentation::Text(names.join("\n"))

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::super::environment::Caches;
 use super::super::executor::Executor;
-use super::super::files::hostile::{Made, Parent, paths};
+use super::super::files::hostile::{Made, Parent, is_as_prepared, paths};
 use super::super::git::GitFiles;
 use super::super::narrowing::Narrowing;
 use super::super::user_paths::UserPaths;
@@ -17,8 +17,8 @@ use super::*;
 use crate::approval::{AnswerOf, DecidedBy};
 use crate::config::{self, Context};
 use crate::confine::files::protocol::{
-    Done, End, Entry, Failure, FileReply, FileState, Found, Kind, Match, Near, Prepared as Measured, Shown, Special,
-    State, Text, View, Why,
+    Contents, Done, End, Entry, Failure, FileReply, FileState, Found, Kind, Match, Near, Prepared as Measured, Removed,
+    Shown, Special, State, Text, View, Why,
 };
 use crate::confine::protect::Person;
 use crate::confine::wire;
@@ -107,12 +107,19 @@ fn measured() -> BoxedStrategy<Measured> {
         any::<Option<[u8; 32]>>(),
         number(),
         number(),
+        prop::option::of((number(), number(), number(), any::<Option<[u8; 32]>>())),
     )
-        .prop_map(|(before, after, size, files)| Measured {
+        .prop_map(|(before, after, size, files, contents)| Measured {
             before,
             after,
             size,
             files,
+            contents: contents.map(|(directories, files, bytes, digest)| Contents {
+                directories,
+                files,
+                bytes,
+                digest,
+            }),
         })
         .boxed()
 }
@@ -153,6 +160,13 @@ fn view() -> BoxedStrategy<View> {
         text().prop_map(View::Content),
         (text(), number()).prop_map(|(what, size)| View::Binary { what, size }),
         prop::collection::vec(path(), 0..4).prop_map(View::Names),
+        prop::collection::vec(path(), 0..4).prop_map(|paths| View::Removed(Removed::Tree(paths))),
+        path().prop_map(|target| View::Removed(Removed::Symlink(target))),
+        (text(), number(), number()).prop_map(|(begins, lines, size)| View::Removed(Removed::Text {
+            begins,
+            lines,
+            size,
+        })),
     ]
     .boxed()
 }
@@ -283,7 +297,7 @@ proptest! {
         more in stream(),
     ) {
         let shown = if same { prepared.clone() } else { shown };
-        let is_same = shown == prepared;
+        let is_same = is_as_prepared(&shown, &prepared);
         let first = wire::encode(&FileReply::Prepared(vec![prepared])).unwrap();
         let second = wire::encode(&FileReply::Shown(vec![Shown { prepared: shown, view }])).unwrap();
         let (lazy, _theirs) = parent().shows(&first, &[second, more].concat()).unwrap();

@@ -24,6 +24,7 @@ as_root_and_as_user! {
     what_is_there_already_is_not_written_over [];
     a_command_that_is_stopped_changes_nothing [];
     an_alias_is_not_edited_and_it_is_said_what_to_write [];
+    a_root_of_a_file_that_is_extended_is_replaced_in_the_config_itself [];
 }
 
 fn comments_and_everything_else_stay_as_they_were_written(world: &Fixture) {
@@ -33,6 +34,29 @@ fn comments_and_everything_else_stay_as_they_were_written(world: &Fixture) {
     let after = text(&config);
     let changed = before.replace("mode: ro}", "mode: rw, write_approval: false}");
     assert_eq!(after, changed);
+}
+
+fn a_root_of_a_file_that_is_extended_is_replaced_in_the_config_itself(world: &Fixture) {
+    let base = "sandbox: {paths: {project: {root: ../workspace, mode: ro}}}\n";
+    let extended = world.write(world.base().join("shared/base.yaml"), base);
+    let own = "extends: [./shared/base.yaml]\nshell:\n  default: {allowed: true, approval: none}\n";
+    let config = world.write(world.base().join("agent.yaml"), own);
+    passes(world, &config, &["--yes"], "touch new");
+    assert_eq!(text(&extended), base);
+    let after = text(&config);
+    assert!(
+        after.starts_with(own.trim_end()) && after.contains("root: ./workspace, mode: rw"),
+        "{after}"
+    );
+    // The twin: the same root in the config itself is widened where it stands.
+    let own = "sandbox: {paths: {project: {root: ./workspace, mode: ro}}}\nshell:\n  default: {allowed: true, approval: none}\n";
+    let config = world.write(world.base().join("agent.yaml"), own);
+    fs::remove_file(world.workspace().join("new")).unwrap();
+    passes(world, &config, &["--yes"], "touch new");
+    assert_eq!(
+        text(&config),
+        own.replace("mode: ro}", "mode: rw, write_approval: false}")
+    );
 }
 
 fn the_file_keeps_its_owner_and_mode(world: &Fixture) {

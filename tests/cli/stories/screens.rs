@@ -15,7 +15,11 @@ as_root_and_as_user! {
     story_15_an_overwrite_is_shown_as_a_diff ["tmux"];
     story_16_a_small_new_file_is_shown_whole ["tmux"];
     story_16_a_large_new_file_is_shown_by_its_beginning ["tmux"];
+    story_16_a_new_file_is_coloured_by_its_language ["tmux"];
     story_16_what_is_no_text_is_shown_by_type_and_size ["tmux"];
+    story_16_a_file_that_is_deleted_is_shown_by_its_size_and_first_lines ["tmux"];
+    story_16_a_directory_that_is_deleted_is_counted_and_listed ["tmux"];
+    story_16_a_directory_that_changed_under_the_question_is_asked_about_again ["tmux"];
     story_17_a_long_command_is_broken_by_stockade_and_not_by_the_terminal ["tmux"];
     story_17_what_a_command_begins_anew_is_marked ["tmux"];
     story_17_hostile_characters_are_shown_escaped_and_with_a_warning ["tmux"];
@@ -23,6 +27,7 @@ as_root_and_as_user! {
 }
 
 in_namespaces! {
+    story_16_a_directory_that_changed_under_the_question_is_asked_about_again ["tmux"];
     story_8_a_command_is_shown_first_then_where_and_what_it_may ["tmux"];
 }
 
@@ -151,6 +156,19 @@ fn story_16_a_large_new_file_is_shown_by_its_beginning(world: &Fixture) {
     leave(&terminal);
 }
 
+fn story_16_a_new_file_is_coloured_by_its_language(world: &Fixture) {
+    let file = config(world, CAREFUL, "");
+    let args = json!({"path": "w:a.rs", "content": "fn main() {} // why\n"});
+    for (variables, is_coloured) in [(&[][..], true), (&[("NO_COLOR", "1")], false)] {
+        let terminal = one_with(world, USUAL, variables, &file, &[], "write_file", &args);
+        let question = terminal.question();
+        assert!(question.contains("│   1 fn main() {} // why\n"), "{question}");
+        let coloured = terminal.screen_in_colour();
+        assert_eq!(coloured.contains("\u{1b}[35m"), is_coloured, "{coloured:?}");
+        leave(&terminal);
+    }
+}
+
 fn story_16_what_is_no_text_is_shown_by_type_and_size(world: &Fixture) {
     let args = json!({"path": "w:a.gif", "content": "GIF89a\u{0}\u{1}\u{1b}[2J"});
     let terminal = one(world, &config(world, CAREFUL, ""), "write_file", &args);
@@ -159,6 +177,62 @@ fn story_16_what_is_no_text_is_shown_by_type_and_size(world: &Fixture) {
     assert!(question.contains("new        12 bytes"), "{question}");
     assert!(!question.contains("[2J"), "{question}");
     leave(&terminal);
+}
+
+fn story_16_a_file_that_is_deleted_is_shown_by_its_size_and_first_lines(world: &Fixture) {
+    world.write("a.txt", numbered(100));
+    let terminal = one(
+        world,
+        &config(world, CAREFUL, ""),
+        "delete_file",
+        &json!({"path": "w:a.txt"}),
+    );
+    let question = terminal.question();
+    assert!(question.contains("removes    100 lines, 1.0 KB"), "{question}");
+    assert!(
+        question.contains("│  20 content 20\n") && !question.contains("content 21"),
+        "{question}"
+    );
+    assert!(question.contains("and 80 more lines that are not shown"), "{question}");
+    terminal.types("y");
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(text_of(world, "a.txt"), None);
+}
+
+fn tree(world: &Fixture) -> Value {
+    world.write("d/sub/b", "123");
+    world.write("d/a", "12");
+    json!({"path": "w:d", "recursive": true})
+}
+
+fn story_16_a_directory_that_is_deleted_is_counted_and_listed(world: &Fixture) {
+    let terminal = one(world, &config(world, CAREFUL, ""), "delete_file", &tree(world));
+    let question = terminal.question();
+    assert!(
+        question.contains("removes    2 files, 1 directory, 5 bytes"),
+        "{question}"
+    );
+    for name in ["a", "sub/", "sub/b"] {
+        assert!(question.contains(&format!(" {name}\n")), "{question}");
+    }
+    leave(&terminal);
+    assert_eq!(text_of(world, "d/a").as_deref(), Some("12"));
+}
+
+fn story_16_a_directory_that_changed_under_the_question_is_asked_about_again(world: &Fixture) {
+    let terminal = one(world, &config(world, CAREFUL, ""), "delete_file", &tree(world));
+    terminal.question();
+    world.write("d/precious", "kept");
+    terminal.types("y");
+    let again = terminal.question();
+    assert!(
+        again.contains("removes    3 files") && again.contains(" precious\n"),
+        "{again}"
+    );
+    assert_eq!(text_of(world, "d/precious").as_deref(), Some("kept"));
+    terminal.types("y");
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(text_of(world, "d/precious"), None);
 }
 
 fn story_17_a_long_command_is_broken_by_stockade_and_not_by_the_terminal(world: &Fixture) {

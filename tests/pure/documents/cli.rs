@@ -59,7 +59,13 @@ fn item(arg: &Arg) -> String {
     let takes_value = arg.is_positional() || arg.get_action().takes_values();
     let value = arg.get_value_names().map_or_else(
         || arg.get_id().as_str().to_uppercase(),
-        |names| names.iter().map(clap::builder::Str::as_str).collect::<Vec<_>>().join(" "),
+        |names| {
+            names
+                .iter()
+                .map(clap::builder::Str::as_str)
+                .collect::<Vec<_>>()
+                .join(" ")
+        },
     );
     let mut written = Vec::new();
     written.extend(arg.get_short().map(|short| format!("-{short}")));

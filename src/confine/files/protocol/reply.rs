@@ -199,9 +199,30 @@ pub struct Prepared {
     pub after: Option<[u8; 32]>,
     /// Bytes of that content.
     pub size: u64,
-    /// Files that go with it: of a directory that is removed or moved.
+    /// Files that go with it: of a directory that is moved.
     pub files: u64,
+    /// What goes with it: of a directory that is removed with everything in it.
+    pub contents: Option<Contents>,
 }
+
+/// What is in a directory, at any depth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// Directories.
+    pub directories: u64,
+    /// Everything else.
+    pub files: u64,
+    /// Bytes of the regular files.
+    pub bytes: u64,
+    /// SHA-256 of what tells it from any other content: names, kinds, sizes, and when anything of each was last changed. None where
+    /// there is more than [`MAX_CONTENTS`] or the time was over, and the numbers are those of a part.
+    pub digest: Option<[u8; 32]>,
+}
+
+/// The most entries of a directory that are told apart and counted.
+pub const MAX_CONTENTS: u64 = 100_000;
+/// The most entries of it that are named.
+pub const MAX_NAMED: usize = 200;
 
 /// A change as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -226,8 +247,40 @@ pub enum View {
         /// Bytes.
         size: u64,
     },
-    /// Nothing beyond the names: removed, moved or made.
+    /// Nothing beyond the names: moved or made.
     Names(Vec<OsString>),
+    /// What is removed.
+    Removed(Removed),
+}
+
+/// What is removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Removed {
+    /// A file of text.
+    Text {
+        /// Its first lines, not escaped.
+        begins: String,
+        /// How many lines it has.
+        lines: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// A file that is no text.
+    Binary {
+        /// In a word or two, as for [`View::Binary`].
+        what: String,
+        /// Bytes.
+        size: u64,
+    },
+    /// A file that is too large to be looked into, or may not be read.
+    Unread {
+        /// Bytes.
+        size: u64,
+    },
+    /// A symlink, and where it points.
+    Symlink(OsString),
+    /// A directory, with the first paths below it. How many there are is in [`Prepared::contents`].
+    Tree(#[serde(deserialize_with = "at_most::<_, _, MAX_NAMED>")] Vec<OsString>),
 }
 
 /// Why it could not be done.

@@ -259,8 +259,9 @@ fn an_empty_directory_is_deleted_and_a_full_one_only_with_all_in_it() {
         world
             .prepare(&delete(&world.os("full"), Tree::Recursive))
             .unwrap()
-            .files,
-        3
+            .contents
+            .map(|contents| (contents.directories, contents.files, contents.bytes)),
+        Some((1, 3, 2))
     );
     world.change(delete(&world.os("full"), Tree::Recursive)).unwrap();
     assert_eq!(world.snapshot(), [(world.os("outside"), Some(b"x".to_vec()))]);

@@ -2,6 +2,7 @@
 
 mod applying;
 mod confined;
+mod deleting;
 mod editing;
 mod listing;
 mod look;
@@ -114,6 +115,7 @@ impl Fixture {
             change,
             before: prepared.before,
             after: prepared.after,
+            contents: prepared.contents.and_then(|contents| contents.digest),
         }
     }
 

@@ -159,6 +159,7 @@ fn prepared(states: usize) -> Vec<u8> {
         after: None,
         size: 0,
         files: 0,
+        contents: None,
     };
     wire::encode(&FileReply::Prepared(vec![one])).unwrap()
 }

@@ -57,6 +57,7 @@ fn paths_that_no_look_gave_are_refused() {
                     .map(|prepared| prepared.before)
                     .unwrap_or_default(),
                 after: Some(super::super::state::digest(b"x")),
+                contents: None,
                 change,
             };
             assert!(world.apply(vec![bound.clone()]).is_err(), "{bound:?}");
@@ -127,7 +128,7 @@ fn a_deep_tree_is_counted_and_removed() {
     fs::create_dir_all(world.path(&deep)).unwrap();
     fs::write(world.path(&deep).join("f"), "x").unwrap();
     let change = delete(&world.os("d"), Tree::Recursive);
-    assert_eq!(world.prepare(&change).unwrap().files, 1);
+    assert_eq!(world.prepare(&change).unwrap().contents.unwrap().files, 1);
     world.change(change).unwrap();
     assert_eq!(world.snapshot(), []);
 }

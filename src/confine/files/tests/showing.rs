@@ -1,6 +1,8 @@
 //! Changes as a person is shown them.
 
-use super::super::protocol::{MAX_TEXT, Shown, View};
+use std::os::unix::fs::symlink;
+
+use super::super::protocol::{MAX_LOADED, MAX_NAMED, MAX_TEXT, Removed, Shown, View};
 use super::*;
 
 fn show(world: &Fixture, changes: &[Change]) -> Vec<Shown> {
@@ -69,15 +71,79 @@ fn content_that_is_no_text_is_named() {
 }
 
 #[test]
-fn a_removal_and_a_move_are_shown_by_their_names() {
+fn a_move_is_shown_by_its_names() {
     let world = Fixture::new();
     let path = world.file("a\nb", "x");
-    assert_eq!(
-        view(&world, delete(&path, Tree::Empty)),
-        View::Names(vec![path.clone()])
-    );
     let to = world.os("c");
     assert_eq!(view(&world, rename(&path, &to)), View::Names(vec![path, to]));
+}
+
+fn removed(world: &Fixture, name: &str) -> Removed {
+    match view(world, delete(&world.os(name), Tree::Recursive)) {
+        View::Removed(removed) => removed,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_that_is_removed_is_shown_by_its_first_lines_and_size() {
+    let world = Fixture::new();
+    let content: String = (1..=100).map(|number: u32| number.to_string() + "\n").collect();
+    world.file("long", &content);
+    world.file("short", "a\nb");
+    let begins: String = (1..=20).map(|number: u32| number.to_string() + "\n").collect();
+    let text = |begins: &str, lines, size| Removed::Text {
+        begins: begins.to_owned(),
+        lines,
+        size,
+    };
+    assert_eq!(removed(&world, "long"), text(&begins, 100, 292));
+    assert_eq!(removed(&world, "short"), text("a\nb", 2, 3));
+    world.file("wide", "é".repeat(10_000));
+    let Removed::Text {
+        begins,
+        lines: 1,
+        size: 20_000,
+    } = removed(&world, "wide")
+    else {
+        panic!("{:?}", removed(&world, "wide"));
+    };
+    assert_eq!(begins, "é".repeat(2048));
+}
+
+#[test]
+fn what_is_removed_and_no_text_is_shown_by_type_and_size() {
+    let world = Fixture::new();
+    fs::write(world.path("a.png"), b"\x89PNG\r\n\x1a\n\0").unwrap();
+    let what = "PNG image".to_owned();
+    assert_eq!(removed(&world, "a.png"), Removed::Binary { what, size: 9 });
+    let large = fs::File::create(world.path("large")).unwrap();
+    large.set_len(MAX_LOADED + 1).unwrap();
+    assert_eq!(removed(&world, "large"), Removed::Unread { size: MAX_LOADED + 1 });
+    symlink("a.png", world.path("link")).unwrap();
+    assert_eq!(removed(&world, "link"), Removed::Symlink("a.png".into()));
+}
+
+#[test]
+fn a_directory_that_is_removed_is_shown_by_what_is_in_it() {
+    let world = Fixture::new();
+    world.file("d/b/deep", "123");
+    world.file("d/a", "12");
+    symlink("a", world.path("d/c")).unwrap();
+    let change = delete(&world.os("d"), Tree::Recursive);
+    let shown = show(&world, std::slice::from_ref(&change)).remove(0);
+    let names = ["a", "b/", "c", "b/deep"].map(OsString::from).to_vec();
+    assert_eq!(shown.view, View::Removed(Removed::Tree(names)));
+    let contents = shown.prepared.contents.unwrap();
+    assert_eq!((contents.directories, contents.files, contents.bytes), (1, 3, 5));
+    assert!(contents.digest.is_some());
+    for number in 0..MAX_NAMED {
+        world.file(format!("d/more-{number}"), "");
+    }
+    let Removed::Tree(names) = removed(&world, "d") else {
+        panic!("no tree");
+    };
+    assert_eq!(names.len(), MAX_NAMED);
 }
 
 #[test]
