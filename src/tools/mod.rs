@@ -49,6 +49,7 @@ mod limits;
 mod missing_program;
 pub mod narrowing;
 pub mod network;
+mod network_summary;
 mod new_files;
 mod nobody;
 mod offered_tools;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::call::ToolError;
 use super::enforcement::{ChosenRegime, Enforcement};
+use super::network_summary::network_summary;
 use super::plan::{BackendOptions, Mechanism};
 use super::session_policy::SessionPolicy;
 use crate::backend::Regime;
@@ -15,8 +16,7 @@ use crate::backend::host::{LimitEnforcement, Maker, TreeLimit};
 use crate::backend::namespaces::MOST_PROTECTED;
 use crate::policy::path::display;
 use crate::policy::{
-    Access, Demand, Deny, HostAccess, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, Root, Target,
-    UnixSockets,
+    Access, Demand, Deny, Limits, Network, NetworkOf, Operation, Policy, Protect, Right, Root, Target, UnixSockets,
 };
 use crate::profile::{ApprovedRoots, Call, FileReach, InAdvance, Profile, derive};
 
@@ -332,37 +332,6 @@ fn answered_by_rule(policy: &Policy) -> BTreeSet<String> {
     written.collect()
 }
 
-/// A network in a few words; questions and `profile show` name all of its hosts.
-fn network_summary(network: &Network) -> String {
-    const MAX_HOSTS: usize = 4;
-    match network {
-        Network::Off => "off".to_owned(),
-        Network::Full => "on".to_owned(),
-        Network::Hosts(list) => {
-            let free: Vec<String> = list
-                .only(HostAccess::Free)
-                .map(|rule| rule.destination.to_string())
-                .collect();
-            let asks = if list.asks() { "asks for others" } else { "" };
-            let more = free.len().saturating_sub(MAX_HOSTS);
-            let mut parts: Vec<String> = free.into_iter().take(MAX_HOSTS).collect();
-            if more > 0 {
-                parts.push(format!("and {more} more"));
-            }
-            let only = if parts.is_empty() {
-                String::new()
-            } else {
-                format!("only {}", parts.join(", "))
-            };
-            let both: Vec<&str> = [only.as_str(), asks]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect();
-            both.join(", ")
-        }
-    }
-}
-
 /// The limits of the whole tree that are set and not held by the kernel.
 fn sampled(limits: &Limits, regime: Regime) -> Option<String> {
     let set = [
@@ -413,38 +382,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    use super::{RegimeLine, Span, network_summary};
-    use crate::policy::{Destination, HostAccess, HostList, HostRule, Network, Origin};
-
-    fn list(entries: &[&str]) -> Network {
-        Network::hosts(HostList::new(entries.iter().map(|entry| HostRule {
-            destination: Destination::parse(entry.trim_start_matches('?')).unwrap(),
-            access: if entry.starts_with('?') {
-                HostAccess::Asked
-            } else {
-                HostAccess::Free
-            },
-            origin: Origin::Builtin("a test"),
-        })))
-    }
-
-    #[test]
-    fn a_network_is_told_in_a_few_words() {
-        for (network, parts) in [
-            (Network::Off, "off"),
-            (Network::Full, "on"),
-            (list(&[]), "off"),
-            (list(&["a.example:443"]), "only a.example:443"),
-            (list(&["?*:*"]), "asks for others"),
-            (list(&["a.example:443", "?*:*"]), "only a.example:443, asks for others"),
-            (
-                list(&["a:1", "b:1", "c:1", "d:1", "e:1", "f:1"]),
-                "only a:1, b:1, c:1, d:1, and 2 more",
-            ),
-        ] {
-            assert_eq!(network_summary(&network), parts);
-        }
-    }
+    use super::{RegimeLine, Span};
 
     #[test]
     fn of_several_roots_each_says_for_itself_that_it_is_written_after_a_yes() {
