@@ -263,7 +263,7 @@ impl Controller {
     /// The decision, remembered only as far as the request permits.
     fn with_allowed_memory(request: &ApprovalRequest, decided: Decided) -> Decided {
         let remember = match (decided.decision.approved, request.answer) {
-            (true, AnswerOf::Anyone) => match decided.decision.remember.max(request.remember) {
+            (true, AnswerOf::Anyone) => match chosen(decided.decision.remember, request.remember) {
                 // What was not offered is not covered.
                 Remember::Scope(number) if usize::from(number) >= request.scopes.len() => Remember::Session,
                 offered => offered,
@@ -339,5 +339,13 @@ impl fmt::Debug for Controller {
             .field("mode", &self.mode)
             .field("state", &self.state)
             .finish_non_exhaustive()
+    }
+}
+
+/// What a yes is remembered for: what was chosen, else what the config says of a plain one.
+const fn chosen(by_person: Remember, by_config: Remember) -> Remember {
+    match by_person {
+        Remember::None => by_config,
+        chosen @ (Remember::Session | Remember::Scope(_)) => chosen,
     }
 }

@@ -217,6 +217,26 @@ fn where_only_the_approver_counts_no_mode_approves_and_nothing_is_remembered() {
     assert_eq!(asked.load(Ordering::SeqCst), 3);
 }
 
+/// The config says that a plain yes covers the path; who says "exactly this" means that.
+#[test]
+fn a_yes_for_less_than_the_config_says_of_a_plain_one_is_one_for_less() {
+    let of = |payload: &str| ApprovalRequest {
+        remember: Remember::Scope(0),
+        scopes: vec![SessionScope {
+            covers: "write_file of /w/a, whatever is written".to_owned(),
+            key: b"path".to_vec(),
+        }],
+        ..request(true, payload)
+    };
+    for (answer, asked_again) in [(session as fn() -> _, true), ((|| Ok(yes())) as fn() -> _, false)] {
+        let (controller, asked) = controller(Mode::Interactive, answer);
+        assert!(controller.decide(&of("content")).decision.approved);
+        assert!(controller.decide(&of("content")).decision.approved);
+        assert!(controller.decide(&of("other content")).decision.approved);
+        assert_eq!(asked.load(Ordering::SeqCst), if asked_again { 2 } else { 1 });
+    }
+}
+
 #[test]
 fn what_is_not_remembered_is_asked_each_time_and_decided_by_the_modes() {
     let once = || ApprovalRequest {

@@ -71,6 +71,18 @@ impl RequestMessage {
         }
     }
 
+    /// What a plain yes is remembered for, as the config says; `None` where it holds once.
+    pub(crate) fn covered_by_plain_yes(&self) -> Option<&str> {
+        match (self.answer, self.remember) {
+            (AnswerOf::AnyoneOnce | AnswerOf::ApproverOnly, _) | (AnswerOf::Anyone, Remember::None) => None,
+            (AnswerOf::Anyone, Remember::Session) => Some("exactly this"),
+            (AnswerOf::Anyone, Remember::Scope(number)) => {
+                let scope = self.scopes.get(usize::from(number));
+                Some(scope.map_or("exactly this", |scope| &scope.covers))
+            }
+        }
+    }
+
     /// What a person can choose beyond a plain yes, narrowest first; empty where no yes is remembered.
     pub(crate) fn wider_answers(&self) -> Vec<WiderAnswer<'_>> {
         match self.answer {

@@ -143,6 +143,12 @@ fn show(sockets: &ApprovalsAddress, id: &str, json: bool) -> Result<Exit, CliErr
         print(&format!("{object}\n"))?;
     } else {
         print(&question_asked.text(COLUMNS))?;
+        if let Some(covers) = question_asked.covered_by_plain_yes() {
+            print(&format!(
+                "a plain yes holds until the session ends, as the config says, for {}\n",
+                escape(covers.as_bytes())
+            ))?;
+        }
         let wider = question_asked.wider_answers();
         if !wider.is_empty() {
             print("yes, until the session ends (`stockade approvals approve ID --scope NUMBER`), for\n")?;

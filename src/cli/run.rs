@@ -14,6 +14,7 @@ use super::signals::{StopScope, stop_signals};
 use super::start::{self, ConfigWarnings, Start};
 use super::tool_error::{exit_of, object, tool_failure};
 use crate::policy::Explain;
+use crate::tools::not_found;
 use crate::tools::{
     Changed, Executor, Explained, NetworkUse, Outcome, OutputMode, ShellCall, ShellCommand, Status, Stdin, ToolError,
 };
@@ -132,7 +133,7 @@ pub(super) fn print_outcome(outcome: &Outcome) {
                 "over the limit `{limit}`; the command and everything it started were killed"
             ));
         }
-        Status::NotFound { program } => print_notice(format_args!("{program}: not found in the PATH of the sandbox")),
+        Status::NotFound { program } => print_notice(not_found(program)),
         Status::NotExecutable { why } => print_notice(format_args!(
             "{why}\n  → is it executable (`chmod +x`), and in a root with `execute: true`?"
         )),

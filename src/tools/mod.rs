@@ -122,7 +122,7 @@ pub use lanes::Lanes;
 pub use narrowing::Narrowing;
 pub use network::{NetworkUse, Tried, TriedResult};
 pub(crate) use offered_tools::offers_commands;
-pub use outcome::{Outcome, Status};
+pub use outcome::{Outcome, Status, not_found};
 pub use output::{Output, OutputEnd, Picture};
 pub use plan::PlanError;
 pub use prepared::{Answered, Prepared};

@@ -186,7 +186,7 @@ impl Status {
             Self::TimedOut => "timed out; it was killed".to_owned(),
             Self::Cancelled { signal } => format!("cancelled by signal {signal}"),
             Self::OverLimit { limit } => format!("over the limit `{limit}`; it was killed"),
-            Self::NotFound { program } => format!("{program}: not found in the PATH of the sandbox"),
+            Self::NotFound { program } => not_found(program),
             Self::NotExecutable { why } | Self::Failed { why } => why.clone(),
         })
     }
@@ -205,6 +205,15 @@ pub(crate) fn lossy(bytes: Vec<u8>) -> String {
 
 fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
+}
+
+/// What is said of a program that execve(2) did not find. A script is not found either where its interpreter is not.
+pub fn not_found(program: &str) -> String {
+    if program.contains('/') {
+        format!("{program}: not found in the sandbox, or what its first line names is not")
+    } else {
+        format!("{program}: not found in the PATH of the sandbox")
+    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,11 @@ pub(super) struct Profiles {
 }
 
 impl Profiles {
+    /// The policy of the session.
+    pub(super) fn session_policy(&self) -> Arc<SessionPolicy> {
+        Arc::clone(&self.session)
+    }
+
     pub(super) const fn new(session: Arc<SessionPolicy>) -> Self {
         Self {
             session,

@@ -1,6 +1,7 @@
 //! What became of protected names that were changed, for people, agents and `--json`.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -312,21 +313,30 @@ impl From<PutBack> for Recovery {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recovered(Arc<Mutex<Unreported>>);
 
+/// Whether an agent may be told of a path.
+struct MayTell(Box<dyn Fn(&AbsPath) -> bool + Send>);
+
+impl fmt::Debug for MayTell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MayTell")
+    }
+}
+
 #[derive(Debug, Default)]
 struct Unreported {
     recovery: Recovery,
-    /// Which paths an agent may be told of; `None` where a person reads the outcomes.
-    roots: Option<Vec<AbsPath>>,
-    /// What lies in none of them.
+    /// What says which paths an agent may be told of; `None` where a person reads the outcomes.
+    may_tell: Option<MayTell>,
+    /// What it may not be told of.
     elsewhere: Vec<Restored>,
     /// How much of that is on record.
     recorded: usize,
 }
 
 impl Recovered {
-    /// From now on an agent reads the outcomes, who is told of nothing beside these roots.
-    pub(super) fn told_to_an_agent(&self, roots: Vec<AbsPath>) {
-        self.lock().roots = Some(roots);
+    /// From now on an agent reads the outcomes, who is told only of such paths.
+    pub(super) fn told_to_an_agent(&self, may_tell: impl Fn(&AbsPath) -> bool + Send + 'static) {
+        self.lock().may_tell = Some(MayTell(Box::new(may_tell)));
     }
 
     pub(super) fn add(&self, put_back: PutBack) {
@@ -337,9 +347,9 @@ impl Recovered {
                 when: ChangedWhen::Earlier,
                 ..one
             };
-            let path = Path::new(&one.full_path);
-            let is_told = |roots: &Vec<AbsPath>| roots.iter().any(|root| path.starts_with(root.as_path()));
-            if all.roots.as_ref().is_none_or(is_told) {
+            let path = AbsPath::new(Path::new(&one.full_path));
+            let may_tell = |tell: &MayTell| path.as_ref().is_ok_and(|path| tell.0(path));
+            if all.may_tell.as_ref().is_none_or(may_tell) {
                 all.recovery.restored.push(one);
             } else {
                 all.elsewhere.push(one);
@@ -361,7 +371,7 @@ impl Recovered {
         *unsettled = unsettled.take().or(recovery.unsettled);
     }
 
-    /// What lies in no root and is not on record yet; the caller must record it.
+    /// What an agent is not told of and is not on record yet; the caller must record it.
     pub(super) fn unrecorded_elsewhere(&self) -> Vec<Restored> {
         let mut all = self.lock();
         let recorded = all.recorded;
@@ -369,7 +379,7 @@ impl Recovered {
         all.elsewhere.iter().skip(recorded).cloned().collect()
     }
 
-    /// What a person is told of what lies in no root of the agent's, a line each.
+    /// What only a person is told, a line each.
     pub(super) fn elsewhere(&self) -> Vec<String> {
         Changed::of(&self.lock().elsewhere).messages(EARLIER)
     }
@@ -381,7 +391,12 @@ impl Recovered {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::config::{self, Context};
+    use crate::tools::Narrowing;
+    use crate::tools::session_policy::SessionPolicy;
 
     fn restored(path: &str, failed: Option<&str>) -> Restored {
         Restored::from(Violation {
@@ -393,6 +408,49 @@ mod tests {
             is_other_in_head: false,
             failed: failed.map(str::to_owned),
         })
+    }
+
+    /// Its own roots, but for what they deny; a person is told of the rest.
+    #[test]
+    fn of_what_earlier_sessions_left_an_agent_is_told_what_it_may_read() {
+        let scene = tempfile::tempdir().unwrap();
+        let at = |path: &str| scene.path().join(path);
+        std::fs::create_dir_all(at("work/secret/client")).unwrap();
+        std::fs::write(
+            at("c.yaml"),
+            "extends: []\nsandbox: {paths: {w: {root: ./work, mode: rw, deny: [secret]}}}\n",
+        )
+        .unwrap();
+        let policy = config::load(&at("c.yaml"), &Context::host()).unwrap().policy;
+        let session = SessionPolicy::of(policy, Narrowing::default());
+        let recovered = Recovered::default();
+        recovered.told_to_an_agent(move |path| session.may_tell(path));
+        let names = ["work/.envrc", "work/secret/client/.envrc", "elsewhere/.envrc"];
+        let violation = |name: &str| Violation {
+            path: at(name).into_os_string(),
+            what: "changed".to_owned(),
+            quarantined: None,
+            settings: Vec::new(),
+            more_settings: 0,
+            is_other_in_head: false,
+            failed: None,
+        };
+        recovered.add(PutBack {
+            violations: names.map(violation).into(),
+            ..PutBack::default()
+        });
+        let paths = |all: Vec<Restored>| {
+            all.into_iter()
+                .map(|one| PathBuf::from(one.full_path))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(paths(recovered.take().unwrap().restored), [at("work/.envrc")]);
+        assert_eq!(recovered.elsewhere().len(), 2);
+        assert_eq!(
+            paths(recovered.unrecorded_elsewhere()),
+            names[1..].iter().map(|name| at(name)).collect::<Vec<_>>()
+        );
+        assert!(recovered.unrecorded_elsewhere().is_empty());
     }
 
     #[test]

@@ -120,8 +120,8 @@ impl Session {
             executor.pool.start_in(&directory);
         }
         executor.named_in_record(&files);
-        let roots = executor.session().policy.roots.iter().map(|root| root.path.clone());
-        executor.recovered.told_to_an_agent(roots.collect());
+        let policy = executor.profiles.session_policy();
+        executor.recovered.told_to_an_agent(move |path| policy.may_tell(path));
         let (stopper, stops) = mpsc::channel(8);
         let stops = Arc::new(Mutex::new(stops));
         let guard = Guard {

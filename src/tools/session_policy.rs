@@ -31,6 +31,11 @@ impl SessionPolicy {
         config.min(self.envelope.access(operation, path))
     }
 
+    /// Whether an agent may be told of what lies at the path: it may read there.
+    pub(super) fn may_tell(&self, path: &AbsPath) -> bool {
+        self.policy.root_for(path).is_some() && self.may(Operation::Read, path) > Access::Denied
+    }
+
     /// Whether a command may write there: the config says so, or it is the session's own.
     pub(super) fn is_in_reach(&self, path: &AbsPath) -> bool {
         self.may(Operation::Write, path) != Access::Denied || self.is_private(path)

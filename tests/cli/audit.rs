@@ -161,7 +161,7 @@ sandbox:
         assert_eq!(decision["note"], "as you wish");
         assert_eq!(decision["gen_ai.tool.call.id"], of("call")["gen_ai.tool.call.id"]);
         assert!(
-            decision["why"][0].as_str().unwrap().contains("shell.default"),
+            decision["why"][0].as_str().unwrap().contains("needs a yes by default"),
             "{decision}"
         );
         assert_eq!(events(&all).last(), Some(&"start"));
@@ -462,9 +462,9 @@ custom_tools: {greet: {description: x, command: [echo, \"{whom}\"], args: {whom:
             world.stockade(&args).output().ok();
         }
         let (mut refused, mut denied, mut ran) = (0, 0, 0);
-        for round in 0..4 {
+        for round in 0..8 {
             // Records of other lengths, so that the end of the disk falls on another one.
-            run(world, &flags, &format!("true {}", "x".repeat(round * 300)))
+            run(world, &flags, &format!("true {}", "x".repeat(round * 130)))
                 .output()
                 .ok();
             let head = world.base().join("state/audit.head");

@@ -326,7 +326,7 @@ fn forbidden_by(rule: &ShellRule) -> String {
         format!("the rule `{pattern}` ({}) forbids it", rule.origin)
     };
     match &rule.reason {
-        Some(reason) => format!("{line}: {reason}"),
+        Some(reason) => format!("{line}: {}", escape(reason.as_bytes())),
         None => line,
     }
 }

@@ -76,7 +76,7 @@ fn story_7_strict_mode_denies_and_says_what_would_allow_it(world: &Fixture) {
         "{said}"
     );
     // The line of the root, and the value that would do.
-    assert!(said.contains("agent.yaml:5 says"), "{said}");
+    assert!(said.contains("agent.yaml:5) needs a yes"), "{said}");
     assert!(
         said.contains("`approval: {write: none}` there would allow it"),
         "{said}"

@@ -38,8 +38,11 @@ pub(crate) fn keep_abandoned(store: &Path) -> Vec<Violation> {
         }
         let origins = match std::fs::read(path.join(ORIGINS)) {
             Ok(origins) => origins,
-            // No copy was mounted yet.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            // No command could change a copy, or what it changed is settled.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                session::remove(&path);
+                continue;
+            }
             Err(error) => {
                 violations.push(not_kept(path, error.to_string()));
                 continue;

@@ -51,7 +51,7 @@ pub struct Covers {
 }
 
 /// What the copies are good for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     /// They are mounted.
     Mounted,
@@ -214,7 +214,7 @@ impl Covers {
             (true, false) => {
                 let copied = quarantine.copy(&self.folder, &copy_path, origin, kind);
                 copied.or_else(|| {
-                    self.standing.set(Standing::Stale);
+                    self.worsen(Standing::Stale);
                     quarantine.move_in(&self.folder, &copy_path, origin, kind)
                 })
             }
@@ -223,9 +223,14 @@ impl Covers {
         kept.map(Some).ok_or_else(|| self.not_kept(origin, Errno::EIO))
     }
 
+    /// What could not be kept once stays, whatever happens to the other copies.
+    fn worsen(&self, standing: Standing) {
+        self.standing.set(self.standing.get().max(standing));
+    }
+
     /// What a command wrote, and cannot be kept elsewhere, stays in the folder.
     pub(in super::super) fn not_kept(&self, origin: &Path, source: Errno) -> ProtectError {
-        self.standing.set(Standing::Unkept);
+        self.worsen(Standing::Unkept);
         ProtectError::NotKept {
             path: origin.to_owned(),
             place: self.folder.path.clone(),

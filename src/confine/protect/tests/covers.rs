@@ -173,8 +173,12 @@ fn of_copies_that_nobody_holds_the_next_start_keeps_what_the_host_has_not() {
         abandoned("lost", b"", CONFIG, None),
         abandoned("odd", b"relative\0\0", CONFIG, None),
     ];
+    // What was settled has no list any more, and there is nothing to be said of it.
+    let settled = abandoned("settled", &origins, "[x]\n", None);
+    fs::remove_file(settled.join("origins")).unwrap();
     let found = recover(&scene.store());
     assert!(found.failures.is_empty(), "{found:?}");
+    assert!(!settled.exists());
     let mut kept: Vec<PathBuf> = found.violations.iter().map(|one| one.path.clone()).collect();
     kept.sort();
     let mut expected = vec![scene.at("p/.git/config"), scene.at("p/.git/hooks")];
@@ -192,6 +196,25 @@ fn of_copies_that_nobody_holds_the_next_start_keeps_what_the_host_has_not() {
     assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
     assert_eq!(recover(&scene.store()).violations, []);
     drop(covers);
+    assert!(!copies.exists());
+}
+
+#[test]
+fn copies_with_something_that_could_not_be_kept_stay_whatever_happens_to_the_others() {
+    let scene = scene();
+    let (guard, covers) = covered(&scene);
+    covers.lay(guard.record(), guard.roots()).unwrap();
+    let copies = scene.store().join("copies");
+    drop(covers.not_kept(&scene.at("p/.git/hooks"), nix::errno::Errno::ENOSPC));
+    // Too long to be copied, so it is moved, and the copies are no longer those of the mounts.
+    let config = copy(&guard, &covers, "config");
+    fs::File::create(&config).unwrap().set_len((64 << 20) + 1).unwrap();
+    let found = whole(guard.settle_with(Some(&covers)).settled);
+    assert!(found.iter().any(|one| one.quarantined.is_some()), "{found:?}");
+    drop(covers);
+    assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
+    assert_eq!(recover(&scene.store()).failures.len(), 0);
+    // The next start has room, and keeps what is left.
     assert!(!copies.exists());
 }
 
