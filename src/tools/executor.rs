@@ -1,7 +1,7 @@
 //! The executor: one policy, one regime, any number of calls.
 //!
 //! It puts together what carries out a call: the [profiles](Profiles) of calls, the [pool](Pool) of confined forkers, the
-//! [assessor](Assessor) that says what a call needs, and who decides. [`super::shell`] carries out a command with it.
+//! [assessor](Assessor) that says what a call needs, and who decides. `shell` carries out a command with it.
 
 use std::sync::Arc;
 

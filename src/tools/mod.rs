@@ -5,7 +5,7 @@
 //! that namespaces worked, and `replaced_files` follows a preset to files that were replaced. [`regime`] describes the result in a line.
 //!
 //! Commands: `environment`, `search` and `git` make what a command finds; `programs` finds the files behind its names, and
-//! `missing_program` says which grant would add one that is not there; [`shell`] judges,
+//! `missing_program` says which grant would add one that is not there; `shell` judges,
 //! asks, confines, runs and reports; [`network`] connects it to listed hosts; [`mod@explain`] says what was denied to it, and why.
 //!
 //! Sessions: `session_builder` opens one with a policy from a file or from code, `set_builder` makes a set of tools that are asked
