@@ -44,7 +44,7 @@ async def test_files_and_commands_are_what_the_config_lets_them_be(world: World,
         assert "hello" in text_of(done(await client.call_tool("shell", {"command": "echo hello"})))
         assert "outside/secret" in failed(await client.call_tool("read_file", {"path": "../outside/secret"}))
         # This client shows no forms.
-        assert "approval: {write: required}" in failed(await client.call_tool("edit_file", CHANGE))
+        assert "needs a yes" in failed(await client.call_tool("edit_file", CHANGE))
         done(await client.call_tool("write_file", {"path": "notes:new.txt", "content": "x"}))
     assert world.read("readme.txt") == BEFORE
     assert world.has("notes/new.txt")

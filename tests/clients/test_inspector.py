@@ -75,7 +75,7 @@ def test_what_needs_a_yes_is_denied_and_the_rule_is_named(inspector: list[str], 
     result = call(inspector, world, era, "write_file", path="new.txt", content="x\n")
     assert result["isError"]
     assert "permission denied" in text_of(result)
-    assert "approval: {write: required}" in text_of(result) and "stockade.yaml:7" in text_of(result)
+    assert "needs a yes" in text_of(result) and "stockade.yaml:7" in text_of(result)
     assert not world.has("new.txt")
     # The twin, where no yes is needed.
     result = call(inspector, world, era, "write_file", path="notes/new.txt", content="x\n")

@@ -27,6 +27,6 @@ async def test_tools_are_listed_and_called(world: World) -> None:
 async def test_what_needs_a_yes_is_denied_and_the_rule_is_named(world: World) -> None:
     async with server(world) as stockade:
         text = failed(await stockade.call_tool("write_file", {"path": "new.txt", "content": "x\n"}))
-        assert "permission denied" in text and "approval: {write: required}" in text
+        assert "permission denied" in text and "needs a yes" in text
         done(await stockade.call_tool("write_file", {"path": "notes/new.txt", "content": "x\n"}))
     assert world.has("notes/new.txt") and not world.has("new.txt")

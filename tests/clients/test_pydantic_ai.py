@@ -137,7 +137,7 @@ async def test_a_model_reads_the_rule_when_there_is_nobody_to_ask(world: World, 
         return "write_file", {"path": "new.txt", "content": "x\n"}
 
     def second(text: str, wrong: bool):
-        assert wrong and "permission denied" in text and "approval: {write: required}" in text
+        assert wrong and "permission denied" in text and "needs a yes" in text
         return "write_file", {"path": "notes:new.txt", "content": "x\n"}
 
     def third(_text: str, wrong: bool):
