@@ -109,7 +109,10 @@ mod tests {
         assert_eq!(run(world, &file, &world.home(), &at("notes")).ok(), "plain\n");
         let check = world.stockade(&["check", file.to_str().unwrap()]).output().exits(0);
         let said = check.out() + &check.err();
-        assert!(said.contains(".ssh, .bash_history") && said.contains("is denied there"), "{said}");
+        assert!(
+            said.contains(".ssh, .bash_history") && said.contains("is denied there"),
+            "{said}"
+        );
     }
 
     fn flags_give_a_home_directory_without_what_is_private_in_it(world: &Fixture) {
@@ -159,7 +162,7 @@ mod tests {
         let given = run(world, &file, &home, &read("other"));
         assert_eq!(given.ok(), SECRET);
         let check = world.stockade(&["check", file.to_str().unwrap()]).output().exits(0);
-        assert!(check.err().contains("gives all of"), "{}", check.err());
+        assert!(check.out().contains("gives all of"), "{}", check.out());
     }
 
     fn what_a_config_names_in_a_home_directory_is_given(world: &Fixture) {
