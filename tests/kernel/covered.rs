@@ -47,6 +47,7 @@ pub(crate) mod tests {
         what_a_command_moves_into_a_covered_directory_and_closes_is_kept_whole ["git"];
         what_a_command_put_into_a_copy_is_kept_where_everybody_was_killed ["git"];
         after_an_ordinary_end_no_later_start_reports_a_copy ["git"];
+        hooks_beside_the_usual_ones_are_covered_too ["git"];
         a_config_that_the_host_replaced_is_covered_again_beside_a_file_server ["git"];
         what_is_covered_in_a_root_that_is_ruled_entry_by_entry_is_a_copy [];
     }
@@ -186,6 +187,22 @@ cat "$2/answers"
         assert_eq!(fs::read_dir(hooks.join("work")).unwrap().count(), 1_102);
     }
 
+    fn hooks_beside_the_usual_ones_are_covered_too(world: &Fixture) {
+        repository(world);
+        for name in ["hooks-team", "hooks.local"] {
+            world.program(format!(".git/{name}/pre-commit"), "#!/bin/sh\n");
+            git(world, &format!("git config core.hooksPath .git/{name}"));
+            let (outcome, restored) = outcome(
+                world,
+                &format!("echo evil >> .git/{name}/pre-commit; git status -s; tail -1 .git/{name}/pre-commit"),
+            );
+            assert_eq!(outcome["code"], 0, "{outcome:#}");
+            assert_eq!(restored.len(), 1, "{restored:?}");
+            let hook = world.workspace().join(".git").join(name).join("pre-commit");
+            assert_eq!(fs::read_to_string(hook).unwrap(), "#!/bin/sh\n");
+        }
+    }
+
     /// Where this protected name is kept that was taken away once.
     fn kept_of(world: &Fixture, name: &str) -> PathBuf {
         let origin = world.workspace().join(name);
@@ -194,7 +211,10 @@ cat "$2/answers"
             let Ok(manifest) = fs::read(batch.path().join("manifest.json")) else {
                 continue;
             };
-            let items: Vec<Value> = serde_json::from_slice(&manifest).unwrap();
+            // That of another session may be written now.
+            let Ok(items) = serde_json::from_slice::<Vec<Value>>(&manifest) else {
+                continue;
+            };
             let mine = items.iter().filter(|item| item["path"] == origin.to_str().unwrap());
             found.extend(mine.map(|item| batch.path().join(item["name"].as_str().unwrap())));
         }

@@ -304,9 +304,13 @@ impl Covers {
             for (below, kept) in before {
                 let after = current.remove(&below).unwrap_or(Found::Absent);
                 // A clone that fails removes the sample hooks; nobody needs them.
-                let is_same = matches!(&after, Found::Present(state) if *state == kept.state)
-                    || matches!(kept.state, State::Special { .. })
-                    || (matches!(after, Found::Absent) && below.ends_with(b".sample"));
+                let is_same = match (&kept.state, &after) {
+                    // No copy is made of these.
+                    (State::Special { .. }, Found::Absent | Found::Present(State::Special { .. })) => true,
+                    (_, Found::Absent) => below.ends_with(b".sample"),
+                    (before, Found::Present(now)) => before == now,
+                    (_, Found::TooLong { .. } | Found::Unreadable(_)) => false,
+                };
                 if !is_same {
                     all.push(Difference {
                         root: copy.root,

@@ -69,7 +69,16 @@ pub(crate) fn live(
     };
     let mut all: Vec<(u16, Vec<u8>)> = Vec::new();
     let mut found: Vec<&SavedEntry> = kept.iter().filter(is_live).collect();
-    found.sort_by_key(|kept| (kept.root, &kept.path));
+    // By components: what lies in `hooks` stands behind it, and `hooks-team` behind that.
+    found.sort_by_cached_key(|kept| {
+        (
+            kept.root,
+            kept.path
+                .split(|&byte| byte == b'/')
+                .map(<[u8]>::to_vec)
+                .collect::<Vec<_>>(),
+        )
+    });
     for kept in found {
         let is_below = all
             .last()

@@ -200,6 +200,43 @@ fn of_copies_that_nobody_holds_the_next_start_keeps_what_the_host_has_not() {
 }
 
 #[test]
+fn what_takes_the_place_of_a_fifo_in_a_copy_is_kept() {
+    let scene = scene();
+    nix::unistd::mkfifo(&scene.at("p/.git/hooks/notify"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let (guard, covers) = covered(&scene);
+    covers.lay(guard.record(), guard.roots()).unwrap();
+    fs::write(copy(&guard, &covers, "hooks").join("notify"), "thesis").unwrap();
+    let found = whole(guard.settle_with(Some(&covers)).settled);
+    let kept = found[0].quarantined.as_ref().unwrap();
+    assert_eq!(fs::read_to_string(kept).unwrap(), "thesis");
+    // Without a change there is nothing to be said of it.
+    let (guard, covers) = covered(&scene);
+    covers.lay(guard.record(), guard.roots()).unwrap();
+    assert!(whole(guard.settle_with(Some(&covers)).settled).is_empty());
+}
+
+/// `-` and `.` stand before `/`.
+#[test]
+fn of_names_that_begin_with_that_of_a_directory_only_what_lies_in_it_is_within_its_copy() {
+    let scene = scene();
+    for name in ["hooks-team", "hooks.local"] {
+        scene.write(format!("p/.git/{name}/pre-commit"), "mine");
+    }
+    scene.write(
+        "p/.git/config",
+        format!("{CONFIG}\thooksPath = .git/hooks-team\n[include]\n\tpath = hooks.local/pre-commit\n"),
+    );
+    let (guard, covers) = covered(&scene);
+    let mut all: Vec<PathBuf> = covers.pairs(guard.roots()).map(|(path, _)| path).collect();
+    all.sort();
+    assert!(all.contains(&scene.root().join("p/.git/hooks")) && all.contains(&scene.root().join("p/.git/hooks-team")));
+    let nested = all
+        .iter()
+        .any(|path| all.iter().any(|above| path != above && path.starts_with(above)));
+    assert!(!nested, "{all:?}");
+}
+
+#[test]
 fn copies_with_something_that_could_not_be_kept_stay_whatever_happens_to_the_others() {
     let scene = scene();
     let (guard, covers) = covered(&scene);
