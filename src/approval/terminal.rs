@@ -236,8 +236,9 @@ impl TerminalApprover {
 
 /// Asks for the reason of a no. Without one, it stays a no.
 fn ask_why_not(tty: &mut Tty<'_>) -> Result<Option<String>, ApproverError> {
-    tty.write(screen::REASON)?;
+    // First: what is typed before it, and ends no line then, would wait for one that does.
     tty.set_input(Input::Lines)?;
+    tty.write(screen::REASON)?;
     match tty.line() {
         Ok(line) => Ok(reason(&line)),
         Err(ApproverError::Cancelled) => Err(ApproverError::Cancelled),
